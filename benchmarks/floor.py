@@ -1,0 +1,141 @@
+"""The floor: the least that a greenlet can pay for the same bytes.
+
+Raw non-blocking sockets, one reused watcher per connection, one receive buffer per connection, ``bson`` for
+the documents, a list for a pool. There is no monitoring, no retrying, no time-out, no error handling. A
+driver has to do more, so it stays above this; how far above is the cost of what it adds.
+"""
+
+from __future__ import annotations
+
+import _socket
+import itertools
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import bson
+import gevent
+from bson.binary import Binary
+from bson.objectid import ObjectId
+from gevent.lock import Semaphore
+
+from benchmarks.documents import CHANGE, DATABASE, HUNDRED, ONE, QUERY, UNSAVED
+from benchmarks.replies import HEADER, INT32, OP_MSG
+
+_READ = 1
+_BODY = b"\x00\x00\x00\x00\x00"
+#: Where the document of a reply starts: header, flags, section kind.
+_DOCUMENT = 21
+
+Document = dict[str, Any]
+
+
+class Channel:
+    """One connection and the session that travels with it."""
+
+    def __init__(self, port: int) -> None:
+        self._sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        self._sock.connect(("127.0.0.1", port))
+        self._sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+        self._sock.setblocking(False)
+        self._hub = gevent.get_hub()
+        self._watcher = self._hub.loop.io(self._sock.fileno(), _READ)
+        self._view = memoryview(bytearray(65536))
+        self.session = {"id": Binary(uuid.uuid4().bytes, 4)}
+
+    def exchange(self, message: bytes) -> Document:
+        """Send one request and return the document of its reply."""
+        if self._sock.send(message) != len(message):
+            raise ConnectionError(f"the kernel took only a part of a request of {len(message)} bytes")
+        view = self._view
+        filled = self._receive(view)
+        length: int = INT32.unpack_from(view)[0]
+        while filled < length:
+            filled += self._receive(view[filled:])
+        return bson.decode(view[_DOCUMENT:length])
+
+    def _receive(self, room: memoryview) -> int:
+        self._watcher.start(gevent.getcurrent().switch)
+        try:
+            self._hub.switch()
+        finally:
+            self._watcher.stop()
+        received = self._sock.recv_into(room)
+        if not received:
+            raise ConnectionError("the server closed the connection")
+        return received
+
+    def close(self) -> None:
+        self._watcher.close()
+        self._sock.close()
+
+
+class Floor:
+    """The four operations over a list of open connections.
+
+    :param port: port of the canned server on 127.0.0.1.
+    :param size: how many connections to open; further greenlets wait for one.
+    """
+
+    def __init__(self, port: int, size: int) -> None:
+        self._channels = [Channel(port) for _ in range(size)]
+        self._free = Semaphore(size)
+        self._next_id = itertools.count(1).__next__
+
+    def close(self) -> None:
+        for channel in self._channels:
+            channel.close()
+
+    def find_one(self) -> Document:
+        command = {"find": ONE, "filter": QUERY, "limit": 1, "singleBatch": True}
+        found: Document = self._run(command)["cursor"]["firstBatch"][0]
+        return found
+
+    def find_hundred(self) -> Iterable[Document]:
+        batch: list[Document] = self._run({"find": HUNDRED, "filter": {}})["cursor"]["firstBatch"]
+        return batch
+
+    def insert_one(self) -> int:
+        document = {"_id": ObjectId(), **UNSAVED}
+        inserted: int = self._run({"insert": ONE, "ordered": True}, b"documents\x00", document)["n"]
+        return inserted
+
+    def update_one(self) -> int:
+        statement = {"q": QUERY, "u": CHANGE, "multi": False, "upsert": False}
+        updated: int = self._run({"update": ONE, "ordered": True}, b"updates\x00", statement)["n"]
+        return updated
+
+    def _run(self, command: Document, label: bytes = b"", payload: Document | None = None) -> Document:
+        self._free.acquire()
+        channel = self._channels.pop()
+        try:
+            command["lsid"] = channel.session
+            command["$db"] = DATABASE
+            return channel.exchange(self._message(command, label, payload))
+        finally:
+            self._channels.append(channel)
+            self._free.release()
+
+    def _message(self, command: Document, label: bytes, payload: Document | None) -> bytes:
+        sections = _BODY + bson.encode(command)
+        if payload is not None:
+            sequence = label + bson.encode(payload)
+            sections += b"\x01" + INT32.pack(4 + len(sequence)) + sequence
+        return HEADER.pack(16 + len(sections), self._next_id(), 0, OP_MSG) + sections
+
+
+def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
+    """The floor's operations under the names that the benchmark gives them."""
+
+    def drain() -> int:
+        count = 0
+        for _document in floor.find_hundred():
+            count += 1
+        return count
+
+    return {
+        "find_one": floor.find_one,
+        "insert_one": floor.insert_one,
+        "update_one": floor.update_one,
+        "find_100": drain,
+    }

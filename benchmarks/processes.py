@@ -1,0 +1,84 @@
+"""The processes of a run: one canned server, and a fresh worker for each measurement."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVER_EXIT_SECONDS = 5
+
+
+class WorkerFailed(Exception):
+    """A worker ended without a measurement; the message is the last thing that it said."""
+
+
+class Measurement(NamedTuple):
+    """What one worker is asked to do."""
+
+    contender: str
+    operation: str
+    greenlets: int
+    repeats: int
+    listener: bool
+
+
+@contextmanager
+def canned_server() -> Iterator[int]:
+    """Run the canned server and give its port; it is gone afterwards, whatever happens in between.
+
+    The listening socket is opened here, so clients may connect at once. The server also ends by itself when
+    this process does, since its standard input is a pipe that only this process holds open.
+    """
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        port: int = listener.getsockname()[1]
+        command = [sys.executable, "-m", "benchmarks.canned_server", "--fd", str(listener.fileno())]
+        server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    try:
+        yield port
+    finally:
+        _end(server)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    assert server.stdin is not None
+    server.stdin.close()
+    try:
+        server.wait(SERVER_EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def run_worker(wanted: Measurement, port: int, timeout: float) -> float:
+    """Measure once, in a new process.
+
+    :param port: port of the canned server on 127.0.0.1.
+    :param timeout: seconds until the worker is killed.
+    :returns: CPU microseconds per operation.
+    :raises WorkerFailed: it exited with an error or was killed.
+    """
+    try:
+        done = subprocess.run(
+            _command(wanted, port), cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise WorkerFailed(f"not finished after {timeout:g} seconds")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise WorkerFailed(last)
+    microseconds: float = json.loads(done.stdout)["microseconds"]
+    return microseconds
+
+
+def _command(wanted: Measurement, port: int) -> list[str]:
+    command = [sys.executable, "-m", "benchmarks.worker", "--port", str(port)]
+    command += ["--contender", wanted.contender, "--operation", wanted.operation]
+    command += ["--greenlets", str(wanted.greenlets), "--count", str(wanted.repeats)]
+    return command + (["--listener"] if wanted.listener else [])

@@ -1,0 +1,139 @@
+"""What is measured: four operations, and N greenlets that share a fixed count of them."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gevent
+from gevent.event import Event
+
+from benchmarks.documents import BATCH, CHANGE, DATABASE, HUNDRED, ONE, QUERY, SAVED, UNSAVED
+
+Operation = Callable[[], Any]
+
+
+class Workload(NamedTuple):
+    """One row of the table.
+
+    :param share: how many are run for each ``find_one`` that would be (a batch of 100 costs far more).
+    :param result: what the operation returns when it has really been done.
+    """
+
+    share: float
+    result: Any
+
+
+WORKLOADS = {
+    "find_one": Workload(1, SAVED),
+    "insert_one": Workload(1, 1),
+    "update_one": Workload(1, 1),
+    "find_100": Workload(0.25, BATCH),
+}
+
+
+def driver_operations(client: Any) -> dict[str, Operation]:
+    """The operations of anything that has PyMongo's API."""
+    one = client[DATABASE][ONE]
+    hundred = client[DATABASE][HUNDRED]
+
+    def insert_one() -> int:
+        return int(one.insert_one(dict(UNSAVED)).acknowledged)
+
+    def update_one() -> int:
+        return int(one.update_one(QUERY, CHANGE).matched_count)
+
+    def drain() -> int:
+        count = 0
+        for _document in hundred.find():
+            count += 1
+        return count
+
+    return {
+        "find_one": lambda: one.find_one(QUERY),
+        "insert_one": insert_one,
+        "update_one": update_one,
+        "find_100": drain,
+    }
+
+
+def silent_listener(driver: str) -> Any:
+    """A command listener of a driver that does nothing with what it is told.
+
+    :param driver: the name of the package, which has PyMongo's ``monitoring`` module.
+    """
+    base: Any = importlib.import_module(f"{driver}.monitoring").CommandListener
+
+    def ignore(_self: Any, _event: Any) -> None:
+        pass
+
+    return type("SilentListener", (base,), {"started": ignore, "succeeded": ignore, "failed": ignore})()
+
+
+def check(name: str, operation: Operation) -> None:
+    """Run an operation once and compare its result.
+
+    :raises AssertionError: it did not return what this workload returns.
+    """
+    expected, result = WORKLOADS[name].result, operation()
+    if result != expected:
+        raise AssertionError(f"{name} returned {result!r}, not {expected!r}")
+
+
+class StartingLine:
+    """Holds greenlets back until all of them have warmed up."""
+
+    def __init__(self, expected: int) -> None:
+        self._missing = expected
+        self._all_here = Event()
+        self._go = Event()
+
+    def wait(self) -> None:
+        """Called by each greenlet: arrive, and return at the start."""
+        self._missing -= 1
+        if not self._missing:
+            self._all_here.set()
+        self._go.wait()
+
+    def fail(self, _greenlet: gevent.Greenlet) -> None:
+        """Called when a greenlet died on its way: nobody needs to wait for it."""
+        self._all_here.set()
+
+    def until_all_wait(self) -> None:
+        self._all_here.wait()
+
+    def go(self) -> None:
+        self._go.set()
+
+
+def cpu_seconds(operation: Operation, greenlets: int, count: int, warm_up: int) -> float:
+    """CPU time of this process while greenlets run an operation.
+
+    The greenlets are started and warmed up first, and wait together for the start.
+
+    :param greenlets: how many run at once.
+    :param count: operations of each greenlet that are measured.
+    :param warm_up: operations of each greenlet before that.
+    :raises Exception: whatever an operation raised.
+    """
+    line = StartingLine(greenlets)
+    running = [gevent.spawn(_run, operation, count, warm_up, line) for _ in range(greenlets)]
+    for greenlet in running:
+        greenlet.link_exception(line.fail)
+    line.until_all_wait()
+    gc.collect()
+    before = time.process_time()
+    line.go()
+    gevent.joinall(running, raise_error=True)
+    return time.process_time() - before
+
+
+def _run(operation: Operation, count: int, warm_up: int, line: StartingLine) -> None:
+    for _ in range(warm_up):
+        operation()
+    line.wait()
+    for _ in range(count):
+        operation()

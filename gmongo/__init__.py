@@ -1,0 +1,66 @@
+"""gmongo: a MongoDB driver that is native to gevent, with PyMongo's synchronous API."""
+
+from __future__ import annotations
+
+from gmongo._version import __version__
+from gmongo.collection import ReturnDocument
+from gmongo.cursor_type import CursorType
+from gmongo.mongo_client import MongoClient
+from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT
+from gmongo.operations.models import (
+    DeleteMany,
+    DeleteOne,
+    IndexModel,
+    InsertOne,
+    ReplaceOne,
+    UpdateMany,
+    UpdateOne,
+)
+from gmongo.read_preferences import ReadPreference
+from gmongo.sdam.topology_description import MAX_SUPPORTED_WIRE_VERSION, MIN_SUPPORTED_WIRE_VERSION
+from gmongo.write_concern import WriteConcern
+
+__all__ = [
+    "ASCENDING",
+    "DESCENDING",
+    "GEO2D",
+    "GEOSPHERE",
+    "HASHED",
+    "MAX_SUPPORTED_WIRE_VERSION",
+    "MIN_SUPPORTED_WIRE_VERSION",
+    "TEXT",
+    "CursorType",
+    "DeleteMany",
+    "DeleteOne",
+    "IndexModel",
+    "InsertOne",
+    "MongoClient",
+    "ReadPreference",
+    "ReplaceOne",
+    "ReturnDocument",
+    "UpdateMany",
+    "UpdateOne",
+    "WriteConcern",
+    "get_version_string",
+    "has_c",
+    "version",
+    "version_tuple",
+]
+
+version = __version__
+"""The version of gmongo."""
+
+version_tuple = tuple(int(part) if part.isdigit() else part for part in __version__.split("."))
+"""The same as a tuple."""
+
+
+def get_version_string() -> str:
+    """The version of gmongo."""
+    return __version__
+
+
+def has_c() -> bool:
+    """Whether documents are encoded and decoded by bson's C extension."""
+    import bson
+
+    return bool(bson.has_c())

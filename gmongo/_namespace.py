@@ -1,0 +1,61 @@
+"""What clients, databases and collections have in common: defaults for the operations below them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bson.codec_options import CodecOptions
+
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import _ReadPreference
+from gmongo.write_concern import WriteConcern
+
+
+class Defaults:
+    """The options that operations take from the object they are called on.
+
+    :raises TypeError: an option has the wrong type.
+    """
+
+    def __init__(
+        self,
+        codec_options: CodecOptions[Any],
+        read_preference: _ReadPreference,
+        write_concern: WriteConcern,
+        read_concern: ReadConcern,
+    ) -> None:
+        self._codec_options = _checked("codec_options", codec_options, CodecOptions)
+        self._read_preference = _checked("read_preference", read_preference, _ReadPreference)
+        self._write_concern = _checked("write_concern", write_concern, WriteConcern)
+        self._read_concern = _checked("read_concern", read_concern, ReadConcern)
+
+    @property
+    def codec_options(self) -> CodecOptions[Any]:
+        """How documents are encoded and decoded."""
+        return self._codec_options
+
+    @property
+    def read_preference(self) -> _ReadPreference:
+        """Which servers reads go to."""
+        return self._read_preference
+
+    @property
+    def write_concern(self) -> WriteConcern:
+        """What acknowledgement writes ask for."""
+        return self._write_concern
+
+    @property
+    def read_concern(self) -> ReadConcern:
+        """What isolation reads ask for."""
+        return self._read_concern
+
+    def _defaults(self, *overrides: Any) -> list[Any]:
+        """The four options in the constructor's order, replaced by those `overrides` that are not None."""
+        own = (self._codec_options, self._read_preference, self._write_concern, self._read_concern)
+        return [default if given is None else given for given, default in zip(overrides, own, strict=True)]
+
+
+def _checked(name: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be an instance of {kind.__name__}, not {value!r}")
+    return value

@@ -1,0 +1,179 @@
+"""From a URI and keyword arguments to what each floor of the driver is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bson.codec_options import CodecOptions
+
+from gmongo import options as client_options
+from gmongo.cmap.metadata import client_metadata
+from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.driver_info import DriverInfo
+from gmongo.errors import ConfigurationError
+from gmongo.execution.executor import ExecutionOptions
+from gmongo.monitoring import EventListeners
+from gmongo.options import Options
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import _ReadPreference
+from gmongo.sdam.settings import TopologySettings
+from gmongo.server_api import ServerApi
+from gmongo.uri_parser import parse_uri, split_hosts
+from gmongo.wire.connect import Address
+from gmongo.write_concern import WriteConcern
+
+_DEFAULT_CONNECT_TIMEOUT = 20.0
+_DEFAULT_SELECTION_TIMEOUT = 30.0
+_DEFAULT_HEARTBEAT = 10.0
+_DEFAULT_LOCAL_THRESHOLD_MS = 15
+_DEFAULT_MAX_POOL_SIZE = 100
+
+# Times of the pool as the specification names them, which events and logs show in milliseconds.
+_SPECIFIED_COUNTS = {
+    "maxpoolsize": "maxPoolSize",
+    "minpoolsize": "minPoolSize",
+    "maxconnecting": "maxConnecting",
+}
+_SPECIFIED_TIMES = {"maxidletimems": "maxIdleTimeMS", "waitqueuetimeoutms": "waitQueueTimeoutMS"}
+
+
+class ClientOptions:
+    """The options of one client, checked and sorted by who needs them.
+
+    :param host: a host, a URI, or a list of hosts and URIs.
+    :param port: of hosts that have none.
+    :param keywords: options that override those of a URI.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another.
+    """
+
+    def __init__(self, host: str | Sequence[str] | None, port: int | None, keywords: Mapping[str, Any]) -> None:
+        if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
+            raise TypeError(f"port must be an integer, not {port!r}")
+        checked = client_options.validate_keyword_options(keywords)
+        self.username: str | None = checked.get("username")
+        self.seeds, self.default_database, merged, srv = self._gather(host, port or 27017, checked)
+        merged.update(checked)
+        client_options.check_combination(merged, len(self.seeds), srv)
+        _refuse_what_is_missing(merged, self.username)
+        self.merged: Options = merged
+        self.codec_options: CodecOptions[Any] = client_options.codec_options(merged)
+        self.read_preference: _ReadPreference = client_options.read_preference(merged)
+        self.write_concern: WriteConcern = client_options.write_concern(merged)
+        self.read_concern: ReadConcern = client_options.read_concern(merged)
+        self.server_api: ServerApi | None = merged.get("server_api")
+        self.listeners = EventListeners(merged.get("event_listeners") or ())
+
+    def _gather(
+        self, host: str | Sequence[str] | None, port: int, keywords: Mapping[str, Any]
+    ) -> tuple[tuple[Address, ...], str | None, Options, bool]:
+        """Seeds, default database and options of all hosts and URIs, and whether one is ``mongodb+srv``."""
+        entities = [host or "localhost"] if host is None or isinstance(host, str) else list(host)
+        if not entities:
+            raise ConfigurationError("host must name at least one host, was an empty list")
+        seeds: dict[Address, None] = {}
+        database, merged, srv = None, Options(), False
+        for entity in entities:
+            if not isinstance(entity, str):
+                raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
+            if "://" not in entity:
+                seeds.update(dict.fromkeys(split_hosts(entity, port)))
+                continue
+            parsed = parse_uri(
+                entity,
+                port,
+                warn=True,
+                connect_timeout=keywords.get("connecttimeoutms"),
+                srv_service_name=keywords.get("srvservicename"),
+                srv_max_hosts=keywords.get("srvmaxhosts"),
+            )
+            seeds.update(dict.fromkeys(parsed["nodelist"]))
+            self.username = self.username or parsed["username"]
+            database = parsed["database"] or database
+            merged.update(parsed["options"])
+            srv = srv or parsed["fqdn"] is not None
+        return tuple(seeds), database, merged, srv
+
+    @property
+    def connect_at_once(self) -> bool:
+        """Whether the client starts its monitors when it is made, rather than when it is first used."""
+        return bool(self.merged.get("connect", True))
+
+    def execution(self) -> ExecutionOptions:
+        """What the executor is told."""
+        return ExecutionOptions(
+            retry_reads=self.merged.get("retryreads", True), retry_writes=self.merged.get("retrywrites", True)
+        )
+
+    def topology(self) -> TopologySettings:
+        """What the topology is told."""
+        get = self.merged.get
+        return TopologySettings(
+            seeds=self.seeds,
+            listeners=self.listeners,
+            replica_set_name=get("replicaset"),
+            direct_connection=self._is_direct(),
+            load_balanced=bool(get("loadbalanced")),
+            heartbeat_frequency=get("heartbeatfrequencyms", _DEFAULT_HEARTBEAT),
+            local_threshold=get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS) / 1000,
+            server_selection_timeout=get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT),
+            server_selector=get("server_selector"),
+            monitoring_mode=get("servermonitoringmode", "auto"),
+            srv_max_hosts=get("srvmaxhosts") or 0,
+            pool=self._pool(),
+            connection=self._connection(),
+        )
+
+    def _is_direct(self) -> bool:
+        return bool(self.merged.get("directconnection"))
+
+    def _pool(self) -> PoolOptions:
+        get = self.merged.get
+        specified = {shown: get(key) for key, shown in _SPECIFIED_COUNTS.items() if key in self.merged}
+        for key, shown in _SPECIFIED_TIMES.items():
+            if key in self.merged:
+                specified[shown] = int((get(key) or 0) * 1000)
+        return PoolOptions(
+            max_pool_size=get("maxpoolsize", _DEFAULT_MAX_POOL_SIZE),
+            min_pool_size=get("minpoolsize", 0),
+            max_idle_time=get("maxidletimems"),
+            max_connecting=get("maxconnecting", 2),
+            wait_queue_timeout=get("waitqueuetimeoutms"),
+            specified=specified,
+        )
+
+    def _connection(self) -> ConnectionOptions:
+        get = self.merged.get
+        driver: DriverInfo | None = get("driver")
+        return ConnectionOptions(
+            connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
+            socket_timeout=get("sockettimeoutms"),
+            metadata=client_metadata(get("appname"), (driver,) if driver else ()),
+            server_api=_server_api_fields(self.server_api),
+            load_balanced=bool(get("loadbalanced")),
+        )
+
+
+def _server_api_fields(api: ServerApi | None) -> dict[str, Any]:
+    """What a Stable API adds to every command."""
+    if api is None:
+        return {}
+    fields: dict[str, Any] = {"apiVersion": api.version}
+    if api.strict is not None:
+        fields["apiStrict"] = api.strict
+    if api.deprecation_errors is not None:
+        fields["apiDeprecationErrors"] = api.deprecation_errors
+    return fields
+
+
+def _refuse_what_is_missing(options: Options, username: str | None) -> None:
+    """Refuse what this version cannot do, where going on without it would be unsafe."""
+    missing = {
+        "authentication": username or options.get("authmechanism"),
+        "TLS": client_options.tls_enabled(options),
+        "a SOCKS5 proxy": options.get("proxyhost"),
+        "automatic encryption": options.get("auto_encryption_opts"),
+    }
+    for what, wanted in missing.items():
+        if wanted:
+            raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")

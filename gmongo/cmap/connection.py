@@ -1,0 +1,191 @@
+"""A connection to one server: one request and its reply at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gmongo.cmap.handshake import Hello
+from gmongo.errors import AutoReconnect, NetworkTimeout, PyMongoError
+from gmongo.wire.connect import Address, connect
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.message import Reply, decode_reply
+from gmongo.wire.transport import Transport
+
+
+def address_text(address: Address) -> str:
+    """An address as people write it."""
+    host, port = address
+    return host if port is None else f"{host}:{port}"
+
+
+class Connection:
+    """A connection, from its creation, which does no I/O, to its close.
+
+    :param address: of the server.
+    :param socket_timeout: limit in seconds for one exchange; None is without limit.
+    :param ref: whether waiting on it keeps the hub running.
+
+    `id`, `generation`, `service_id` and `idle_since` belong to the pool that owns it. `mid_message` is true from the
+    first byte of a request to the last of its reply: a connection that is given back in this state is out of step
+    with its server and must be closed.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_interruption",
+        "_last_reply_id",
+        "_ref",
+        "_transport",
+        "address",
+        "error",
+        "generation",
+        "hello",
+        "id",
+        "idle_since",
+        "mid_message",
+        "service_id",
+        "socket_timeout",
+    )
+
+    def __init__(self, address: Address, socket_timeout: float | None = None, ref: bool = True) -> None:
+        self.address = address
+        self.socket_timeout = socket_timeout
+        self.id = 0
+        self.generation = 0
+        self.service_id: Any = None
+        self.idle_since = 0.0
+        self.hello: Hello
+        self.mid_message = False
+        self.error: BaseException | None = None  # what made it unusable, if it is
+        self._ref = ref
+        self._transport: Transport | None = None
+        self._interruption: BaseException | None = None
+        self._last_reply_id = 0
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
+
+    @property
+    def usable(self) -> bool:
+        """Whether another request may be sent on it."""
+        return not self.mid_message and self.error is None
+
+    @property
+    def shook_hands(self) -> bool:
+        """Whether the handshake is done, so that `hello` is there."""
+        return hasattr(self, "hello")
+
+    def connect(self) -> None:
+        """Open the socket. The caller limits the time.
+
+        :raises AutoReconnect: the server could not be reached.
+        """
+        try:
+            connect(self.address, self._attach, self._ref)
+        except OSError as error:
+            raise self._network_error(error) from error
+
+    def _attach(self, transport: Transport) -> None:
+        self._transport = transport
+        if self._interruption is not None:
+            transport.interrupt(self._interruption)
+
+    def established(self, hello: Hello) -> None:
+        """Take over what the handshake found out."""
+        self.hello = hello
+        self.service_id = hello.service_id
+        transport = self._open_transport()
+        transport.limit_messages(hello.max_message_size + 16 * 1024)
+
+    def keep_hub_running(self) -> None:
+        """Make waiting on the connection keep the hub running, once the background has handed it on."""
+        self._open_transport().keep_hub_running()
+
+    # Talking
+
+    def exchange(self, request_id: int, buffers: Sequence[bytes], timeout: float | None) -> Reply:
+        """Send a request and return its reply.
+
+        :param timeout: seconds until the reply must be complete; None is without limit.
+        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` when the time was up.
+        :raises ProtocolError: the reply breaks the protocol.
+        """
+        self.mid_message = True
+        try:
+            if timeout is None:
+                return self._exchange(request_id, buffers)
+            with interrupt_after(timeout, self._timeout_error(timeout), self._ref):
+                return self._exchange(request_id, buffers)
+        except Exception as error:
+            raise self._failed(error)
+
+    def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Reply:
+        transport = self._open_transport()
+        transport.send(buffers)
+        return self._receive(transport, request_id)
+
+    def next_reply(self, timeout: float | None) -> Reply:
+        """The next reply of a stream whose last one said that more is to come. Raises as :meth:`exchange` does."""
+        try:
+            with interrupt_after(timeout, self._timeout_error(timeout or 0), self._ref):
+                return self._receive(self._open_transport(), self._last_reply_id)
+        except Exception as error:
+            raise self._failed(error)
+
+    def _receive(self, transport: Transport, request_id: int) -> Reply:
+        header, payload = transport.receive(request_id)
+        reply = decode_reply(header.opcode, payload)
+        self._last_reply_id = header.request_id
+        self.mid_message = reply.more_to_come
+        return reply
+
+    def send(self, buffers: Sequence[bytes], timeout: float | None) -> None:
+        """Send a request that has no reply. Raises as :meth:`exchange` does."""
+        self.mid_message = True
+        try:
+            with interrupt_after(timeout, self._timeout_error(timeout or 0), self._ref):
+                self._open_transport().send(buffers)
+        except Exception as error:
+            raise self._failed(error)
+        self.mid_message = False
+
+    def _open_transport(self) -> Transport:
+        if self._transport is None:
+            raise self._interruption or AutoReconnect(f"{address_text(self.address)}: connection is not open")
+        return self._transport
+
+    # Failing
+
+    def _failed(self, error: Exception) -> Exception:
+        if isinstance(error, OSError | EOFError):
+            error, cause = self._network_error(error), error
+            error.__cause__ = cause
+        self.error = error
+        return error
+
+    def _network_error(self, error: Exception) -> PyMongoError:
+        if isinstance(error, PyMongoError):
+            return error
+        return AutoReconnect(f"{address_text(self.address)}: {error}")
+
+    def _timeout_error(self, timeout: float) -> NetworkTimeout:
+        where = address_text(self.address)
+        return NetworkTimeout(f"{where}: timed out (no complete reply within {timeout * 1000:g} ms)")
+
+    def interrupt(self, error: BaseException) -> None:
+        """End what the connection is doing now, or next, with `error`, and close its socket. Does not switch."""
+        self.error = self._interruption = error
+        if self._transport is not None:
+            self._transport.interrupt(error)
+
+    def abandon(self, error: BaseException) -> None:
+        """Never touch the socket again, which a forked child has inherited from its parent."""
+        self.error = self._interruption = error
+        if self._transport is not None:
+            self._transport.abandon(error)
+
+    def close(self) -> None:
+        """Close the socket, at once and without a word to the server."""
+        if self._transport is not None:
+            self._transport.close()

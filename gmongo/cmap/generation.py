@@ -1,0 +1,53 @@
+"""Generations: what tells a connection made before a clear from one made after it (CMAP-31, CMAP-166 to CMAP-168)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Generations:
+    """The generation of a pool and, behind a load balancer, one for each service with its count of connections."""
+
+    __slots__ = ("_services", "current")
+
+    def __init__(self) -> None:
+        self.current = 0
+        self._services: dict[Any, list[int]] = {}  # service ID -> [generation, connections]
+
+    def of(self, service_id: Any) -> int:
+        """The generation a connection must have so as not to be stale."""
+        if service_id is None:
+            return self.current
+        entry = self._services.get(service_id)
+        return entry[0] if entry else 0
+
+    def advance(self, service_id: Any = None) -> int:
+        """Begin a new generation; returns the one that ends. An unknown service gets no entry (CMAP-A25)."""
+        if service_id is None:
+            self.current += 1
+            return self.current - 1
+        entry = self._services.get(service_id)
+        if entry is None:
+            return 0
+        entry[0] += 1
+        return entry[0] - 1
+
+    def join(self, service_id: Any) -> int:
+        """Count a connection of a service; returns its generation."""
+        if service_id is None:
+            return self.current
+        entry = self._services.setdefault(service_id, [0, 0])
+        entry[1] += 1
+        return entry[0]
+
+    def leave(self, service_id: Any) -> None:
+        """Count a connection of a service out; the last one takes the entry with it."""
+        entry = self._services.get(service_id)
+        if entry is not None:
+            entry[1] -= 1
+            if entry[1] == 0:
+                del self._services[service_id]
+
+    def services(self) -> dict[Any, tuple[int, int]]:
+        """Service ID -> generation and number of connections."""
+        return {service: (entry[0], entry[1]) for service, entry in self._services.items()}

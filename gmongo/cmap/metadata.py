@@ -1,0 +1,113 @@
+"""The client metadata of the handshake: who connects, from where (MongoDB Handshake specification)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+import gevent
+
+from gmongo._version import __version__
+from gmongo.driver_info import DriverInfo
+
+_MAX_SIZE = 512
+
+# Function-as-a-service environments: name -> the variables that betray it.
+_FAAS_VARIABLES = {
+    "aws.lambda": ("AWS_LAMBDA_RUNTIME_API",),
+    "azure.func": ("FUNCTIONS_WORKER_RUNTIME",),
+    "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
+    "vercel": ("VERCEL",),
+}
+# What else is told of each: field -> (variable, converter).
+_FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
+    "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
+    "azure.func": {},
+    "gcp.func": {
+        "region": ("FUNCTION_REGION", str),
+        "memory_mb": ("FUNCTION_MEMORY_MB", int),
+        "timeout_sec": ("FUNCTION_TIMEOUT_SEC", int),
+    },
+    "vercel": {"region": ("VERCEL_REGION", str)},
+}
+
+
+def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> dict[str, Any]:
+    """The `client` document of a handshake, at most 512 bytes.
+
+    :param wrappers: libraries built upon this one, which are named behind it.
+    """
+    implementation = f"{platform.python_implementation()} {platform.python_version()}"
+    document: dict[str, Any] = {"application": {"name": app_name}} if app_name else {}
+    document["driver"] = {
+        "name": "|".join(["gmongo", *(info.name for info in wrappers if info.name)]),
+        "version": "|".join([__version__, *(info.version for info in wrappers if info.version)]),
+    }
+    document["os"] = {
+        "type": platform.system() or sys.platform,
+        "name": platform.system() or sys.platform,
+        "architecture": platform.machine(),
+        "version": platform.release(),
+    }
+    document["platform"] = "|".join(
+        [f"{implementation} (gevent {gevent.__version__})", *(info.platform for info in wrappers if info.platform)]
+    )
+    environment = _environment(os.environ)
+    if environment:
+        document["env"] = environment
+    return _shortened(document)
+
+
+def faas_name(variables: Mapping[str, str]) -> str | None:
+    """The function-as-a-service platform the process runs on, or None (also when several seem to be there)."""
+    found = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
+    if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in found:
+        found.append("aws.lambda")
+    if "vercel" in found and "aws.lambda" in found:
+        found.remove("aws.lambda")
+    return found[0] if len(found) == 1 else None
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, Any]:
+    environment: dict[str, Any] = {}
+    name = faas_name(variables)
+    if name is not None:
+        environment["name"] = name
+        for field, (variable, convert) in _FAAS_FIELDS[name].items():
+            try:
+                environment[field] = convert(variables[variable])
+            except (KeyError, ValueError):
+                continue
+    container = {}
+    if os.path.exists("/.dockerenv"):
+        container["runtime"] = "docker"
+    if variables.get("KUBERNETES_SERVICE_HOST"):
+        container["orchestrator"] = "kubernetes"
+    if container:
+        environment["container"] = container
+    return environment
+
+
+def _shortened(document: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what matters least, in the specification's order, until the document fits."""
+    if _fits(document):
+        return document
+    if "name" in document.get("env", {}):
+        document["env"] = {"name": document["env"]["name"]}
+    if not _fits(document):
+        document["os"] = {"type": document["os"]["type"]}
+    if not _fits(document):
+        document.pop("env", None)
+    surplus = len(bson.encode(document)) - _MAX_SIZE
+    if surplus > 0:
+        text = document["platform"].encode()[: -surplus or None] if surplus < len(document["platform"]) else b""
+        document["platform"] = text.decode(errors="ignore")
+    return document
+
+
+def _fits(document: dict[str, Any]) -> bool:
+    return len(bson.encode(document)) <= _MAX_SIZE

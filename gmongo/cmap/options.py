@@ -1,0 +1,49 @@
+"""What this floor is told at construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ConnectionOptions:
+    """How connections are made. Times are in seconds, None is without limit.
+
+    :param connect_timeout: limit for connecting and the handshake together.
+    :param socket_timeout: limit for one request and its reply.
+    :param metadata: the client metadata of the handshake.
+    :param compressors: names offered to the server, most wanted first.
+    :param server_api: the Stable API fields of every command, empty without one.
+    :param load_balanced: whether the peer is a load balancer.
+    """
+
+    connect_timeout: float | None = 20.0
+    socket_timeout: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    compressors: tuple[str, ...] = ()
+    server_api: Mapping[str, Any] = field(default_factory=dict)
+    load_balanced: bool = False
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """The connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
+
+    :param max_pool_size: most connections at a time; 0 is without limit.
+    :param min_pool_size: connections that a ready pool keeps at least.
+    :param max_idle_time: how long a connection may be available; None is without limit.
+    :param max_connecting: most connections being established at a time.
+    :param wait_queue_timeout: how long a check-out may wait; None is without limit.
+    :param upkeep_interval: pause between two background runs.
+    :param specified: what the user gave, by the specification's names, for events and logs.
+    """
+
+    max_pool_size: int = 100
+    min_pool_size: int = 0
+    max_idle_time: float | None = None
+    max_connecting: int = 2
+    wait_queue_timeout: float | None = None
+    upkeep_interval: float = 10.0
+    specified: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,117 @@
+"""The WaitQueue of a pool (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113): a fair semaphore with a condition.
+
+It is strictly first come, first served: what is handed over goes to the waiter at the head, and the pool lets nobody
+take anything past a queue that is not empty. A waiter that leaves (time-out, kill) is gone at once; if something was
+handed to it in the same instant, it gives it back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+from gevent import Timeout, get_hub, getcurrent
+from greenlet import greenlet
+
+Item = TypeVar("Item")
+
+# A wait without limit has a timer all the same: with no timer and no socket to wait for, the hub would find the
+# loop empty and end the main greenlet with LoopExit.
+_NO_LIMIT = 10 * 365 * 24 * 3600.0
+
+
+class Waiter(Generic[Item]):
+    """One greenlet in the queue, and what came of its wait."""
+
+    __slots__ = ("_asleep", "_greenlet", "error", "item", "since")
+
+    def __init__(self) -> None:
+        self._greenlet: greenlet = getcurrent()
+        self._asleep = False
+        self.since = monotonic()
+        self.item: Item | None = None
+        self.error: BaseException | None = None
+
+    def sleep(self) -> None:
+        """Switch to the hub until something has been handed over. Anything may be thrown here."""
+        hub = get_hub()
+        self._asleep = True
+        try:
+            while self.item is None and self.error is None:
+                hub.switch()
+        finally:
+            self._asleep = False
+
+    def wake(self) -> None:
+        """Let the greenlet go on in the next pass of the loop. Does not switch."""
+        get_hub().loop.run_callback(self._switch)
+
+    def _switch(self) -> None:
+        if self._asleep:
+            self._greenlet.switch()
+
+
+class WaitQueue(Generic[Item]):
+    """The waiters, in order of arrival.
+
+    :param give_back: takes what was handed to a waiter that has left; must not switch.
+    """
+
+    __slots__ = ("_give_back", "_waiters")
+
+    def __init__(self, give_back: Callable[[Item], None]) -> None:
+        self._waiters: deque[Waiter[Item]] = deque()
+        self._give_back = give_back
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def wait(self, limit: float | None, timed_out: BaseException) -> Item:
+        """Queue up until something is handed over.
+
+        :param limit: seconds, or None for no limit.
+        :raises BaseException: `timed_out` when the limit is reached, or the error of an eviction.
+        """
+        waiter: Waiter[Item] = Waiter()
+        self._waiters.append(waiter)
+        try:
+            with Timeout(_NO_LIMIT if limit is None else max(limit, 0), timed_out):
+                waiter.sleep()
+        except BaseException:
+            self._leave(waiter)
+            raise
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.item is not None
+        return waiter.item
+
+    def _leave(self, waiter: Waiter[Item]) -> None:
+        if waiter.item is not None:
+            self._give_back(waiter.item)
+        elif waiter in self._waiters:  # it is not when it was detached for an eviction to come
+            self._waiters.remove(waiter)
+
+    def hand(self, item: Item) -> None:
+        """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
+        waiter = self._waiters.popleft()
+        waiter.item = item
+        waiter.wake()
+
+    def detach(self) -> list[Waiter[Item]]:
+        """Take everybody out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
+        detached = list(self._waiters)
+        self._waiters.clear()
+        return detached
+
+    @staticmethod
+    def evict(detached: list[Waiter[Item]], make_error: Callable[[], BaseException]) -> None:
+        """End the waits of `detached` with an error each. Does not switch."""
+        for waiter in detached:
+            waiter.error = make_error()
+            waiter.wake()
+
+    def oldest(self) -> float | None:
+        """How many seconds the head has been waiting, or None."""
+        return monotonic() - self._waiters[0].since if self._waiters else None

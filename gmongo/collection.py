@@ -1,0 +1,840 @@
+"""A collection of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+from bson.raw_bson import RawBSONDocument
+
+from gmongo._namespace import Defaults
+from gmongo.client_session import ClientSession
+from gmongo.collation import Collation, validate_collation_or_none
+from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
+from gmongo.cursor import Cursor, RawBatchCursor
+from gmongo.errors import InvalidName, OperationFailure
+from gmongo.operations import indexes
+from gmongo.operations.aggregate import Aggregate
+from gmongo.operations.bulk import Bulk, statement_of
+from gmongo.operations.distinct import Count, Distinct
+from gmongo.operations.find import FindOne
+from gmongo.operations.find_and_modify import FindAndModify
+from gmongo.operations.keys import fields_document, index_document
+from gmongo.operations.models import (
+    IndexModel,
+    ReturnDocument,
+    SearchIndexModel,
+    checked_array_filters,
+    checked_hint,
+    checked_mapping,
+    checked_replacement,
+    checked_update,
+)
+from gmongo.operations.run_command import Administer, CursorCommand
+from gmongo.operations.write import (
+    SingleWrite,
+    Statements,
+    delete_statement,
+    insertable,
+    update_statement,
+)
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import _ReadPreference
+from gmongo.results import (
+    BulkWriteResult,
+    DeleteResult,
+    InsertManyResult,
+    InsertOneResult,
+    UpdateResult,
+)
+from gmongo.write_concern import WriteConcern
+
+if TYPE_CHECKING:
+    from gmongo.database import Database
+
+__all__ = ["Collection", "ReturnDocument"]
+
+DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+
+_Filter = Mapping[str, Any]
+_CollationIn = Mapping[str, Any] | Collation | None
+_ORDERED = {"ordered": True}
+_NAMESPACE_NOT_FOUND = 26
+
+
+class Collection(Defaults, Generic[DocumentType]):
+    """A collection, by attribute or item of a database: ``database.orders``, ``database["orders"]``.
+
+    :param database: it is part of.
+    :param name: of the collection.
+    :param create: create it now; further keyword arguments are fields of the ``create`` command.
+    :param codec_options: how documents are encoded and decoded; this and the next three default to the database's.
+    :param read_preference: which servers reads go to.
+    :param write_concern: what acknowledgement writes ask for.
+    :param read_concern: what isolation reads ask for.
+    :param session: for creating it.
+    :raises InvalidName: the name is not allowed.
+    """
+
+    def __init__(
+        self,
+        database: Database[Any],
+        name: str,
+        create: bool | None = False,
+        codec_options: CodecOptions[Any] | None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+        session: ClientSession | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*database._defaults(codec_options, read_preference, write_concern, read_concern))
+        _check_name(name)
+        self._database = database
+        self._name = name
+        self._executor = database.client._executor
+        self._database_name = database.name
+        # Commands carry these only when they say something.
+        self._read_concern_document = self._read_concern.document or None
+        self._write_concern_document = self._write_concern.document or None
+        if create or kwargs:
+            self._create(kwargs, session)
+
+    def _create(self, fields: Mapping[str, Any], session: ClientSession | None) -> None:
+        command: dict[str, Any] = {"create": self._name}
+        command.update((name, value) for name, value in fields.items() if value is not None)
+        if "collation" in command:
+            command["collation"] = validate_collation_or_none(command["collation"])
+        self._administer(command, session)
+
+    def _administer(self, command: dict[str, Any], session: ClientSession | None, comment: Any = None) -> Any:
+        if comment is not None:
+            command["comment"] = comment
+        operation = Administer(self._database_name, command, self._write_concern_document)
+        return self._executor.run(operation, session)
+
+    @property
+    def database(self) -> Database[Any]:
+        """The database it is part of."""
+        return self._database
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def full_name(self) -> str:
+        """Its name with that of the database: ``shop.orders``."""
+        return f"{self._database_name}.{self._name}"
+
+    def with_options(
+        self,
+        codec_options: CodecOptions[Any] | None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Collection[Any]:
+        """The same collection with other options; those that are None stay."""
+        chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
+        return Collection(self._database, self._name, False, *chosen)
+
+    def __getitem__(self, name: str) -> Collection[Any]:
+        return Collection(self._database, f"{self._name}.{name}", False, *self._defaults(*[None] * 4))
+
+    def __getattr__(self, name: str) -> Collection[Any]:
+        if name.startswith("_"):
+            full = f"{self._name}.{name}"
+            raise AttributeError(
+                f"Collection has no attribute {name!r}. To access the {full} collection, use database[{full!r}]."
+            )
+        return self[name]
+
+    # Inserting
+
+    def insert_one(
+        self,
+        document: DocumentType | RawBSONDocument,
+        bypass_document_validation: bool | None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+    ) -> InsertOneResult:
+        """Insert a document. It is given an ``_id`` if it has none.
+
+        :raises DuplicateKeyError: another document has the same value in a unique index.
+        :raises DocumentTooLarge: the document is larger than the server takes.
+        """
+        checked_mapping("document", document)
+        insertable(document)
+        fields = _present({"ordered": True}, bypassDocumentValidation=bypass_document_validation, comment=comment)
+        self._write("insert", document, fields, session)
+        inserted_id = None if isinstance(document, RawBSONDocument) else document.get("_id")
+        return InsertOneResult(inserted_id, self._write_concern.acknowledged)
+
+    def insert_many(
+        self,
+        documents: Iterable[DocumentType | RawBSONDocument],
+        ordered: bool = True,
+        bypass_document_validation: bool | None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+    ) -> InsertManyResult:
+        """Insert documents, in as few messages as they fit in.
+
+        :param ordered: stop at the first error, rather than try the others too.
+        :raises BulkWriteError: some could not be inserted; its `details` say which.
+        """
+        if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
+            raise TypeError("documents must be a non-empty list")
+        statements = []
+        for document in documents:
+            checked_mapping("document", document)
+            statements.append(("insert", insertable(document), True))
+        fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
+        self._bulk(ordered, fields).execute(self._executor, statements, session)
+        ids = [None if isinstance(each, RawBSONDocument) else each["_id"] for _, each, _ in statements]
+        return InsertManyResult(ids, self._write_concern.acknowledged)
+
+    def _write(
+        self,
+        kind: str,
+        statement: Mapping[str, Any],
+        fields: Mapping[str, Any],
+        session: ClientSession | None,
+        retryable: bool = True,
+    ) -> dict[str, Any]:
+        """Run one insert, update or delete of one statement."""
+        statements = Statements(kind, (statement,), self._codec_options)
+        operation = SingleWrite(
+            self._database_name,
+            self._name,
+            statements,
+            fields,
+            self._codec_options,
+            acknowledged=self._write_concern.acknowledged,
+            retryable=retryable,
+        )
+        operation.write_concern = self._write_concern_document
+        return self._executor.run(operation, session)  # type: ignore[no-any-return]
+
+    # Updating
+
+    def update_one(
+        self,
+        filter: _Filter,
+        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        upsert: bool = False,
+        bypass_document_validation: bool | None = None,
+        collation: _CollationIn = None,
+        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        sort: Mapping[str, Any] | None = None,
+        comment: Any = None,
+    ) -> UpdateResult:
+        """Change the first document that matches.
+
+        :param update: operators such as ``$set``, or a pipeline.
+        :param upsert: insert a document if none matches.
+        """
+        checked_update(update)
+        options = (upsert, collation, hint, array_filters, sort)
+        extra = (bypass_document_validation, let, comment)
+        return self._update(filter, update, options, extra, session)
+
+    def update_many(
+        self,
+        filter: _Filter,
+        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        upsert: bool = False,
+        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        bypass_document_validation: bool | None = None,
+        collation: _CollationIn = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+    ) -> UpdateResult:
+        """Change all documents that match. The parameters are those of :meth:`update_one`."""
+        checked_update(update)
+        options = (upsert, collation, hint, array_filters, None)
+        extra = (bypass_document_validation, let, comment)
+        return self._update(filter, update, options, extra, session, multi=True)
+
+    def replace_one(
+        self,
+        filter: _Filter,
+        replacement: Mapping[str, Any],
+        upsert: bool = False,
+        bypass_document_validation: bool | None = None,
+        collation: _CollationIn = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        sort: Mapping[str, Any] | None = None,
+        comment: Any = None,
+    ) -> UpdateResult:
+        """Replace the first document that matches by `replacement`."""
+        checked_replacement(replacement)
+        options = (upsert, collation, hint, None, sort)
+        extra = (bypass_document_validation, let, comment)
+        return self._update(filter, replacement, options, extra, session)
+
+    def _update(
+        self,
+        filter: _Filter,
+        update: Any,
+        options: tuple[Any, ...],
+        extra: tuple[Any, ...],
+        session: ClientSession | None,
+        multi: bool = False,
+    ) -> UpdateResult:
+        upsert, collation, hint, array_filters, sort = options
+        bypass, let, comment = extra
+        statement = update_statement(
+            checked_mapping("filter", filter),
+            update,
+            multi=multi,
+            upsert=upsert or None,
+            collation=None if collation is None else validate_collation_or_none(collation),
+            array_filters=None if array_filters is None else checked_array_filters(array_filters),
+            hint=None if hint is None else checked_hint(hint),
+            sort=None if sort is None else index_document(sort),
+        )
+        fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=let, comment=comment)
+        reply = self._write("update", statement, fields, session, retryable=not multi)
+        if "upserted" in reply:
+            reply["upserted"] = reply["upserted"][0]["_id"]
+        if reply:
+            reply["updatedExisting"] = bool(reply.get("n")) and "upserted" not in reply
+        return UpdateResult(reply, self._write_concern.acknowledged)
+
+    # Deleting
+
+    def delete_one(
+        self,
+        filter: _Filter,
+        collation: _CollationIn = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+    ) -> DeleteResult:
+        """Delete the first document that matches."""
+        return self._delete(1, filter, collation, hint, session, let, comment)
+
+    def delete_many(
+        self,
+        filter: _Filter,
+        collation: _CollationIn = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+    ) -> DeleteResult:
+        """Delete all documents that match."""
+        return self._delete(0, filter, collation, hint, session, let, comment)
+
+    def _delete(
+        self,
+        limit: int,
+        filter: _Filter,
+        collation: _CollationIn,
+        hint: Any,
+        session: ClientSession | None,
+        let: Mapping[str, Any] | None,
+        comment: Any,
+    ) -> DeleteResult:
+        statement = delete_statement(
+            checked_mapping("filter", filter),
+            limit=limit,
+            collation=validate_collation_or_none(collation),
+            hint=None if hint is None else checked_hint(hint),
+        )
+        fields = _present(_ORDERED, let=let, comment=comment)
+        reply = self._write("delete", statement, fields, session, retryable=limit == 1)
+        return DeleteResult(reply, self._write_concern.acknowledged)
+
+    # Writing in bulk
+
+    def bulk_write(
+        self,
+        requests: Sequence[Any],
+        ordered: bool = True,
+        bypass_document_validation: bool | None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        let: Mapping[str, Any] | None = None,
+    ) -> BulkWriteResult:
+        """Run many writes: ``InsertOne``, ``UpdateOne``, ``ReplaceOne``, ``DeleteOne``, …
+
+        :param ordered: one after the other, stopping at the first error.
+        :raises BulkWriteError: some writes failed; its `details` say which, and what was done.
+        """
+        if isinstance(requests, (Mapping, str)) or not isinstance(requests, Iterable):
+            raise TypeError(f"requests must be a list of write models, not {requests!r}")
+        statements = [statement_of(model) for model in requests]
+        fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=let)
+        outcome = self._bulk(ordered, fields).execute(self._executor, statements, session)
+        return BulkWriteResult(outcome, self._write_concern.acknowledged)
+
+    def _bulk(self, ordered: bool, fields: Mapping[str, Any]) -> Bulk:
+        return Bulk(
+            self._database_name,
+            self._name,
+            self._codec_options,
+            ordered=ordered,
+            fields=fields,
+            write_concern=self._write_concern_document,
+            acknowledged=self._write_concern.acknowledged,
+        )
+
+    # Finding
+
+    def find(self, *args: Any, **kwargs: Any) -> Cursor[DocumentType]:
+        """A cursor over the documents that match; the parameters are those of :class:`~gmongo.cursor.Cursor`.
+
+        The query is sent when the first document is asked for.
+        """
+        return Cursor(self, *args, **kwargs)
+
+    def find_raw_batches(self, *args: Any, **kwargs: Any) -> RawBatchCursor:
+        """The same, as batches of encoded documents."""
+        return RawBatchCursor(self, *args, **kwargs)
+
+    def find_one(self, filter: Any = None, *args: Any, **kwargs: Any) -> DocumentType | None:
+        """The first document that matches, or None.
+
+        :param filter: a query, or the ``_id`` of the document.
+        :param args: further parameters of :meth:`find`.
+        """
+        if filter is not None and not isinstance(filter, Mapping):
+            filter = {"_id": filter}
+        if args or kwargs:
+            cursor = Cursor(self, filter, *args, **kwargs)
+            fields, session = cursor._find_fields(), cursor.session
+        else:
+            fields, session = {}, None
+        operation = FindOne(self._database_name, self._name, filter or {}, fields, self._codec_options)
+        operation.selector = self._read_preference
+        operation.read_concern = self._read_concern_document
+        return self._executor.run(operation, session)  # type: ignore[no-any-return]
+
+    def find_one_and_delete(
+        self,
+        filter: _Filter,
+        projection: Mapping[str, Any] | Iterable[str] | None = None,
+        sort: Any = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> DocumentType | None:
+        """Delete the first document that matches and return it, or None."""
+        fields = {"remove": True, **kwargs}
+        return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
+
+    def find_one_and_replace(
+        self,
+        filter: _Filter,
+        replacement: Mapping[str, Any],
+        projection: Mapping[str, Any] | Iterable[str] | None = None,
+        sort: Any = None,
+        upsert: bool = False,
+        return_document: bool = ReturnDocument.BEFORE,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> DocumentType | None:
+        """Replace the first document that matches and return it, as it was or as it is."""
+        checked_replacement(replacement)
+        fields = {"update": replacement, **_returning(return_document, upsert), **kwargs}
+        return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
+
+    def find_one_and_update(
+        self,
+        filter: _Filter,
+        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        projection: Mapping[str, Any] | Iterable[str] | None = None,
+        sort: Any = None,
+        upsert: bool = False,
+        return_document: bool = ReturnDocument.BEFORE,
+        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        hint: Any = None,
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> DocumentType | None:
+        """Change the first document that matches and return it, as it was or as it is."""
+        checked_update(update)
+        fields = {"update": update, **_returning(return_document, upsert), **kwargs}
+        if array_filters is not None:
+            fields["arrayFilters"] = checked_array_filters(array_filters)
+        return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
+
+    def _find_and_modify(
+        self,
+        filter: _Filter,
+        projection: Any,
+        sort: Any,
+        hint: Any,
+        session: ClientSession | None,
+        let: Mapping[str, Any] | None,
+        comment: Any,
+        fields: dict[str, Any],
+    ) -> Any:
+        if "collation" in fields:
+            fields["collation"] = validate_collation_or_none(fields["collation"])
+        command = _present(
+            {"query": checked_mapping("filter", filter), **fields},
+            fields=None if projection is None else fields_document(projection),
+            sort=None if sort is None else index_document(sort),
+            hint=None if hint is None else checked_hint(hint),
+            let=let,
+            comment=comment,
+        )
+        operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
+        operation.write_concern = self._write_concern_document
+        return self._executor.run(operation, session)
+
+    # Counting and collecting
+
+    def count_documents(
+        self, filter: _Filter, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> int:
+        """The number of documents that match.
+
+        :param kwargs: ``skip``, ``limit``, ``hint``, ``collation``, ``maxTimeMS``.
+        """
+        pipeline: list[dict[str, Any]] = [{"$match": checked_mapping("filter", filter)}]
+        for stage in ("skip", "limit"):
+            if stage in kwargs:
+                pipeline.append({f"${stage}": kwargs.pop(stage)})
+        pipeline.append({"$group": {"_id": 1, "n": {"$sum": 1}}})
+        if "hint" in kwargs:
+            kwargs["hint"] = checked_hint(kwargs["hint"])
+        collection = self.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
+        with collection.aggregate(pipeline, session, comment=comment, **kwargs) as cursor:
+            result = cursor.try_next()
+        return int(result["n"]) if result else 0
+
+    def estimated_document_count(self, comment: Any = None, **kwargs: Any) -> int:
+        """The number of documents, quickly, from the collection's metadata.
+
+        :param kwargs: ``maxTimeMS``.
+        """
+        operation = Count(self._database_name, self._name, _present(kwargs, comment=comment))
+        operation.selector = self._read_preference
+        operation.read_concern = self._read_concern_document
+        try:
+            return self._executor.run(operation)  # type: ignore[no-any-return]
+        except OperationFailure as error:
+            if error.code == _NAMESPACE_NOT_FOUND:
+                return 0
+            raise
+
+    def distinct(
+        self,
+        key: str,
+        filter: _Filter | None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        hint: Any = None,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """The distinct values of a field among the documents that match."""
+        if not isinstance(key, str):
+            raise TypeError(f"key must be a string, not {key!r}")
+        fields = _present(
+            {"key": key, **kwargs},
+            query=None if filter is None else checked_mapping("filter", filter),
+            hint=None if hint is None else checked_hint(hint),
+            comment=comment,
+        )
+        if "collation" in fields:
+            fields["collation"] = validate_collation_or_none(fields["collation"])
+        operation = Distinct(self._database_name, self._name, fields, self._codec_options)
+        operation.selector = self._read_preference
+        operation.read_concern = self._read_concern_document
+        return self._executor.run(operation, session)  # type: ignore[no-any-return]
+
+    def aggregate(
+        self,
+        pipeline: Sequence[Mapping[str, Any]],
+        session: ClientSession | None = None,
+        let: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> CommandCursor[DocumentType]:
+        """Run a pipeline, and return a cursor over its documents.
+
+        :param kwargs: further fields of the command, and ``batchSize``.
+        """
+        fields = _present(kwargs, let=let, comment=comment)
+        return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields)
+
+    def aggregate_raw_batches(
+        self,
+        pipeline: Sequence[Mapping[str, Any]],
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> RawBatchCommandCursor:
+        """The same, as batches of encoded documents."""
+        fields = _present(kwargs, comment=comment)
+        cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields)
+        assert isinstance(cursor, RawBatchCommandCursor)
+        return cursor
+
+    # Indexes
+
+    def create_index(
+        self, keys: Any, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> str:
+        """Create an index, and return its name.
+
+        :param keys: a field, or a list of fields and directions.
+        :param kwargs: options of the index, such as ``unique``, ``name``, ``expireAfterSeconds``; and ``maxTimeMS``.
+        """
+        extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
+        return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
+
+    def create_indexes(
+        self,
+        indexes: Sequence[IndexModel],
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Create indexes, and return their names."""
+        if not isinstance(indexes, list) or not all(isinstance(each, IndexModel) for each in indexes):
+            raise TypeError(f"indexes must be a list of IndexModel, not {indexes!r}")
+        documents = [index.document for index in indexes]
+        self._administer({"createIndexes": self._name, "indexes": documents, **kwargs}, session, comment)
+        return [document["name"] for document in documents]
+
+    def drop_index(
+        self, index_or_name: Any, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> None:
+        """Drop an index, by its name or its keys."""
+        self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
+
+    def drop_indexes(
+        self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> None:
+        """Drop all indexes but the one on ``_id``."""
+        self._drop_indexes("*", session, comment, kwargs)
+
+    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Any, fields: Mapping[str, Any]) -> None:
+        command = {"dropIndexes": self._name, "index": name, **fields}
+        try:
+            self._administer(command, session, comment)
+        except OperationFailure as error:
+            if error.code != _NAMESPACE_NOT_FOUND and "ns not found" not in str(error):
+                raise
+
+    def list_indexes(
+        self, session: ClientSession | None = None, comment: Any = None
+    ) -> CommandCursor[dict[str, Any]]:
+        """A cursor over the specifications of the indexes."""
+        command = _present({"listIndexes": self._name, "cursor": {}}, comment=comment)
+        operation = CursorCommand(self._database_name, command, DEFAULT_CODEC_OPTIONS)
+        collection = self.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
+        try:
+            return CommandCursor._run(collection, operation, session, comment=comment)  # type: ignore[no-any-return]
+        except OperationFailure as error:
+            if error.code == _NAMESPACE_NOT_FOUND:
+                return CommandCursor._over(collection, [], session)
+            raise
+
+    def index_information(
+        self, session: ClientSession | None = None, comment: Any = None
+    ) -> dict[str, dict[str, Any]]:
+        """The indexes by name; ``key`` is a list of fields and directions."""
+        return indexes.information(self.list_indexes(session, comment))
+
+    # Search indexes
+
+    def create_search_index(
+        self,
+        model: Mapping[str, Any] | SearchIndexModel,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        """Create a search index, and return its name."""
+        if not isinstance(model, SearchIndexModel):
+            model = SearchIndexModel(**model)
+        return self.create_search_indexes([model], session, comment, **kwargs)[0]
+
+    def create_search_indexes(
+        self,
+        models: list[SearchIndexModel],
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Create search indexes, and return their names."""
+        documents = [model.document for model in models]
+        command = {"createSearchIndexes": self._name, "indexes": documents, **kwargs}
+        return [each["name"] for each in self._search_command(command, session, comment)["indexesCreated"]]
+
+    def drop_search_index(
+        self, name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> None:
+        """Drop a search index."""
+        self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
+
+    def update_search_index(
+        self,
+        name: str,
+        definition: Mapping[str, Any],
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Change the definition of a search index."""
+        command = {"updateSearchIndex": self._name, "name": name, "definition": definition, **kwargs}
+        self._search_command(command, session, comment)
+
+    def list_search_indexes(
+        self,
+        name: str | None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> CommandCursor[Any]:
+        """A cursor over the search indexes, or over the one called `name`."""
+        pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
+        return self.aggregate(pipeline, session, comment=comment, **kwargs)
+
+    def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
+        operation = Administer(self._database_name, _present(command, comment=comment))
+        return self._executor.run(operation, session)
+
+    # The collection as a whole
+
+    def drop(
+        self,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        encrypted_fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Drop the collection, if it exists."""
+        database = self._database.with_options(write_concern=self._write_concern)
+        database.drop_collection(self._name, session, comment, encrypted_fields)
+
+    def rename(
+        self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> Any:
+        """Rename the collection.
+
+        :param kwargs: ``dropTarget=True`` replaces a collection that has the new name.
+        :raises InvalidName: the new name is not allowed.
+        """
+        _check_name(new_name)
+        command = _present(
+            {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs},
+            comment=comment,
+        )
+        return self._executor.run(Administer("admin", command, self._write_concern_document), session)
+
+    def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
+        """The options that the collection was created with."""
+        found = self._database.list_collections(session, {"name": self._name}, comment).to_list()
+        return dict(found[0].get("options", {})) if found else {}
+
+    # Being an object
+
+    def __next__(self) -> NoReturn:
+        raise TypeError("'Collection' object is not iterable")
+
+    next = __next__
+    __iter__ = None
+
+    def __bool__(self) -> NoReturn:
+        raise NotImplementedError("compare with None instead: collection is not None")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"'Collection' object is not callable; {self._name!r} is no method of it")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Collection):
+            return NotImplemented
+        return self._database == other._database and self._name == other._name
+
+    def __hash__(self) -> int:
+        return hash((self._database, self._name))
+
+    def __repr__(self) -> str:
+        return f"Collection({self._database!r}, {self._name!r})"
+
+
+def aggregate_cursor(
+    kind: type[CommandCursor[Any]],
+    collection: Collection[Any],
+    target: str | int,
+    pipeline: Sequence[Mapping[str, Any]],
+    session: ClientSession | None,
+    fields: dict[str, Any],
+) -> CommandCursor[Any]:
+    """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind."""
+    if not isinstance(pipeline, (list, tuple)):
+        raise TypeError(f"pipeline must be a list, not {pipeline!r}")
+    fields = dict(fields)
+    batch_size = fields.pop("batchSize", None)
+    max_await_time_ms = fields.pop("maxAwaitTimeMS", None)
+    if "collation" in fields:
+        fields["collation"] = validate_collation_or_none(fields["collation"])
+    if fields.get("hint") is not None:
+        fields["hint"] = checked_hint(fields["hint"])
+    operation = Aggregate(
+        collection.database.name,
+        target,
+        pipeline,
+        fields,
+        collection.codec_options,
+        collection.read_preference,
+        batch_size,
+        raw=kind._raw,
+    )
+    operation.read_concern = collection._read_concern_document
+    if not operation.retryable:
+        operation.write_concern = collection._write_concern_document
+    return kind._run(  # type: ignore[no-any-return]
+        collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment")
+    )
+
+
+def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:
+    """`fields`, and those of `optional` that are not None."""
+    return {**fields, **{name: value for name, value in optional.items() if value is not None}}
+
+
+def _returning(return_document: bool, upsert: bool) -> dict[str, Any]:
+    if not isinstance(return_document, bool):
+        raise ValueError(
+            f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {return_document!r}"
+        )
+    return {"new": return_document, "upsert": upsert}
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a collection must be a string, not {name!r}")
+    if not name or ".." in name:
+        raise InvalidName(f"the name of a collection must not be empty or have an empty part, was {name!r}")
+    if "$" in name and not (name.startswith("oplog.$main") or name.startswith("$cmd")):
+        raise InvalidName(f"the name of a collection must not contain '$', was {name!r}")
+    if name[0] == "." or name[-1] == ".":
+        raise InvalidName(f"the name of a collection must not begin or end with '.', was {name!r}")
+    if "\x00" in name:
+        raise InvalidName(f"the name of a collection must not contain the null character, was {name!r}")
+
+

@@ -1,0 +1,437 @@
+"""Cursors of queries."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from bson.code import Code
+from bson.son import SON
+
+from gmongo.client_session import ClientSession
+from gmongo.collation import Collation, validate_collation_or_none
+from gmongo.command_cursor import take_list
+from gmongo.cursor_type import CursorType
+from gmongo.errors import InvalidOperation
+from gmongo.operations.find import Find
+from gmongo.operations.keys import fields_document, index_document
+from gmongo.operations.models import checked_hint
+from gmongo.operations.run_command import Inspect
+from gmongo.operations.server_cursor import ServerCursor
+from gmongo.wire.connect import Address
+
+if TYPE_CHECKING:
+    from gmongo.collection import Collection
+
+__all__ = ["Cursor", "CursorType", "RawBatchCursor"]
+
+DocumentType = TypeVar("DocumentType")
+
+_TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
+_FLAGS = {
+    _TAILABLE: "tailable",
+    _OPLOG_REPLAY: "oplogReplay",
+    _NO_TIMEOUT: "noCursorTimeout",
+    _AWAIT_DATA: "awaitData",
+    _PARTIAL: "allowPartialResults",
+}
+
+
+class Cursor(Generic[DocumentType]):
+    """Iterates over the documents that match a query; made by :meth:`Collection.find`.
+
+    The query is sent when the first document is asked for; until then its options can be changed. The parameters are
+    those of :meth:`Collection.find`.
+    """
+
+    _raw = False
+    _cursor: ServerCursor | None = None
+    _empty = False
+
+    def __init__(
+        self,
+        collection: Collection[Any],
+        filter: Mapping[str, Any] | None = None,
+        projection: Mapping[str, Any] | Sequence[str] | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        cursor_type: int = CursorType.NON_TAILABLE,
+        sort: Any = None,
+        allow_partial_results: bool = False,
+        oplog_replay: bool = False,
+        batch_size: int = 0,
+        collation: Mapping[str, Any] | Collation | None = None,
+        hint: Any = None,
+        max_scan: int | None = None,
+        max_time_ms: int | None = None,
+        max: Any = None,
+        min: Any = None,
+        return_key: bool | None = None,
+        show_record_id: bool | None = None,
+        snapshot: bool | None = None,
+        comment: Any = None,
+        session: ClientSession | None = None,
+        allow_disk_use: bool | None = None,
+        let: Mapping[str, Any] | None = None,
+    ) -> None:
+        if filter is not None and not isinstance(filter, Mapping):
+            raise TypeError(f"filter must be a mapping, not {filter!r}")
+        if session is not None and not isinstance(session, ClientSession):
+            raise TypeError(f"session must be a ClientSession, not {session!r}")
+        if let is not None and not isinstance(let, Mapping):
+            raise TypeError(f"let must be a mapping, not {let!r}")
+        if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
+            raise ValueError(f"not a valid value for cursor_type: {cursor_type!r}")
+        self._collection = collection
+        self._filter: Mapping[str, Any] = {} if filter is None else filter
+        self._session = session
+        self._flags = int(cursor_type)
+        for flag, wanted in (
+            (_NO_TIMEOUT, no_cursor_timeout),
+            (_PARTIAL, allow_partial_results),
+            (_OPLOG_REPLAY, oplog_replay),
+        ):
+            if not isinstance(wanted, bool):
+                raise TypeError(f"{_FLAGS[flag]} must be True or False, not {wanted!r}")
+            self._flags |= flag if wanted else 0
+        self._skip = _natural("skip", skip)
+        self._limit = _integer("limit", limit)
+        self._batch_size = _natural("batch_size", batch_size)
+        self._max_await_time_ms: int | None = None
+        self._fields: dict[str, Any] = {}
+        self._set("projection", None if projection is None else _projection(projection))
+        self._set("sort", None if sort is None else index_document(sort))
+        self._set("collation", validate_collation_or_none(collation))
+        self._set("hint", None if hint is None else checked_hint(hint))
+        self._set("maxScan", max_scan)
+        self._set("maxTimeMS", max_time_ms)
+        self._set("max", None if max is None else index_document(max))
+        self._set("min", None if min is None else index_document(min))
+        self._set("returnKey", return_key)
+        self._set("showRecordId", show_record_id)
+        self._set("snapshot", snapshot)
+        self._set("comment", comment)
+        self._set("allowDiskUse", allow_disk_use)
+        self._set("let", let)
+
+    def _set(self, field: str, value: Any) -> None:
+        if value is None:
+            self._fields.pop(field, None)
+        else:
+            self._fields[field] = value
+
+    # Options, until the first document
+
+    def _check_unsent(self) -> None:
+        if self._cursor is not None:
+            raise InvalidOperation("cannot set options after executing query")
+
+    def _change(self, field: str, value: Any) -> Cursor[DocumentType]:
+        self._check_unsent()
+        self._set(field, value)
+        return self
+
+    def sort(self, key_or_list: Any, direction: Any = None) -> Cursor[DocumentType]:
+        """Sort by a field, or by a list of fields and directions."""
+        keys = [(key_or_list, direction)] if direction is not None else key_or_list
+        return self._change("sort", index_document(keys))
+
+    def skip(self, skip: int) -> Cursor[DocumentType]:
+        """Leave out the first `skip` documents."""
+        self._check_unsent()
+        self._skip = _natural("skip", skip)
+        return self
+
+    def limit(self, limit: int) -> Cursor[DocumentType]:
+        """Return at most `limit` documents; 0 is without limit, and a negative one is served in a single batch."""
+        self._check_unsent()
+        self._limit = _integer("limit", limit)
+        return self
+
+    def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
+        """Ask for this many documents with each batch; 0 leaves it to the server."""
+        self._check_unsent()
+        self._batch_size = _natural("batch_size", batch_size)
+        return self
+
+    def hint(self, index: Any) -> Cursor[DocumentType]:
+        """Use this index: its name, or its keys; None lets the server choose."""
+        return self._change("hint", None if index is None else checked_hint(index))
+
+    def comment(self, comment: Any) -> Cursor[DocumentType]:
+        """Attach a comment, which the server logs."""
+        return self._change("comment", comment)
+
+    def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
+        """Let the server work on the query for at most this many milliseconds."""
+        return self._change("maxTimeMS", None if max_time_ms is None else _natural("max_time_ms", max_time_ms))
+
+    def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
+        """Let the server wait up to this many milliseconds for new documents (TAILABLE_AWAIT cursors only)."""
+        self._check_unsent()
+        if max_await_time_ms is not None:
+            _natural("max_await_time_ms", max_await_time_ms)
+        if self._flags & _AWAIT_DATA:
+            self._max_await_time_ms = max_await_time_ms
+        return self
+
+    def max_scan(self, max_scan: int | None) -> Cursor[DocumentType]:
+        """Look at no more than this many documents (servers before 4.2 only)."""
+        return self._change("maxScan", max_scan)
+
+    def max(self, spec: Any) -> Cursor[DocumentType]:
+        """Return documents below these keys of the hinted index."""
+        return self._change("max", index_document(spec))
+
+    def min(self, spec: Any) -> Cursor[DocumentType]:
+        """Return documents from these keys of the hinted index on."""
+        return self._change("min", index_document(spec))
+
+    def collation(self, collation: Collation | Mapping[str, Any] | None) -> Cursor[DocumentType]:
+        """Compare strings like this."""
+        return self._change("collation", validate_collation_or_none(collation))
+
+    def allow_disk_use(self, allow_disk_use: bool) -> Cursor[DocumentType]:
+        """Whether the server may use disk space for sorting."""
+        if not isinstance(allow_disk_use, bool):
+            raise TypeError(f"allow_disk_use must be a bool, not {allow_disk_use!r}")
+        return self._change("allowDiskUse", allow_disk_use)
+
+    def where(self, code: str | Code) -> Cursor[DocumentType]:
+        """Return only documents for which this JavaScript is true."""
+        self._check_unsent()
+        code = code if isinstance(code, Code) else Code(code)
+        self._filter = {**self._filter, "$where": code}
+        return self
+
+    def add_option(self, mask: int) -> Cursor[DocumentType]:
+        """Set bits of the query's flags."""
+        self._check_unsent()
+        self._flags |= _integer("mask", mask)
+        return self
+
+    def remove_option(self, mask: int) -> Cursor[DocumentType]:
+        """Clear bits of the query's flags."""
+        self._check_unsent()
+        self._flags &= ~_integer("mask", mask)
+        return self
+
+    # The query
+
+    def _find_fields(self) -> dict[str, Any]:
+        """The fields of the command besides the filter."""
+        fields = dict(self._fields)
+        if self._skip:
+            fields["skip"] = self._skip
+        if self._limit:
+            fields["limit"] = abs(self._limit)
+        if self._limit < 0:
+            fields["singleBatch"] = True
+        if self._batch_size:
+            # A first batch of all documents wanted would leave a cursor open that has nothing more.
+            same = self._batch_size == self._limit
+            fields["batchSize"] = self._batch_size + 1 if same else self._batch_size
+        for flag, name in _FLAGS.items():
+            if self._flags & flag:
+                fields[name] = True
+        return fields
+
+    def _operation(self, fields: dict[str, Any]) -> Find:
+        collection = self._collection
+        operation = Find(
+            collection.database.name, collection.name, self._filter, fields, collection.codec_options, self._raw
+        )
+        operation.selector = collection.read_preference
+        operation.read_concern = collection._read_concern_document
+        return operation
+
+    def _opened(self) -> ServerCursor:
+        """The cursor on the server, opened with the first use."""
+        if self._cursor is None:
+            client = self._collection.database.client
+            executor = client._executor
+            session: Any = self._session or executor.start_session()
+            try:
+                reply = executor.run(self._operation(self._find_fields()), session)
+            except BaseException:
+                if self._session is None:
+                    executor.end_session(session)
+                raise
+            self._cursor = ServerCursor(
+                executor,
+                client._reaper,
+                reply,
+                session,
+                self._collection.codec_options,
+                limit=abs(self._limit),
+                batch_size=self._batch_size,
+                max_await_time_ms=self._max_await_time_ms,
+                comment=self._fields.get("comment"),
+                raw=self._raw,
+            )
+        return self._cursor
+
+    def explain(self) -> Any:
+        """How the server would run the query."""
+        self._check_unsent()
+        fields = {"find": self._collection.name, "filter": self._filter, **self._find_fields()}
+        operation = Inspect(self._collection.database.name, {"explain": fields})
+        operation.selector = self._collection.read_preference
+        return self._collection.database.client._executor.run(operation, self._session)
+
+    def distinct(self, key: str) -> list[Any]:
+        """The distinct values of a field among the documents that match."""
+        options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation", "hint") if name in self._fields}
+        return self._collection.distinct(key, self._filter, session=self._session, **options)
+
+    # Documents
+
+    def __iter__(self) -> Cursor[DocumentType]:
+        return self
+
+    def __next__(self) -> DocumentType:
+        if self._empty:
+            raise StopIteration
+        cursor = self._cursor or self._opened()
+        return cursor.next_document()  # type: ignore[no-any-return]
+
+    next = __next__
+
+    def to_list(self, length: int | None = None) -> list[DocumentType]:
+        """The remaining documents, or at most `length` of them."""
+        return take_list(self, length)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        """A slice sets skip and limit; an index returns that one document, by a query of its own."""
+        self._check_unsent()
+        if isinstance(index, slice):
+            return self._slice(index)
+        if not isinstance(index, int):
+            raise TypeError(f"index {index!r} cannot be applied to Cursor instances")
+        if index < 0:
+            raise IndexError("Cursor instances do not support negative indices")
+        with self.clone() as clone:
+            for document in clone.skip(index + self._skip).limit(-1):
+                return document
+        raise IndexError("no such item for Cursor instance")
+
+    def _slice(self, index: slice) -> Cursor[DocumentType]:
+        if index.step is not None:
+            raise IndexError("Cursor instances do not support slice steps")
+        start, stop = index.start or 0, index.stop
+        if start < 0 or (stop is not None and stop < start):
+            raise IndexError(f"stop index must be greater than start index for slice {index!r}")
+        self._skip = start
+        self._limit = 0 if stop is None else stop - start
+        self._empty = stop == start  # where limit 0 would be all
+        return self
+
+    # Copies
+
+    def clone(self) -> Cursor[DocumentType]:
+        """An unsent copy of the query."""
+        return self._copied(copy.copy)
+
+    def __copy__(self) -> Cursor[DocumentType]:
+        return self._copied(copy.copy)
+
+    def __deepcopy__(self, memo: Any) -> Cursor[DocumentType]:
+        return self._copied(_deepcopied)
+
+    def _copied(self, copier: Any) -> Cursor[DocumentType]:
+        clone = self.__class__.__new__(self.__class__)
+        clone.__dict__.update(self.__dict__)
+        clone._cursor = None
+        clone._filter, clone._fields = copier(self._filter), copier(self._fields)
+        return clone
+
+    def rewind(self) -> Cursor[DocumentType]:
+        """Close the cursor and make the query unsent again."""
+        self.close()
+        self._cursor = None
+        return self
+
+    # The state
+
+    @property
+    def collection(self) -> Collection[Any]:
+        """The collection that is queried."""
+        return self._collection
+
+    @property
+    def alive(self) -> bool:
+        """Whether there may be more documents. True does not promise that there is one."""
+        return self._cursor is None or self._cursor.alive
+
+    @property
+    def cursor_id(self) -> int | None:
+        """The server's number for the cursor; None before the query is sent, 0 when it is done."""
+        return None if self._cursor is None else self._cursor.cursor_id
+
+    @property
+    def address(self) -> Address | None:
+        """The server that answered; None before the query is sent."""
+        return None if self._cursor is None else self._cursor.address
+
+    @property
+    def retrieved(self) -> int:
+        """How many documents have arrived so far."""
+        return 0 if self._cursor is None else self._cursor.retrieved
+
+    @property
+    def session(self) -> ClientSession | None:
+        """The session given by the application, if any."""
+        return self._session
+
+    def close(self) -> None:
+        """End the cursor, on the server too. It may be called again."""
+        if self._cursor is not None:
+            self._cursor.close()
+
+    def __enter__(self) -> Cursor[DocumentType]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class RawBatchCursor(Cursor[bytes]):
+    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other."""
+
+    _raw = True
+
+    def __getitem__(self, index: int | slice) -> Any:
+        raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    return value
+
+
+def _natural(name: str, value: Any) -> int:
+    if _integer(name, value) < 0:
+        raise ValueError(f"{name} must be >= 0, not {value}")
+    return int(value)
+
+
+def _projection(projection: Any) -> Mapping[str, Any]:
+    # Nothing at all means everything, so an empty projection asks for the _id alone.
+    return fields_document(projection) or {"_id": 1}
+
+
+def _deepcopied(value: Any) -> Any:
+    """A deep copy in which regular expressions, which cannot be copied by every Python, stay the same."""
+    if isinstance(value, Mapping):
+        kind = SON if isinstance(value, SON) else dict
+        return kind((key, _deepcopied(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return [_deepcopied(item) for item in value]
+    return value if isinstance(value, re.Pattern) else copy.deepcopy(value)

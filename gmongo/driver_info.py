@@ -1,0 +1,46 @@
+"""How a library built on the driver names itself to the server."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DriverInfo"]
+
+_DELIMITER = "|"
+
+
+class _Fields(NamedTuple):
+    name: str | None = None
+    version: str | None = None
+    platform: str | None = None
+
+
+class DriverInfo(_Fields):
+    """What a library adds to the driver's own name, version and platform in the handshake.
+
+    :param name: the library's name, such as ``"Motor"``.
+    :param version: its version.
+    :param platform: what it runs on.
+
+    Raises :class:`TypeError` if one of them is neither a string nor None, and :class:`ValueError` if one
+    contains ``|``, which separates the entries in the handshake.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, name: str | None = None, version: str | None = None, platform: str | None = None
+    ) -> DriverInfo:
+        info = super().__new__(cls, name, version, platform)
+        for field, value in info._asdict().items():
+            _check(field, value)
+        return info
+
+
+def _check(field: str, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise TypeError(f"DriverInfo {field} must be a string or None, not {value!r}")
+    if _DELIMITER in value:
+        raise ValueError(f"DriverInfo {field} must not contain {_DELIMITER!r}, was {value!r}")

@@ -1,0 +1,362 @@
+"""Exceptions, with PyMongo's names, tree and attributes.
+
+Two kinds matter to the rest of the driver: errors of the *network* (:class:`AutoReconnect` and its children), which
+may be retried and tell something about a server, and errors that a *server replied* (:class:`OperationFailure` and
+its children), which carry a code and the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bson.errors import InvalidDocument
+
+__all__ = [
+    "AutoReconnect",
+    "BulkWriteError",
+    "ClientBulkWriteException",
+    "CollectionInvalid",
+    "ConfigurationError",
+    "ConnectionFailure",
+    "CursorNotFound",
+    "DocumentTooLarge",
+    "DuplicateKeyError",
+    "EncryptedCollectionError",
+    "EncryptionError",
+    "ExecutionTimeout",
+    "InvalidName",
+    "InvalidOperation",
+    "InvalidURI",
+    "NetworkTimeout",
+    "NotPrimaryError",
+    "OperationFailure",
+    "PoolClearedError",
+    "PoolClosedError",
+    "ProtocolError",
+    "PyMongoError",
+    "ServerSelectionTimeoutError",
+    "WTimeoutError",
+    "WaitQueueTimeoutError",
+    "WriteConcernError",
+    "WriteError",
+]
+
+_MAX_TIME_MS_EXPIRED = 50
+
+
+class PyMongoError(Exception):
+    """Base class of every exception the driver raises."""
+
+    def __init__(self, message: str = "", error_labels: Iterable[str] | None = None) -> None:
+        super().__init__(message)
+        self._message = message
+        self._error_labels: set[str] = set(error_labels or ())
+
+    def has_error_label(self, label: str) -> bool:
+        """Whether the error carries `label`, such as ``"TransientTransactionError"``."""
+        return label in self._error_labels
+
+    def _add_error_label(self, label: str) -> None:
+        self._error_labels.add(label)
+
+    def _remove_error_label(self, label: str) -> None:
+        self._error_labels.discard(label)
+
+    @property
+    def timeout(self) -> bool:
+        """Whether the error was caused by a time-out, on the client's or the server's side."""
+        return False
+
+
+class ProtocolError(PyMongoError):
+    """A message on the wire broke the protocol."""
+
+
+class ConnectionFailure(PyMongoError):
+    """A connection to the database could not be made or was lost."""
+
+
+class AutoReconnect(ConnectionFailure):
+    """A connection was lost; the driver reconnects by itself when the next operation runs.
+
+    :param errors: the errors behind this one: a list, or a reply of the server.
+    """
+
+    errors: Mapping[str, Any] | Sequence[Any]
+    details: Mapping[str, Any] | Sequence[Any]
+
+    def __init__(self, message: str = "", errors: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+        labels = errors.get("errorLabels") if isinstance(errors, Mapping) else None
+        super().__init__(message, labels)
+        self.errors = self.details = errors or []
+
+
+class NetworkTimeout(AutoReconnect):
+    """An open connection did not answer in time (``socketTimeoutMS``, ``connectTimeoutMS``)."""
+
+    @property
+    def timeout(self) -> bool:
+        return True
+
+
+class NotPrimaryError(AutoReconnect):
+    """The server replied that it is not the primary, is recovering or is shutting down.
+
+    :param errors: the reply of the server.
+    """
+
+    def __init__(self, message: str = "", errors: Mapping[str, Any] | None = None) -> None:
+        super().__init__(_with_full_error(message, errors), errors)
+
+    @property
+    def code(self) -> int | None:
+        """The error code of the reply, if it has one."""
+        return self.details.get("code") if isinstance(self.details, Mapping) else None
+
+
+class ServerSelectionTimeoutError(AutoReconnect):
+    """No suitable server was found within ``serverSelectionTimeoutMS``.
+
+    The message names what was asked for and shows the topology as the client last saw it.
+    """
+
+    @property
+    def timeout(self) -> bool:
+        return True
+
+
+class PoolClearedError(AutoReconnect):
+    """A check-out met a paused pool, or a connection was interrupted by a clear; may be retried (CMAP-235).
+
+    :param address: the address of the pool.
+    """
+
+    def __init__(self, message: str, address: Any = None) -> None:
+        super().__init__(message)
+        self.address = address
+
+
+class PoolClosedError(ConnectionFailure):
+    """A check-out met a closed pool (CMAP-234).
+
+    :param address: the address of the pool.
+    """
+
+    def __init__(self, address: Any = None) -> None:
+        super().__init__("Attempted to check out a Connection from closed connection pool")
+        self.address = address
+
+
+class WaitQueueTimeoutError(ConnectionFailure):
+    """No connection became free within ``waitQueueTimeoutMS`` (CMAP-236).
+
+    :param address: the address of the pool.
+    """
+
+    def __init__(self, message: str, address: Any = None) -> None:
+        super().__init__(message)
+        self.address = address
+
+    @property
+    def timeout(self) -> bool:
+        return True
+
+
+class ConfigurationError(PyMongoError):
+    """An option, or a combination of options, is wrong."""
+
+
+class InvalidURI(ConfigurationError):
+    """A connection string could not be parsed."""
+
+
+class OperationFailure(PyMongoError):
+    """The server replied with an error.
+
+    :param code: the error code of the reply.
+    :param details: the whole reply.
+    """
+
+    def __init__(
+        self,
+        error: str,
+        code: int | None = None,
+        details: Mapping[str, Any] | None = None,
+        max_wire_version: int | None = None,
+    ) -> None:
+        labels = details.get("errorLabels") if details is not None else None
+        super().__init__(_with_full_error(error, details), labels)
+        self._code = code
+        self._details = details
+        self._max_wire_version = max_wire_version
+
+    @property
+    def code(self) -> int | None:
+        """The error code of the reply, if it has one."""
+        return self._code
+
+    @property
+    def details(self) -> Mapping[str, Any] | None:
+        """The whole reply, which may say more than the message."""
+        return self._details
+
+    @property
+    def timeout(self) -> bool:
+        return self._code == _MAX_TIME_MS_EXPIRED
+
+
+class CursorNotFound(OperationFailure):
+    """The server no longer knows the cursor: it timed out there, or was killed."""
+
+    @property
+    def timeout(self) -> bool:
+        return False
+
+
+class ExecutionTimeout(OperationFailure):
+    """An operation ran out of the time given by ``max_time_ms``."""
+
+    @property
+    def timeout(self) -> bool:
+        return True
+
+
+class WriteConcernError(OperationFailure):
+    """A write was done, but its write concern could not be met."""
+
+
+class WriteError(OperationFailure):
+    """A write was refused."""
+
+
+class WTimeoutError(WriteConcernError):
+    """The write concern was not met within ``wtimeout`` milliseconds."""
+
+    @property
+    def timeout(self) -> bool:
+        return True
+
+
+class DuplicateKeyError(WriteError):
+    """A write would have broken a unique index."""
+
+
+class BulkWriteError(OperationFailure):
+    """Some writes of a bulk failed; `details` says which, and what was done.
+
+    :param results: ``writeErrors``, ``writeConcernErrors`` and the counts of the whole bulk.
+    """
+
+    details: Mapping[str, Any]
+
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        super().__init__("batch op errors occurred", 65, results)
+
+    def __reduce__(self) -> tuple[Any, Any]:
+        return self.__class__, (self.details,)
+
+    @property
+    def timeout(self) -> bool:
+        concern_errors = self._details.get("writeConcernErrors", []) if self._details else []
+        if any(_is_write_timeout(error) for error in concern_errors):
+            return True
+        write_errors = self._details.get("writeErrors", []) if self._details else []
+        return any(error.get("code") == _MAX_TIME_MS_EXPIRED for error in write_errors)
+
+
+class ClientBulkWriteException(OperationFailure):
+    """Some writes of :meth:`MongoClient.bulk_write` failed.
+
+    :param results: the errors and the partial result.
+    :param verbose: whether verbose results were asked for.
+    """
+
+    details: Mapping[str, Any]
+
+    def __init__(self, results: Mapping[str, Any], verbose: bool = False) -> None:
+        super().__init__("batch op errors occurred", 65, results)
+        self.verbose = verbose
+
+    def __reduce__(self) -> tuple[Any, Any]:
+        return self.__class__, (self.details, self.verbose)
+
+    @property
+    def error(self) -> Any:
+        """The error that ended the bulk as a whole, if there was one."""
+        return self.details.get("error")
+
+    @property
+    def write_errors(self) -> list[Mapping[str, Any]]:
+        """The errors of single writes."""
+        return list(self.details.get("writeErrors", []))
+
+    @property
+    def write_concern_errors(self) -> list[Mapping[str, Any]]:
+        """The write concern errors met on the way."""
+        return list(self.details.get("writeConcernErrors", []))
+
+    @property
+    def partial_result(self) -> Any:
+        """What was done before the error; None if nothing was."""
+        return self.details.get("partialResult")
+
+
+class InvalidOperation(PyMongoError):
+    """An operation was asked for that cannot be done in the present state."""
+
+
+class InvalidName(PyMongoError):
+    """A database or collection name is not allowed."""
+
+
+class CollectionInvalid(PyMongoError):
+    """A collection could not be created or validated."""
+
+
+class DocumentTooLarge(InvalidDocument):
+    """An encoded document is larger than the server takes."""
+
+
+class EncryptionError(PyMongoError):
+    """Client-side field level encryption failed.
+
+    :param cause: the exception of the encryption library.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self._cause = cause
+
+    @property
+    def cause(self) -> Exception:
+        """The exception of the encryption library."""
+        return self._cause
+
+    @property
+    def timeout(self) -> bool:
+        return isinstance(self._cause, PyMongoError) and self._cause.timeout
+
+
+class EncryptedCollectionError(EncryptionError):
+    """Creating an encrypted collection failed part of the way.
+
+    :param encrypted_fields: the fields with the data keys that were made before the failure.
+    """
+
+    def __init__(self, cause: Exception, encrypted_fields: Mapping[str, Any]) -> None:
+        super().__init__(cause)
+        self._encrypted_fields = encrypted_fields
+
+    @property
+    def encrypted_fields(self) -> Mapping[str, Any]:
+        """The fields with the data keys that were made before the failure."""
+        return self._encrypted_fields
+
+
+def _with_full_error(message: str, details: Any) -> str:
+    return message if details is None else f"{message}, full error: {details}"
+
+
+def _is_write_timeout(error: Mapping[str, Any]) -> bool:
+    return error.get("code") == 64 or bool((error.get("errInfo") or {}).get("wtimeout"))

@@ -1,0 +1,137 @@
+"""Listeners that write every event to the log, at level INFO.
+
+They are ready to use, ``MongoClient(event_listeners=[CommandLogger()])``, and show how a listener is written.
+The logger is called ``gmongo.event_loggers``.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from gmongo import monitoring
+
+__all__ = ["CommandLogger", "ConnectionPoolLogger", "HeartbeatLogger", "ServerLogger", "TopologyLogger"]
+
+_log = logging.getLogger(__name__)
+
+
+class CommandLogger(monitoring.CommandListener):
+    """Logs the commands."""
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        _log.info(
+            "Command %s with request id %s started on server %s",
+            event.command_name,
+            event.request_id,
+            event.connection_id,
+        )
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        _log.info(
+            "Command %s with request id %s on server %s succeeded in %s microseconds",
+            event.command_name,
+            event.request_id,
+            event.connection_id,
+            event.duration_micros,
+        )
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        _log.info(
+            "Command %s with request id %s on server %s failed in %s microseconds",
+            event.command_name,
+            event.request_id,
+            event.connection_id,
+            event.duration_micros,
+        )
+
+
+class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
+    """Logs the pools and their connections."""
+
+    def pool_created(self, event: monitoring.PoolCreatedEvent) -> None:
+        _log.info("[pool %s] pool created", event.address)
+
+    def pool_ready(self, event: monitoring.PoolReadyEvent) -> None:
+        _log.info("[pool %s] pool is ready", event.address)
+
+    def pool_cleared(self, event: monitoring.PoolClearedEvent) -> None:
+        _log.info("[pool %s] pool cleared", event.address)
+
+    def pool_closed(self, event: monitoring.PoolClosedEvent) -> None:
+        _log.info("[pool %s] pool closed", event.address)
+
+    def connection_created(self, event: monitoring.ConnectionCreatedEvent) -> None:
+        _log.info("[pool %s][connection %s] connection created", event.address, event.connection_id)
+
+    def connection_ready(self, event: monitoring.ConnectionReadyEvent) -> None:
+        _log.info("[pool %s][connection %s] connection is ready", event.address, event.connection_id)
+
+    def connection_closed(self, event: monitoring.ConnectionClosedEvent) -> None:
+        _log.info(
+            "[pool %s][connection %s] connection closed: %s", event.address, event.connection_id, event.reason
+        )
+
+    def connection_check_out_started(self, event: monitoring.ConnectionCheckOutStartedEvent) -> None:
+        _log.info("[pool %s] check-out started", event.address)
+
+    def connection_check_out_failed(self, event: monitoring.ConnectionCheckOutFailedEvent) -> None:
+        _log.info("[pool %s] check-out failed: %s", event.address, event.reason)
+
+    def connection_checked_out(self, event: monitoring.ConnectionCheckedOutEvent) -> None:
+        _log.info("[pool %s][connection %s] connection checked out", event.address, event.connection_id)
+
+    def connection_checked_in(self, event: monitoring.ConnectionCheckedInEvent) -> None:
+        _log.info("[pool %s][connection %s] connection checked in", event.address, event.connection_id)
+
+
+class HeartbeatLogger(monitoring.ServerHeartbeatListener):
+    """Logs the checks that monitors make."""
+
+    def started(self, event: monitoring.ServerHeartbeatStartedEvent) -> None:
+        _log.info("Heartbeat to server %s started", event.connection_id)
+
+    def succeeded(self, event: monitoring.ServerHeartbeatSucceededEvent) -> None:
+        _log.info("Heartbeat to server %s succeeded in %.3f seconds", event.connection_id, event.duration)
+
+    def failed(self, event: monitoring.ServerHeartbeatFailedEvent) -> None:
+        _log.info("Heartbeat to server %s failed: %s", event.connection_id, event.reply)
+
+
+class ServerLogger(monitoring.ServerListener):
+    """Logs the servers of the topology. A change is logged only if the server's kind changes."""
+
+    def opened(self, event: monitoring.ServerOpeningEvent) -> None:
+        _log.info("Server %s added to topology %s", event.server_address, event.topology_id)
+
+    def description_changed(self, event: monitoring.ServerDescriptionChangedEvent) -> None:
+        old, new = event.previous_description, event.new_description
+        if new.server_type != old.server_type:
+            _log.info(
+                "Server %s changed from %s to %s",
+                event.server_address,
+                old.server_type_name,
+                new.server_type_name,
+            )
+
+    def closed(self, event: monitoring.ServerClosedEvent) -> None:
+        _log.info("Server %s removed from topology %s", event.server_address, event.topology_id)
+
+
+class TopologyLogger(monitoring.TopologyListener):
+    """Logs the topology as a whole. A change is logged only if the topology's kind changes."""
+
+    def opened(self, event: monitoring.TopologyOpenedEvent) -> None:
+        _log.info("Topology %s opened", event.topology_id)
+
+    def description_changed(self, event: monitoring.TopologyDescriptionChangedEvent) -> None:
+        old, new = event.previous_description, event.new_description
+        if new.topology_type != old.topology_type:
+            _log.info(
+                "Topology %s changed from %s to %s",
+                event.topology_id,
+                old.topology_type_name,
+                new.topology_type_name,
+            )
+
+    def closed(self, event: monitoring.TopologyClosedEvent) -> None:
+        _log.info("Topology %s closed", event.topology_id)

@@ -1,0 +1,1 @@
+"""Publishers: each turns something that happened into a log message and an event, if anybody wants either."""

@@ -1,0 +1,155 @@
+"""Events and log messages of commands (Command Logging and Monitoring)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from gmongo.cmap.connection import Connection
+from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.events.log import DEBUG, command_log, log, milliseconds
+from gmongo.monitoring import (
+    CommandFailedEvent,
+    CommandStartedEvent,
+    CommandSucceededEvent,
+    publish,
+)
+
+# Commands whose content is never shown.
+SENSITIVE = frozenset(
+    {
+        "authenticate",
+        "saslstart",
+        "saslcontinue",
+        "getnonce",
+        "createuser",
+        "updateuser",
+        "copydbgetnonce",
+        "copydbsaslstart",
+        "copydb",
+    }
+)
+_HELLOS = frozenset({"hello", "ismaster"})
+_LONGEST_LOGGED = 1000
+
+
+@dataclass
+class Sent:
+    """A command on its way, for the publisher."""
+
+    command: Mapping[str, Any]
+    database: str
+    request_id: int
+    operation_id: int
+    connection: Connection
+
+    @property
+    def name(self) -> str:
+        """The command's name."""
+        return next(iter(self.command))
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether command and reply must not be shown."""
+        name = self.name.lower()
+        return name in SENSITIVE or (name in _HELLOS and "speculativeAuthenticate" in self.command)
+
+
+class CommandEvents:
+    """The publisher of one client.
+
+    :param listeners: command listeners.
+    """
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self, listeners: tuple[Any, ...]) -> None:
+        self._listeners = listeners
+
+    def wanted(self) -> bool:
+        """Whether anybody listens or logs. The hot path asks before it calls any method below."""
+        return bool(self._listeners) or command_log.isEnabledFor(DEBUG)
+
+    def started(self, sent: Sent) -> None:
+        command = {} if sent.sensitive else sent.command
+        if command_log.isEnabledFor(DEBUG):
+            self._log("Command started", sent, databaseName=sent.database, command=_shortened(command))
+        if self._listeners:
+            event = CommandStartedEvent(
+                sent.command,
+                sent.database,
+                sent.request_id,
+                sent.connection.address,
+                sent.operation_id,
+                sent.connection.service_id,
+                sent.connection.hello.connection_id,
+            )
+            event.command = command
+            publish(self._listeners, "started", event)
+
+    def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
+        shown = {} if sent.sensitive else reply
+        if command_log.isEnabledFor(DEBUG):
+            elapsed = milliseconds(duration)
+            self._log("Command succeeded", sent, durationMS=elapsed, reply=_shortened(shown))
+        if self._listeners:
+            event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
+            publish(self._listeners, "succeeded", event)
+
+    def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
+        failure = _failure(error)
+        if sent.sensitive:
+            failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
+        if command_log.isEnabledFor(DEBUG):
+            self._log("Command failed", sent, durationMS=milliseconds(duration), failure=_shortened(failure))
+        if self._listeners:
+            event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
+            publish(self._listeners, "failed", event)
+
+    def _log(self, message: str, sent: Sent, **extra: Any) -> None:
+        connection = sent.connection
+        host, port = connection.address
+        where = {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}
+        fields = {
+            "message": message,
+            "commandName": sent.name,
+            "databaseName": sent.database,
+            "requestId": sent.request_id,
+            "operationId": sent.operation_id,
+            "driverConnectionId": connection.id,
+            "serverConnectionId": connection.hello.connection_id,
+            **where,
+            **extra,
+        }
+        if connection.service_id is not None:
+            fields["serviceId"] = str(connection.service_id)
+        shown = {key: value for key, value in fields.items() if value is not None}
+        details = ", ".join(f"{key}={value}" for key, value in shown.items() if key != "message")
+        log(command_log, f"{message}: {details}", shown)
+
+
+def _rest(sent: Sent) -> tuple[Any, ...]:
+    """The fields that both end events have last."""
+    connection = sent.connection
+    return (
+        sent.request_id,
+        connection.address,
+        sent.operation_id,
+        connection.service_id,
+        sent.database,
+        connection.hello.connection_id,
+    )
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """An error as a document: the server's reply if there is one."""
+    if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
+        return dict(error.details)
+    return {"errmsg": str(error), "errtype": type(error).__name__}
+
+
+def _shortened(document: Mapping[str, Any]) -> str:
+    text = str(dict(document))
+    return text if len(text) <= _LONGEST_LOGGED else f"{text[:_LONGEST_LOGGED]}..."

@@ -1,0 +1,132 @@
+"""Events and log messages of a connection pool (CMAP-180 to CMAP-231)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo import monitoring
+from gmongo.events.log import DEBUG, connection_log, log, milliseconds
+from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
+from gmongo.wire.connect import Address
+
+CLOSED_REASONS = {
+    ConnectionClosedReason.STALE: "Connection became stale because the pool was cleared",
+    ConnectionClosedReason.IDLE: (
+        "Connection has been available but unused for longer than the configured max idle time"
+    ),
+    ConnectionClosedReason.ERROR: "An error occurred while using the connection",
+    ConnectionClosedReason.POOL_CLOSED: "Connection pool was closed",
+}
+FAILED_REASONS = {
+    ConnectionCheckOutFailedReason.TIMEOUT: (
+        "Wait queue timeout elapsed without a connection becoming available"
+    ),
+    ConnectionCheckOutFailedReason.CONN_ERROR: (
+        "An error occurred while trying to establish a new connection"
+    ),
+    ConnectionCheckOutFailedReason.POOL_CLOSED: "Connection pool was closed",
+}
+
+
+class PoolEvents:
+    """The publisher of one pool.
+
+    :param address: of the pool.
+    :param listeners: connection pool listeners.
+    """
+
+    __slots__ = ("_address", "_listeners", "_where", "where")
+
+    def __init__(self, address: Address, listeners: tuple[Any, ...]) -> None:
+        self._address = address
+        self._listeners = listeners
+        host, port = address
+        self.where = host if port is None else f"{host}:{port}"
+        self._where: dict[str, Any] = {"serverHost": host}
+        if port is not None:
+            self._where["serverPort"] = port
+
+    def wanted(self) -> bool:
+        """Whether anybody listens or logs. The hot path asks before it calls any method below."""
+        return bool(self._listeners) or connection_log.isEnabledFor(DEBUG)
+
+    def pool_created(self, options: Mapping[str, Any]) -> None:
+        pairs = ", ".join(f"{name}={value}" for name, value in options.items())
+        text = f"Connection pool created for {self.where}" + (f" using options {pairs}" if pairs else "")
+        self._log("Connection pool created", text, **options)
+        self._publish("pool_created", monitoring.PoolCreatedEvent, dict(options))
+
+    def pool_ready(self) -> None:
+        self._log("Connection pool ready", f"Connection pool ready for {self.where}")
+        self._publish("pool_ready", monitoring.PoolReadyEvent)
+
+    def pool_cleared(self, service_id: Any, interrupt: bool) -> None:
+        text, extra = f"Connection pool for {self.where} cleared", {}
+        if service_id is not None:
+            text, extra = f"{text} for serviceId {service_id}", {"serviceId": str(service_id)}
+        self._log("Connection pool cleared", text, **extra)
+        self._publish("pool_cleared", monitoring.PoolClearedEvent, service_id, interrupt)
+
+    def pool_closed(self) -> None:
+        self._log("Connection pool closed", f"Connection pool closed for {self.where}")
+        self._publish("pool_closed", monitoring.PoolClosedEvent)
+
+    def connection_created(self, connection_id: int) -> None:
+        self._log_connection("Connection created", connection_id)
+        self._publish("connection_created", monitoring.ConnectionCreatedEvent, connection_id)
+
+    def connection_ready(self, connection_id: int, duration: float) -> None:
+        elapsed = milliseconds(duration)
+        self._log_connection(
+            "Connection ready", connection_id, f", established in={elapsed} ms", durationMS=elapsed
+        )
+        self._publish("connection_ready", monitoring.ConnectionReadyEvent, connection_id, duration)
+
+    def connection_closed(self, connection_id: int, reason: str, error: BaseException | None) -> None:
+        text = f". Reason: {CLOSED_REASONS[reason]}"
+        extra: dict[str, Any] = {"reason": CLOSED_REASONS[reason]}
+        if reason == ConnectionClosedReason.ERROR:
+            text, extra["error"] = f"{text}. Error: {error!r}", error
+        self._log_connection("Connection closed", connection_id, text, **extra)
+        self._publish("connection_closed", monitoring.ConnectionClosedEvent, connection_id, reason)
+
+    def check_out_started(self) -> None:
+        self._log("Connection checkout started", f"Checkout started for connection to {self.where}")
+        self._publish("connection_check_out_started", monitoring.ConnectionCheckOutStartedEvent)
+
+    def check_out_failed(self, reason: str, error: BaseException, duration: float) -> None:
+        elapsed = milliseconds(duration)
+        text = f"Checkout failed for connection to {self.where}. Reason: {FAILED_REASONS[reason]}"
+        extra: dict[str, Any] = {"reason": FAILED_REASONS[reason], "durationMS": elapsed}
+        if reason == ConnectionCheckOutFailedReason.CONN_ERROR:
+            text, extra["error"] = f"{text}. Error: {error!r}", error
+        self._log("Connection checkout failed", f"{text}. Duration: {elapsed} ms", **extra)
+        self._publish(
+            "connection_check_out_failed", monitoring.ConnectionCheckOutFailedEvent, reason, duration
+        )
+
+    def checked_out(self, connection_id: int, duration: float) -> None:
+        elapsed = milliseconds(duration)
+        self._log_connection(
+            "Connection checked out", connection_id, f", duration={elapsed} ms", durationMS=elapsed
+        )
+        self._publish(
+            "connection_checked_out", monitoring.ConnectionCheckedOutEvent, connection_id, duration
+        )
+
+    def checked_in(self, connection_id: int) -> None:
+        self._log_connection("Connection checked in", connection_id)
+        self._publish("connection_checked_in", monitoring.ConnectionCheckedInEvent, connection_id)
+
+    def _log_connection(self, message: str, connection_id: int, rest: str = "", **extra: Any) -> None:
+        text = f"{message}: address={self.where}, driver-generated ID={connection_id}{rest}"
+        self._log(message, text, driverConnectionId=connection_id, **extra)
+
+    def _log(self, message: str, text: str, **extra: Any) -> None:
+        if connection_log.isEnabledFor(DEBUG):
+            log(connection_log, text, {"message": message, **self._where, **extra})
+
+    def _publish(self, method: str, event: type, *fields: Any) -> None:
+        if self._listeners:
+            publish(self._listeners, method, event(self._address, *fields))

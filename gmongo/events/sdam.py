@@ -1,0 +1,115 @@
+"""Events and log messages of discovery and monitoring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo import monitoring
+from gmongo.events.log import DEBUG, log, milliseconds, topology_log
+from gmongo.monitoring import EventListeners, publish
+from gmongo.wire.connect import Address
+
+
+class TopologyEvents:
+    """The publisher of one topology.
+
+    :param topology_id: identity of the topology.
+    :param listeners: of all kinds.
+    """
+
+    __slots__ = ("_id", "_listeners")
+
+    def __init__(self, topology_id: Any, listeners: EventListeners) -> None:
+        self._id = topology_id
+        self._listeners = listeners
+
+    def topology_opened(self) -> None:
+        self._log("Starting topology monitoring")
+        publish(self._listeners.topology, "opened", monitoring.TopologyOpenedEvent(self._id))
+
+    def topology_closed(self) -> None:
+        self._log("Stopped topology monitoring")
+        publish(self._listeners.topology, "closed", monitoring.TopologyClosedEvent(self._id))
+
+    def topology_changed(self, previous: Any, new: Any) -> None:
+        self._log(
+            "Topology description changed",
+            f". Previous description: {previous}. New description: {new}",
+            previousDescription=repr(previous),
+            newDescription=repr(new),
+        )
+        if self._listeners.topology:
+            event = monitoring.TopologyDescriptionChangedEvent(previous, new, self._id)
+            publish(self._listeners.topology, "description_changed", event)
+
+    def server_opened(self, address: Address) -> None:
+        self._log("Starting server monitoring", **_where(address))
+        publish(self._listeners.server, "opened", monitoring.ServerOpeningEvent(address, self._id))
+
+    def server_closed(self, address: Address) -> None:
+        self._log("Stopped server monitoring", **_where(address))
+        publish(self._listeners.server, "closed", monitoring.ServerClosedEvent(address, self._id))
+
+    def server_changed(self, previous: Any, new: Any) -> None:
+        if self._listeners.server:
+            event = monitoring.ServerDescriptionChangedEvent(previous, new, new.address, self._id)
+            publish(self._listeners.server, "description_changed", event)
+
+    def heartbeat_started(self, address: Address, connection: Any, awaited: bool) -> None:
+        self._log("Server heartbeat started", awaited=awaited, **_of(connection), **_where(address))
+        if self._listeners.heartbeat:
+            event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
+            publish(self._listeners.heartbeat, "started", event)
+
+    def heartbeat_succeeded(
+        self, address: Address, connection: Any, duration: float, reply: Any, awaited: bool
+    ) -> None:
+        self._log(
+            "Server heartbeat succeeded",
+            f", reply: {reply}",
+            awaited=awaited,
+            durationMS=milliseconds(duration),
+            reply=reply,
+            **_of(connection),
+            **_where(address),
+        )
+        if self._listeners.heartbeat:
+            event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
+            publish(self._listeners.heartbeat, "succeeded", event)
+
+    def heartbeat_failed(
+        self, address: Address, connection: Any, duration: float, error: Exception, awaited: bool
+    ) -> None:
+        self._log(
+            "Server heartbeat failed",
+            f", failure: {error}",
+            awaited=awaited,
+            durationMS=milliseconds(duration),
+            failure=repr(error),
+            **_of(connection),
+            **_where(address),
+        )
+        if self._listeners.heartbeat:
+            event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
+            publish(self._listeners.heartbeat, "failed", event)
+
+    def _log(self, message: str, detail: str = "", **extra: Any) -> None:
+        if topology_log.isEnabledFor(DEBUG):
+            where = f" for {extra['serverHost']}:{extra.get('serverPort')}" if "serverHost" in extra else ""
+            text = f"{message}{where} (topology {self._id}){detail}"
+            log(topology_log, text, {"message": message, "topologyId": self._id, **extra})
+
+
+def _where(address: Address) -> dict[str, Any]:
+    host, port = address
+    return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}
+
+
+def _of(connection: Any) -> dict[str, Any]:
+    """The IDs of a monitor's connection, as far as they are known."""
+    if connection is None:
+        return {}
+    ids = {"driverConnectionId": connection.id}
+    if connection.shook_hands and connection.hello.connection_id is not None:
+        ids["serverConnectionId"] = connection.hello.connection_id
+    return ids

@@ -1,0 +1,40 @@
+"""Log messages of server selection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.events.log import DEBUG, log, milliseconds, server_selection_log
+from gmongo.wire.connect import Address
+
+
+class SelectionEvents:
+    """The publisher of server selection, which logs only; there are no events."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def wanted() -> bool:
+        """Whether anybody logs."""
+        return server_selection_log.isEnabledFor(DEBUG)
+
+    def started(self, selector: Any, operation: str, topology: Any) -> None:
+        self._log("Server selection started", selector, operation, topology)
+
+    def succeeded(self, selector: Any, operation: str, topology: Any, address: Address) -> None:
+        host, port = address
+        where = {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}
+        self._log("Server selection succeeded", selector, operation, topology, **where)
+
+    def failed(self, selector: Any, operation: str, topology: Any, error: BaseException) -> None:
+        self._log("Server selection failed", selector, operation, topology, failure=repr(error))
+
+    def waiting(self, selector: Any, operation: str, topology: Any, remaining: float) -> None:
+        message = "Waiting for suitable server to become available"
+        self._log(message, selector, operation, topology, remainingTimeMS=milliseconds(remaining))
+
+    def _log(self, message: str, selector: Any, operation: str, topology: Any, **extra: Any) -> None:
+        rest = "".join(f", {name}={value}" for name, value in extra.items())
+        text = f"{message} for operation {operation}. Selector: {selector}, topology: {topology}{rest}"
+        fields = {"selector": repr(selector), "operation": operation, "topologyDescription": repr(topology)}
+        log(server_selection_log, text, {"message": message, **fields, **extra})

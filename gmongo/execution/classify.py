@@ -1,0 +1,68 @@
+"""What a reply means: the one place where an error reply becomes an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from gmongo.errors import (
+    CursorNotFound,
+    DuplicateKeyError,
+    ExecutionTimeout,
+    NotPrimaryError,
+    OperationFailure,
+    PyMongoError,
+    WriteConcernError,
+    WriteError,
+    WTimeoutError,
+)
+from gmongo.sdam.error_rules import STATE_CHANGE_CODES, is_state_change
+
+_BY_CODE: dict[int, Callable[..., OperationFailure]] = {
+    43: CursorNotFound,
+    50: ExecutionTimeout,
+    11000: DuplicateKeyError,
+    11001: DuplicateKeyError,
+    12582: DuplicateKeyError,
+}
+
+
+def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> PyMongoError | None:
+    """The exception for a reply, or None if the command succeeded.
+
+    Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
+    that the server has changed its state.
+    """
+    if reply.get("ok"):
+        concern = reply.get("writeConcernError")
+        if concern and concern.get("code") in STATE_CHANGE_CODES:
+            return NotPrimaryError(concern.get("errmsg", "not primary"), {**concern, **_labels(reply)})
+        return None
+    message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
+    code = reply.get("code")
+    if is_state_change(reply):
+        return NotPrimaryError(message, reply)
+    kind = _BY_CODE.get(code, OperationFailure) if code is not None else OperationFailure
+    return kind(message, code, reply, max_wire_version)
+
+
+def _labels(reply: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: reply[key] for key in ("errorLabels", "topologyVersion") if key in reply}
+
+
+def raise_write_error(error: Mapping[str, Any]) -> NoReturn:
+    """Raise the exception for one element of ``writeErrors``."""
+    code = error.get("code")
+    kind = DuplicateKeyError if _BY_CODE.get(code or 0) is DuplicateKeyError else WriteError
+    raise kind(error.get("errmsg", "write error"), code, error)
+
+
+def write_concern_error(reply: Mapping[str, Any]) -> WriteConcernError | None:
+    """The exception for the ``writeConcernError`` of a reply, if it has one."""
+    error = reply.get("writeConcernError")
+    if not error:
+        return None
+    details = {**error, **_labels(reply)}
+    timed_out = error.get("code") == 64 or bool((error.get("errInfo") or {}).get("wtimeout"))
+    kind = WTimeoutError if timed_out else WriteConcernError
+    return kind(error.get("errmsg", "write concern error"), error.get("code"), details)

@@ -1,0 +1,79 @@
+"""What all operations have in common: a command to build and a reply to read, and no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import bson
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+
+from gmongo.cmap.handshake import Hello
+from gmongo.sdam.selection import WRITABLE
+from gmongo.wire.connect import Address
+from gmongo.wire.message import Buffer, DocumentSequence
+
+
+class Operation:
+    """One command, for any server.
+
+    A subclass says in class attributes what kind it is, builds the command, and reads the reply. It may be asked to
+    build the command again for another connection, when the operation is retried.
+
+    :param database: the name of the database it runs on.
+    """
+
+    name: ClassVar[str]
+    is_write: ClassVar[bool] = False
+    retryable: bool = False
+    """Whether it may be tried again after an error of the network or an election."""
+    selector: Any = WRITABLE
+    """Which servers suit: a read preference, or ``WRITABLE``."""
+    address: Address | None = None
+    """The one server it must run on, if it continues something there."""
+    acknowledged: bool = True
+    """Whether there is a reply."""
+    takes_session: ClassVar[bool] = True
+    """Whether an implicit session is used."""
+    codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS
+    """How the user's documents are encoded and decoded."""
+    operation_id: int | None = None
+    """Ties the commands of one bulk together in events."""
+    read_concern: Mapping[str, Any] | None = None
+    """A read concern to send, if any."""
+    write_concern: Mapping[str, Any] | None = None
+    """A write concern to send, if any."""
+    transaction_number: int | None = None
+    """What the server knows the second try of a write by; given by the executor."""
+
+    __slots__ = ("__dict__", "database")
+
+    def __init__(self, database: str) -> None:
+        self.database = database
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        """The command, its name first, without what the executor adds."""
+        raise NotImplementedError
+
+    def sequence(self, hello: Hello) -> DocumentSequence | None:
+        """Documents that travel beside the command."""
+        return None
+
+    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+        """The command as events and logs show it, with the documents that travel beside it."""
+        return command
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        """Decode the reply."""
+        return bson.decode(body)
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        """What the operation returns for a reply that is not an error.
+
+        :param address: of the server that replied.
+        """
+        return reply
+
+    def unacknowledged_result(self) -> Any:
+        """What the operation returns when it asked for no reply."""
+        return None

@@ -1,0 +1,323 @@
+"""The client: the door to a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, NoReturn, TypeVar
+
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
+
+from gmongo._namespace import Defaults
+from gmongo.client_options import ClientOptions
+from gmongo.client_session import ClientSession, SessionOptions
+from gmongo.command_cursor import CommandCursor
+from gmongo.database import Database
+from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
+from gmongo.events.command import CommandEvents
+from gmongo.execution.executor import Executor
+from gmongo.operations.end_sessions import EndSessions
+from gmongo.operations.reaper import CursorReaper
+from gmongo.operations.run_command import Administer, Inspect
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
+from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.topology import Topology
+from gmongo.sdam.topology_description import TopologyDescription
+from gmongo.server_type import SERVER_TYPE
+from gmongo.topology_type import TOPOLOGY_TYPE
+from gmongo.wire.connect import Address
+from gmongo.write_concern import WriteConcern
+
+__all__ = ["MongoClient"]
+
+DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+
+
+class MongoClient(Defaults, Generic[DocumentType]):
+    """A client for a MongoDB deployment, to be shared by all greenlets of a process.
+
+    It looks for its servers from the moment it is made, in greenlets that never keep the process or ``hub.join()``
+    waiting, and belongs to the native thread it is made in (with ``connect=False``, to the thread of its first use).
+    It may be made before a fork: the child starts afresh by itself.
+
+    :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://``
+        URI, or a list of these. ``localhost`` by default.
+    :param port: of hosts given without one; 27017 by default.
+    :param document_class: the class of documents that queries return; ``dict`` by default.
+    :param tz_aware: whether datetimes are aware of their time zone (UTC).
+    :param connect: look for servers at once (the default), or with the first operation.
+    :param type_registry: how types of the application's are encoded and decoded.
+    :param kwargs: any option of the URI, by the same name, and those that only a keyword can carry. Keywords override
+        the URI.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; the message names it.
+    :raises InvalidURI: the URI could not be parsed.
+    """
+
+    HOST = "localhost"
+    PORT = 27017
+
+    def __init__(
+        self,
+        host: str | Sequence[str] | None = None,
+        port: int | None = None,
+        document_class: type[DocumentType] | None = None,
+        tz_aware: bool | None = None,
+        connect: bool | None = None,
+        type_registry: TypeRegistry | None = None,
+        **kwargs: Any,
+    ) -> None:
+        named = {
+            "document_class": document_class,
+            "tz_aware": tz_aware,
+            "connect": connect,
+            "type_registry": type_registry,
+        }
+        self._given = {"host": host, "port": port, **kwargs}
+        keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
+        self._client_options = ClientOptions(host, port, keywords)
+        chosen = self._client_options
+        codec_options = chosen.codec_options
+        if codec_options == DEFAULT_CODEC_OPTIONS:
+            codec_options = DEFAULT_CODEC_OPTIONS  # the very object, which is quickly recognised
+        super().__init__(codec_options, chosen.read_preference, chosen.write_concern, chosen.read_concern)
+        self._topology = Topology(chosen.topology())
+        self._executor = Executor(
+            self._topology, chosen.execution(), CommandEvents(chosen.listeners.command)
+        )
+        self._reaper = CursorReaper(self._executor)
+        if chosen.connect_at_once:
+            self._topology.open()
+
+    # Databases
+
+    def get_database(
+        self,
+        name: str | None = None,
+        codec_options: CodecOptions[Any] | None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[Any]:
+        """A database; the URI's if `name` is None. Options that are None are the client's.
+
+        :raises ConfigurationError: there is neither a name nor a default database.
+        """
+        if name is None:
+            name = self._default_database_name(None)
+        return Database(self, name, codec_options, read_preference, write_concern, read_concern)
+
+    def get_default_database(
+        self,
+        default: str | None = None,
+        codec_options: CodecOptions[Any] | None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[Any]:
+        """The database that the URI names, or `default`.
+
+        :raises ConfigurationError: neither is there.
+        """
+        name = self._default_database_name(default)
+        return Database(self, name, codec_options, read_preference, write_concern, read_concern)
+
+    def _default_database_name(self, default: str | None) -> str:
+        name = self._client_options.default_database or default
+        if name is None:
+            raise ConfigurationError("No default database name defined or provided.")
+        return name
+
+    def __getitem__(self, name: str) -> Database[Any]:
+        return Database(self, name)
+
+    def __getattr__(self, name: str) -> Database[Any]:
+        if name.startswith("_"):
+            raise AttributeError(
+                f"MongoClient has no attribute {name!r}. To access the {name} database, use client[{name!r}]."
+            )
+        return self[name]
+
+    def list_databases(
+        self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> CommandCursor[dict[str, Any]]:
+        """A cursor over descriptions of the databases.
+
+        :param kwargs: further fields of the command, such as ``filter`` and ``nameOnly``.
+        """
+        command = {"listDatabases": 1, **kwargs}
+        if comment is not None:
+            command["comment"] = comment
+        reply = self._executor.run(Inspect("admin", command, codec_options=DEFAULT_CODEC_OPTIONS), session)
+        return CommandCursor._over(self.admin["$cmd"], reply["databases"], session)
+
+    def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
+        """The names of the databases."""
+        return [each["name"] for each in self.list_databases(session, comment, nameOnly=True)]
+
+    def drop_database(
+        self, name_or_database: str | Database[Any], session: ClientSession | None = None, comment: Any = None
+    ) -> None:
+        """Drop a database.
+
+        :raises TypeError: `name_or_database` is neither a name nor a database.
+        """
+        name = name_or_database.name if isinstance(name_or_database, Database) else name_or_database
+        if not isinstance(name, str):
+            raise TypeError(f"name_or_database must be a string or a Database, not {name_or_database!r}")
+        command: dict[str, Any] = {"dropDatabase": 1}
+        if comment is not None:
+            command["comment"] = comment
+        concern = self._write_concern.document or None
+        self._executor.run(Administer(name, command, concern), session)
+
+    # Sessions
+
+    def start_session(
+        self,
+        causal_consistency: bool | None = None,
+        default_transaction_options: Any = None,
+        snapshot: bool | None = False,
+    ) -> ClientSession:
+        """A session, to be used in a ``with``.
+
+        :param causal_consistency: whether reads see what the session has written and read before; true by default.
+        :raises ConfigurationError: transactions or snapshots are asked for, which this version does not have.
+        """
+        if default_transaction_options is not None or snapshot:
+            raise ConfigurationError("this version of gmongo has neither transactions nor snapshot reads yet")
+        self._topology.open()
+        return ClientSession(self, self._executor.start_session(), SessionOptions(causal_consistency))
+
+    # What is known of the deployment
+
+    @property
+    def topology_description(self) -> TopologyDescription:
+        """What the client knows of the deployment now."""
+        self._topology.open()
+        return self._topology.description
+
+    @property
+    def address(self) -> Address | None:
+        """The server's address, for a standalone, a mongos or the primary; waits for it.
+
+        :raises InvalidOperation: there are several mongos.
+        """
+        server = self._topology.select_server(WRITABLE, "address")
+        kind = self._topology.description.topology_type
+        if kind == TOPOLOGY_TYPE.Sharded and len(self._topology.description.server_descriptions()) > 1:
+            raise InvalidOperation('Cannot use "address" property when load balancing among mongoses')
+        return server.address
+
+    @property
+    def primary(self) -> Address | None:
+        """The primary's address, if it is known now."""
+        found = self._addresses_of(SERVER_TYPE.RSPrimary)
+        return next(iter(found), None)
+
+    @property
+    def secondaries(self) -> set[Address]:
+        """The secondaries' addresses, as far as they are known now."""
+        return self._addresses_of(SERVER_TYPE.RSSecondary)
+
+    @property
+    def arbiters(self) -> set[Address]:
+        """The arbiters' addresses, as far as they are known now."""
+        return self._addresses_of(SERVER_TYPE.RSArbiter)
+
+    def _addresses_of(self, server_type: int) -> set[Address]:
+        servers = self.topology_description.server_descriptions()
+        return {address for address, server in servers.items() if server.server_type == server_type}
+
+    @property
+    def nodes(self) -> frozenset[Address]:
+        """The addresses of all servers known now."""
+        return frozenset(server.address for server in self.topology_description.known_servers)
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether the server takes writes; waits for one."""
+        server = self._topology.select_server(WRITABLE, "is_primary")
+        description = self._topology.description.get(server.address)
+        return description is not None and description.is_writable
+
+    @property
+    def is_mongos(self) -> bool:
+        """Whether the server is a mongos; waits for one."""
+        server = self._topology.select_server(WRITABLE, "is_mongos")
+        description = self._topology.description.get(server.address)
+        return description is not None and description.mongos
+
+    @property
+    def options(self) -> ClientOptions:
+        """The client's options."""
+        return self._client_options
+
+    def server_info(self, session: ClientSession | None = None) -> dict[str, Any]:
+        """What the server says of its build."""
+        return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
+
+    def pool_stats(self) -> list[dict[str, Any]]:
+        """The state of the connection pools now, one mapping for each server.
+
+        The keys are ``address``, ``state`` (paused, ready, closed), ``generation``, ``total``, ``available``,
+        ``pending``, ``in_use``, ``waiting``, and ``oldest_wait`` (in seconds, or None).
+        """
+        return [pool.stats() for pool in self._topology.pools()]
+
+    # Life
+
+    def close(self) -> None:
+        """End sessions and cursors on the server, stop all greenlets, and close all connections.
+
+        The client cannot be used any more. A client that is not closed but dropped goes away quietly.
+        """
+        if self._topology.closed:
+            return
+        try:
+            if self._topology.description.has_known_servers:
+                self._reaper.reap()
+                for operation in EndSessions.batches(self._executor.take_sessions()):
+                    self._executor.run(operation)
+        except PyMongoError:
+            pass  # the server ends them by itself after a while
+        finally:
+            self._topology.close()
+
+    def __enter__(self) -> MongoClient[DocumentType]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __next__(self) -> NoReturn:
+        raise TypeError("'MongoClient' object is not iterable")
+
+    next = __next__
+    __iter__ = None
+
+    def __bool__(self) -> NoReturn:
+        raise NotImplementedError("compare with None instead: client is not None")
+
+    def eq_props(self) -> tuple[Any, ...]:
+        """What makes two clients equal."""
+        return tuple(sorted(self._client_options.seeds)), repr(self._client_options.merged)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MongoClient):
+            return NotImplemented
+        return self.eq_props() == other.eq_props()
+
+    def __hash__(self) -> int:
+        return hash(self.eq_props())
+
+    def __repr__(self) -> str:
+        hosts = [f"{host}:{port}" if port else host for host, port in self._client_options.seeds]
+        options = ", ".join(
+            f"{name}={value!r}"
+            for name, value in self._client_options.merged.items()
+            if name not in ("password", "username", "authmechanismproperties", "tlscertificatekeyfilepassword")
+        )
+        return f"MongoClient(host={hosts!r}{', ' + options if options else ''})"

@@ -1,0 +1,232 @@
+"""Listener base classes, and who listens to what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
+from gmongo.monitoring.pool import (
+    ConnectionCheckedInEvent,
+    ConnectionCheckedOutEvent,
+    ConnectionCheckOutFailedEvent,
+    ConnectionCheckOutStartedEvent,
+    ConnectionClosedEvent,
+    ConnectionCreatedEvent,
+    ConnectionReadyEvent,
+    PoolClearedEvent,
+    PoolClosedEvent,
+    PoolCreatedEvent,
+    PoolReadyEvent,
+)
+from gmongo.monitoring.server import (
+    ServerClosedEvent,
+    ServerDescriptionChangedEvent,
+    ServerHeartbeatFailedEvent,
+    ServerHeartbeatStartedEvent,
+    ServerHeartbeatSucceededEvent,
+    ServerOpeningEvent,
+    TopologyClosedEvent,
+    TopologyDescriptionChangedEvent,
+    TopologyOpenedEvent,
+)
+
+__all__ = [
+    "CommandListener",
+    "ConnectionPoolListener",
+    "EventListeners",
+    "ServerHeartbeatListener",
+    "ServerListener",
+    "TopologyListener",
+    "global_listeners",
+    "publish",
+    "register",
+]
+
+_log = logging.getLogger("gmongo.monitoring")
+
+
+class _Listener:
+    """Base class of all listeners; one object may be of several kinds."""
+
+
+class CommandListener(_Listener):
+    """Hears of every command that the application causes. A subclass defines all methods."""
+
+    def started(self, event: CommandStartedEvent) -> None:
+        """A command is about to be sent."""
+        raise NotImplementedError
+
+    def succeeded(self, event: CommandSucceededEvent) -> None:
+        """A command was answered."""
+        raise NotImplementedError
+
+    def failed(self, event: CommandFailedEvent) -> None:
+        """A command failed."""
+        raise NotImplementedError
+
+
+class ConnectionPoolListener(_Listener):
+    """Hears of the pools and their connections. A subclass defines all methods."""
+
+    def pool_created(self, event: PoolCreatedEvent) -> None:
+        """A pool was created."""
+        raise NotImplementedError
+
+    def pool_ready(self, event: PoolReadyEvent) -> None:
+        """A pool is ready to hand out connections."""
+        raise NotImplementedError
+
+    def pool_cleared(self, event: PoolClearedEvent) -> None:
+        """A pool was cleared."""
+        raise NotImplementedError
+
+    def pool_closed(self, event: PoolClosedEvent) -> None:
+        """A pool was closed."""
+        raise NotImplementedError
+
+    def connection_created(self, event: ConnectionCreatedEvent) -> None:
+        """A connection object was made; it is not connected yet."""
+        raise NotImplementedError
+
+    def connection_ready(self, event: ConnectionReadyEvent) -> None:
+        """A connection is connected, greeted and authenticated."""
+        raise NotImplementedError
+
+    def connection_closed(self, event: ConnectionClosedEvent) -> None:
+        """A connection was closed."""
+        raise NotImplementedError
+
+    def connection_check_out_started(self, event: ConnectionCheckOutStartedEvent) -> None:
+        """Somebody asks the pool for a connection."""
+        raise NotImplementedError
+
+    def connection_check_out_failed(self, event: ConnectionCheckOutFailedEvent) -> None:
+        """No connection could be had from the pool."""
+        raise NotImplementedError
+
+    def connection_checked_out(self, event: ConnectionCheckedOutEvent) -> None:
+        """A connection was handed out."""
+        raise NotImplementedError
+
+    def connection_checked_in(self, event: ConnectionCheckedInEvent) -> None:
+        """A connection was given back."""
+        raise NotImplementedError
+
+
+class ServerHeartbeatListener(_Listener):
+    """Hears of the checks that monitors make. A subclass defines all methods."""
+
+    def started(self, event: ServerHeartbeatStartedEvent) -> None:
+        """A monitor is about to check a server."""
+        raise NotImplementedError
+
+    def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
+        """A server answered a check."""
+        raise NotImplementedError
+
+    def failed(self, event: ServerHeartbeatFailedEvent) -> None:
+        """A check of a server failed."""
+        raise NotImplementedError
+
+
+class ServerListener(_Listener):
+    """Hears of the servers of the topology. A subclass defines all methods."""
+
+    def opened(self, event: ServerOpeningEvent) -> None:
+        """A server was added to the topology."""
+        raise NotImplementedError
+
+    def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
+        """What is known of a server changed."""
+        raise NotImplementedError
+
+    def closed(self, event: ServerClosedEvent) -> None:
+        """A server was removed from the topology."""
+        raise NotImplementedError
+
+
+class TopologyListener(_Listener):
+    """Hears of the topology as a whole. A subclass defines all methods."""
+
+    def opened(self, event: TopologyOpenedEvent) -> None:
+        """A client began to look for its servers."""
+        raise NotImplementedError
+
+    def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
+        """What is known of the topology changed."""
+        raise NotImplementedError
+
+    def closed(self, event: TopologyClosedEvent) -> None:
+        """A client was closed."""
+        raise NotImplementedError
+
+
+_KINDS = (CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener)
+_registered: list[Any] = []
+_L = TypeVar("_L", bound=_Listener)
+
+
+def register(listener: _Listener) -> None:
+    """Let `listener` hear of every client that is made from now on.
+
+    :param listener: an instance of a subclass of one or several listener classes.
+
+    Raises :class:`TypeError` if it is not.
+    """
+    _registered.append(_checked_listener(listener))
+
+
+def global_listeners() -> tuple[Any, ...]:
+    """The listeners given to :func:`register`, in that order."""
+    return tuple(_registered)
+
+
+class EventListeners:
+    """The listeners of one client, sorted by kind: those registered for all clients first, then its own.
+
+    :param listeners: the client's own listeners.
+
+    Raises :class:`TypeError` if one of them is not a listener, or `listeners` is not a sequence.
+    """
+
+    __slots__ = ("command", "heartbeat", "pool", "server", "topology")
+
+    def __init__(self, listeners: Sequence[Any] = ()) -> None:
+        if not isinstance(listeners, Sequence):
+            raise TypeError(f"event_listeners must be a list or tuple of listeners, not {listeners!r}")
+        every = [*_registered, *map(_checked_listener, listeners)]
+        self.command = _of_kind(CommandListener, every)
+        self.pool = _of_kind(ConnectionPoolListener, every)
+        self.heartbeat = _of_kind(ServerHeartbeatListener, every)
+        self.server = _of_kind(ServerListener, every)
+        self.topology = _of_kind(TopologyListener, every)
+
+
+def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
+    """Hand an event to each listener in turn.
+
+    A listener that fails is logged and does no harm. What is thrown into the greenlet meanwhile
+    (``GreenletExit``, ``gevent.Timeout``) is no failure of the listener, and goes through.
+
+    :param listeners: one of the tuples of :class:`EventListeners`.
+    :param method_name: the method to call, such as ``"started"``.
+    :param event: the event.
+    """
+    for listener in listeners:
+        try:
+            getattr(listener, method_name)(event)
+        except Exception:
+            _log.exception("%s.%s failed on %r", type(listener).__name__, method_name, event)
+
+
+def _checked_listener(listener: Any) -> Any:
+    if not isinstance(listener, _KINDS):
+        names = ", ".join(kind.__name__ for kind in _KINDS)
+        raise TypeError(f"a listener must be an instance of one of {names}, not {listener!r}")
+    return listener
+
+
+def _of_kind(kind: type[_L], listeners: Iterable[Any]) -> tuple[_L, ...]:
+    return tuple(listener for listener in listeners if isinstance(listener, kind))

@@ -1,0 +1,25 @@
+"""The write models of ``bulk_write`` and the index models of ``create_indexes``."""
+
+from __future__ import annotations
+
+from gmongo.operations.models import (
+    DeleteMany,
+    DeleteOne,
+    IndexModel,
+    InsertOne,
+    ReplaceOne,
+    SearchIndexModel,
+    UpdateMany,
+    UpdateOne,
+)
+
+__all__ = [
+    "DeleteMany",
+    "DeleteOne",
+    "IndexModel",
+    "InsertOne",
+    "ReplaceOne",
+    "SearchIndexModel",
+    "UpdateMany",
+    "UpdateOne",
+]

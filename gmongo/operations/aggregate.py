@@ -1,0 +1,67 @@
+"""The `aggregate` command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bson.codec_options import CodecOptions
+
+from gmongo.execution.classify import write_concern_error
+from gmongo.operations.find import CursorOperation
+from gmongo.cmap.handshake import Hello
+from gmongo.sdam.selection import WRITABLE
+from gmongo.wire.connect import Address
+
+
+def writes(pipeline: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last stage of a pipeline writes its result into a collection."""
+    return bool(pipeline) and next(iter(pipeline[-1]), "") in ("$out", "$merge")
+
+
+class Aggregate(CursorOperation):
+    """Run a pipeline over a collection, or over a database (target 1).
+
+    :param target: the name of the collection, or 1.
+    :param fields: further fields of the command, as the server names them.
+    :param batch_size: of the first batch; None leaves it to the server.
+    :param selector: which servers suit; a pipeline that writes runs on a writable one.
+    """
+
+    name = "aggregate"
+
+    __slots__ = ("_cursor_field", "fields", "pipeline", "target")
+
+    def __init__(
+        self,
+        database: str,
+        target: str | int,
+        pipeline: Sequence[Mapping[str, Any]],
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        selector: Any,
+        batch_size: int | None = None,
+        raw: bool = False,
+    ) -> None:
+        super().__init__(database, codec_options, raw)
+        self.target = target
+        self.pipeline = pipeline
+        self.fields = fields
+        self.retryable = not writes(pipeline)
+        self.selector = selector if self.retryable else WRITABLE
+        has_size = batch_size is not None and self.retryable
+        self._cursor_field = {"batchSize": batch_size} if has_size else {}
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {
+            "aggregate": self.target,
+            "pipeline": self.pipeline,
+            "cursor": self._cursor_field,
+            **self.fields,
+        }
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        error = write_concern_error(reply)
+        if error is not None:
+            raise error
+        return super().result(reply, address)

@@ -1,0 +1,202 @@
+"""Bulk writes on one collection: runs of equal statements, batches of what fits one message, and the sum of replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bson.codec_options import CodecOptions
+
+from gmongo.errors import BulkWriteError, InvalidOperation
+from gmongo.execution.executor import Executor
+from gmongo.execution.sessions import Session
+from gmongo.operations.models import (
+    DeleteMany,
+    DeleteOne,
+    InsertOne,
+    ReplaceOne,
+    UpdateMany,
+    UpdateOne,
+)
+from gmongo.operations.write import (
+    Statements,
+    WriteBatch,
+    delete_statement,
+    insertable,
+    update_statement,
+)
+from gmongo.wire.message import next_request_id
+
+_Statement = tuple[str, Mapping[str, Any], bool]  # kind, element of the command, whether it may be tried again
+
+
+def statement_of(model: Any) -> _Statement:
+    """A write model as an element of a command.
+
+    :raises TypeError: it is not a write model.
+    """
+    if isinstance(model, InsertOne):
+        return "insert", insertable(model.document), True
+    if isinstance(model, (DeleteOne, DeleteMany)):
+        one = isinstance(model, DeleteOne)
+        element = delete_statement(
+            model.filter, limit=int(one), collation=model.collation, hint=model.hint
+        )
+        return "delete", element, one
+    if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
+        return "update", _update_of(model), not isinstance(model, UpdateMany)
+    raise TypeError(f"{model!r} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
+
+
+def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Any]) -> dict[str, Any]:
+    replaces = isinstance(model, ReplaceOne)
+    return update_statement(
+        model.filter,
+        model.replacement if isinstance(model, ReplaceOne) else model.update,
+        multi=isinstance(model, UpdateMany),
+        upsert=bool(model.upsert),
+        collation=model.collation,
+        array_filters=None if replaces else getattr(model, "array_filters", None),
+        hint=model.hint,
+        sort=getattr(model, "sort", None),
+    )
+
+
+class _Run:
+    """Statements of one kind that follow each other, and where each stood in the request."""
+
+    __slots__ = ("elements", "indexes", "kind", "retryable")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.elements: list[Mapping[str, Any]] = []
+        self.indexes: list[int] = []
+        self.retryable = True
+
+    def add(self, index: int, element: Mapping[str, Any], retryable: bool) -> None:
+        self.elements.append(element)
+        self.indexes.append(index)
+        self.retryable = self.retryable and retryable
+
+
+def _runs(statements: Sequence[_Statement], ordered: bool) -> Iterator[_Run]:
+    """In order, a run for each change of kind; unordered, one for each kind."""
+    if not ordered:
+        by_kind: dict[str, _Run] = {}
+        for index, (kind, element, retryable) in enumerate(statements):
+            by_kind.setdefault(kind, _Run(kind)).add(index, element, retryable)
+        yield from by_kind.values()
+        return
+    run: _Run | None = None
+    for index, (kind, element, retryable) in enumerate(statements):
+        if run is None or run.kind != kind:
+            if run is not None:
+                yield run
+            run = _Run(kind)
+        run.add(index, element, retryable)
+    if run is not None:
+        yield run
+
+
+class Bulk:
+    """One bulk write.
+
+    :param fields: further fields of every command, such as ``let`` and ``comment``.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        collection: str,
+        codec_options: CodecOptions[Any],
+        *,
+        ordered: bool,
+        fields: Mapping[str, Any],
+        write_concern: Mapping[str, Any] | None,
+        acknowledged: bool,
+    ) -> None:
+        self._database = database
+        self._collection = collection
+        self._codec_options = codec_options
+        self._ordered = ordered
+        self._fields = {"ordered": ordered, **fields}
+        self._write_concern = write_concern
+        self._acknowledged = acknowledged
+        self._operation_id = next_request_id()
+        self.outcome: dict[str, Any] = {
+            "writeErrors": [],
+            "writeConcernErrors": [],
+            "nInserted": 0,
+            "nUpserted": 0,
+            "nMatched": 0,
+            "nModified": 0,
+            "nRemoved": 0,
+            "upserted": [],
+        }
+
+    def execute(
+        self, executor: Executor, statements: Sequence[_Statement], session: Session | None
+    ) -> dict[str, Any]:
+        """Write everything; returns the sum of the replies.
+
+        :raises BulkWriteError: a write failed, or a write concern was not met.
+        """
+        if not statements:
+            raise InvalidOperation("No operations to execute")
+        implicit = executor.start_session() if session is None and self._acknowledged else None
+        try:
+            for run in _runs(statements, self._ordered):
+                self._write(executor, run, session or implicit)
+                if self._ordered and self.outcome["writeErrors"]:
+                    break
+        finally:
+            if implicit is not None:
+                executor.end_session(implicit)
+        if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
+            self.outcome["writeErrors"].sort(key=lambda error: error["index"])
+            raise BulkWriteError(self.outcome)
+        return self.outcome
+
+    def _write(self, executor: Executor, run: _Run, session: Session | None) -> None:
+        """Write one run, batch by batch."""
+        statements = Statements(run.kind, run.elements, self._codec_options)
+        done = 0
+        while done < len(run.elements):
+            batch = WriteBatch(
+                self._database,
+                self._collection,
+                statements,
+                self._fields,
+                self._codec_options,
+                acknowledged=self._acknowledged,
+                retryable=run.retryable,
+            )
+            batch.operation_id = self._operation_id
+            batch.write_concern = self._write_concern
+            reply = executor.run(batch, session)
+            if self._acknowledged:
+                self._add(run, batch, done, reply)
+            done += len(batch.taken)
+            if self._ordered and self.outcome["writeErrors"]:
+                return
+
+    def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Mapping[str, Any]) -> None:
+        """Add the reply to one batch to the sum."""
+        outcome, n = self.outcome, reply.get("n", 0)
+        if run.kind == "insert":
+            outcome["nInserted"] += n
+        elif run.kind == "delete":
+            outcome["nRemoved"] += n
+        else:
+            upserted = [
+                {**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted", ())
+            ]
+            outcome["upserted"] += upserted
+            outcome["nUpserted"] += len(upserted)
+            outcome["nMatched"] += n - len(upserted)
+            outcome["nModified"] += reply.get("nModified", 0)
+        for error in reply.get("writeErrors", ()):
+            index = run.indexes[offset + error["index"]]
+            outcome["writeErrors"].append({**error, "index": index, "op": batch.taken[error["index"]]})
+        if reply.get("writeConcernError"):
+            outcome["writeConcernErrors"].append(reply["writeConcernError"])

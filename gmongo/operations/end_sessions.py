@@ -1,0 +1,39 @@
+"""The `endSessions` command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gmongo.cmap.handshake import Hello
+from gmongo.execution.operation import Operation
+from gmongo.read_preferences import PrimaryPreferred
+
+_MOST_AT_ONCE = 10_000
+_ANY_SERVER = PrimaryPreferred()
+
+
+class EndSessions(Operation):
+    """Let the server forget sessions; it would do so by itself after half an hour.
+
+    :param ids: at most 10,000 of them.
+    """
+
+    name = "endSessions"
+    takes_session = False
+    selector = _ANY_SERVER
+
+    __slots__ = ("ids",)
+
+    def __init__(self, ids: list[dict[str, Any]]) -> None:
+        super().__init__("admin")
+        self.ids = ids
+
+    @classmethod
+    def batches(cls, ids: list[dict[str, Any]]) -> Iterator[EndSessions]:
+        """As many operations as it takes."""
+        for start in range(0, len(ids), _MOST_AT_ONCE):
+            yield cls(ids[start : start + _MOST_AT_ONCE])
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {"endSessions": self.ids}

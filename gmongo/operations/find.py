@@ -1,0 +1,100 @@
+"""The `find` command, and what the other commands that open cursors share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bson.codec_options import CodecOptions
+
+from gmongo.cmap.handshake import Hello
+from gmongo.execution.operation import Operation
+from gmongo.wire.connect import Address
+from gmongo.wire.message import Buffer
+from gmongo.wire.reply import Batch, cut_batch, decode_cursor
+
+
+class CursorReply(NamedTuple):
+    """A cursor as the server opened it, or went on with it."""
+
+    cursor_id: int
+    namespace: str
+    batch: list[Any] | Batch
+    address: Address
+    reply: Mapping[str, Any]
+
+
+class CursorOperation(Operation):
+    """A command whose reply is a cursor.
+
+    :param database: the name of the database.
+    :param codec_options: how the documents are decoded.
+    :param raw: leave the batch encoded.
+    """
+
+    retryable = True
+    batch_field = "firstBatch"
+
+    __slots__ = ("raw",)
+
+    def __init__(self, database: str, codec_options: CodecOptions[Any], raw: bool = False) -> None:
+        super().__init__(database)
+        self.codec_options = codec_options
+        self.raw = raw
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        if self.raw:
+            return cut_batch(body, self.codec_options)
+        return decode_cursor(body, self.codec_options)
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        cursor = reply["cursor"]
+        return CursorReply(cursor["id"], cursor["ns"], cursor[self.batch_field], address, reply)
+
+
+class Find(CursorOperation):
+    """Open a cursor over the documents that match.
+
+    :param fields: further fields of the command, as the server names them.
+    """
+
+    name = "find"
+
+    __slots__ = ("collection", "fields", "filter")
+
+    def __init__(
+        self,
+        database: str,
+        collection: str,
+        filter: Mapping[str, Any],
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        raw: bool = False,
+    ) -> None:
+        super().__init__(database, codec_options, raw)
+        self.collection = collection
+        self.filter = filter
+        self.fields = fields
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {"find": self.collection, "filter": self.filter, **self.fields}
+
+
+class FindOne(Find):
+    """Find the first document that matches, or None."""
+
+    __slots__ = ()
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {
+            "find": self.collection,
+            "filter": self.filter,
+            **self.fields,
+            "limit": 1,
+            "singleBatch": True,
+        }
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        batch = reply["cursor"]["firstBatch"]
+        documents = batch.decode_run() if isinstance(batch, Batch) else batch
+        return documents[0] if documents else None

@@ -1,0 +1,23 @@
+"""Indexes: from what people write to names, and from what the server lists to what people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gmongo.operations.keys import index_name
+
+
+def name_of(index_or_name: Any) -> str:
+    """The name of an index that is given by its name or its keys."""
+    return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name)
+
+
+def information(listed: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What ``listIndexes`` returns, by name, with the keys as lists of pairs."""
+    found: dict[str, dict[str, Any]] = {}
+    for index in listed:
+        options = dict(index)
+        options["key"] = list(index["key"].items())
+        found[options.pop("name")] = options
+    return found

@@ -1,0 +1,118 @@
+"""Index keys, sort orders, hints and projections: from what people write to what the server reads."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Mapping, Sequence, Set
+from typing import Any
+
+__all__ = [
+    "ASCENDING",
+    "DESCENDING",
+    "GEO2D",
+    "GEOSPHERE",
+    "HASHED",
+    "TEXT",
+    "Direction",
+    "KeyOrList",
+    "fields_document",
+    "index_document",
+    "index_list",
+    "index_name",
+]
+
+ASCENDING = 1
+"""Ascending order, in an index or a sort."""
+DESCENDING = -1
+"""Descending order, in an index or a sort."""
+GEO2D = "2d"
+"""An index for points on a plane."""
+GEOSPHERE = "2dsphere"
+"""An index for shapes on a sphere."""
+HASHED = "hashed"
+"""An index of the hash of a field."""
+TEXT = "text"
+"""An index for text search."""
+
+Direction = int | str | Mapping[str, Any]
+"""1, -1, the name of an index type, or a document such as ``{"$meta": "textScore"}``."""
+KeyOrList = str | Sequence[str | tuple[str, Direction]] | Mapping[str, Any] | ItemsView[str, Direction]
+"""The forms in which keys may be given."""
+
+
+def index_list(key_or_list: KeyOrList, direction: Direction | None = None) -> list[tuple[str, Direction]]:
+    """The keys as a list of ``(field, direction)``.
+
+    :param key_or_list: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names
+        to directions. A name without a direction is ascending.
+    :param direction: the direction of a single field name; not allowed with a list or a mapping.
+
+    Raises :class:`TypeError` if a name is not a string, a direction has no direction's type, or the whole is
+    of another type, and :class:`ValueError` if there is no key at all or a pair has not two items.
+    """
+    if direction is not None or isinstance(key_or_list, str):
+        return [_checked_pair(key_or_list, ASCENDING if direction is None else direction)]
+    if isinstance(key_or_list, Mapping):
+        pairs = [_checked_pair(name, value) for name, value in key_or_list.items()]
+    elif isinstance(key_or_list, (list, tuple, ItemsView)):
+        pairs = [_pair(item) for item in key_or_list]
+    else:
+        raise TypeError(
+            f"keys must be a string, a list of (name, direction) pairs or a mapping, not {key_or_list!r}"
+        )
+    if not pairs:
+        raise ValueError(f"keys must name at least one field, was {key_or_list!r}")
+    return pairs
+
+
+def index_document(keys: KeyOrList) -> dict[str, Direction]:
+    """The keys as an ordered document, as ``createIndexes``, ``sort`` and ``hint`` take them.
+
+    :param keys: any form that :func:`index_list` takes; raises what that raises.
+    """
+    return dict(index_list(keys))
+
+
+def index_name(keys: KeyOrList) -> str:
+    """The name that an index on `keys` has unless it is given another: ``a_1_b_-1``.
+
+    :param keys: any form that :func:`index_list` takes; raises what that raises.
+    """
+    return "_".join(f"{name}_{direction}" for name, direction in index_list(keys))
+
+
+def fields_document(
+    fields: Mapping[str, Any] | Sequence[str] | Set[str], option: str = "projection"
+) -> Mapping[str, Any]:
+    """A projection as a document.
+
+    :param fields: the names of the fields to include, or the document itself, which is returned unchanged.
+    :param option: the name to call it by in an error message.
+
+    Raises :class:`TypeError` if `fields` is of another type or a name is not a string.
+    """
+    if isinstance(fields, Mapping):
+        return fields
+    if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):
+        raise TypeError(f"{option} must be a list of field names or a mapping, not {fields!r}")
+    for name in fields:
+        if not isinstance(name, str):
+            raise TypeError(f"{option} must hold field names, which are strings, not {name!r}")
+    return dict.fromkeys(fields, 1)
+
+
+def _pair(item: Any) -> tuple[str, Direction]:
+    if isinstance(item, str):
+        return item, ASCENDING
+    if not isinstance(item, (list, tuple)):
+        raise TypeError(f"each key must be a field name or a (name, direction) pair, not {item!r}")
+    if len(item) != 2:
+        raise ValueError(f"each key must be a pair of field name and direction, was {item!r}")
+    return _checked_pair(*item)
+
+
+def _checked_pair(name: Any, direction: Any) -> tuple[str, Direction]:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a key must be a string, not {name!r}")
+    if not isinstance(direction, (int, str, Mapping)):
+        raise TypeError(f"the direction of key {name!r} must be 1, -1 or an index type, not {direction!r}")
+    return name, direction

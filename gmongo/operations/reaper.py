@@ -1,0 +1,50 @@
+"""Ends the cursors that the application has dropped without closing them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gevent import spawn
+
+from gmongo.errors import PyMongoError
+from gmongo.execution.executor import Executor
+from gmongo.execution.sessions import ServerSession
+from gmongo.operations.cursors import KillCursors
+from gmongo.wire.connect import Address
+
+_Dropped = tuple[int, str, Address, "ServerSession | None"]
+
+
+class CursorReaper:
+    """Takes cursors from finalisers, which may run at any moment and in any thread, and ends them in a greenlet.
+
+    :param executor: runs `killCursors`.
+    """
+
+    __slots__ = ("_dropped", "_executor")
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._dropped: deque[_Dropped] = deque()
+
+    def take(
+        self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None
+    ) -> None:
+        """Take a cursor over, with its implicit session. Does no I/O and does not switch."""
+        self._dropped.append((cursor_id, namespace, address, session))
+        hub = self._executor.topology.hub
+        if len(self._dropped) == 1 and hub is not None:
+            hub.loop.run_callback_threadsafe(spawn, self.reap)
+
+    def reap(self) -> None:
+        """End all cursors taken so far."""
+        while self._dropped:
+            cursor_id, namespace, address, session = self._dropped.popleft()
+            try:
+                if cursor_id:
+                    self._executor.run(KillCursors(namespace, [cursor_id], address), session)
+            except PyMongoError:
+                pass  # the server forgets it by itself after a while
+            finally:
+                if session is not None:
+                    self._executor.end_session(session)

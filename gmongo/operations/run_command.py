@@ -1,0 +1,103 @@
+"""A command whose document is known beforehand: those of the user, and those that only administer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+
+from gmongo.cmap.handshake import Hello
+from gmongo.execution.classify import write_concern_error
+from gmongo.execution.operation import Operation
+from gmongo.operations.find import CursorOperation
+from gmongo.sdam.selection import WRITABLE
+from gmongo.wire.connect import Address
+from gmongo.wire.message import Buffer
+
+
+class RunCommand(Operation):
+    """Run a command as it is given.
+
+    :param command: its name first.
+    :param selector: which servers suit.
+    :param codec_options: how the command is encoded and its reply decoded.
+    """
+
+    __slots__ = ("_command", "name")
+
+    def __init__(
+        self,
+        database: str,
+        command: Mapping[str, Any],
+        selector: Any = WRITABLE,
+        codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS,
+    ) -> None:
+        super().__init__(database)
+        self._command = command
+        self.name = next(iter(command))  # type: ignore[misc]
+        self.selector = selector
+        self.codec_options = codec_options
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return dict(self._command)
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        return bson.decode(body, self.codec_options)
+
+
+class Administer(RunCommand):
+    """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried."""
+
+    is_write = True
+
+    __slots__ = ()
+
+    def __init__(
+        self, database: str, command: Mapping[str, Any], write_concern: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(database, command)
+        self.write_concern = write_concern
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        error = write_concern_error(reply)
+        if error is not None:
+            raise error
+        return reply
+
+
+class Inspect(RunCommand):
+    """A command that only reads, and may be tried again."""
+
+    retryable = True
+
+    __slots__ = ()
+
+
+class CursorCommand(CursorOperation):
+    """A command as it is given, whose reply is a cursor.
+
+    :param selector: which servers suit.
+    :param retryable: whether it may be tried again.
+    """
+
+    __slots__ = ("_command", "name")
+
+    def __init__(
+        self,
+        database: str,
+        command: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        selector: Any = WRITABLE,
+        retryable: bool = True,
+        raw: bool = False,
+    ) -> None:
+        super().__init__(database, codec_options, raw)
+        self._command = command
+        self.name = next(iter(command))  # type: ignore[misc]
+        self.selector = selector
+        self.retryable = retryable
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return dict(self._command)

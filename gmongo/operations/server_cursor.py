@@ -1,0 +1,212 @@
+"""An open cursor: its documents that have arrived, and how to get the others."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from bson.codec_options import CodecOptions
+
+from gmongo.errors import CursorNotFound, OperationFailure, PyMongoError
+from gmongo.execution.executor import Executor
+from gmongo.execution.sessions import ServerSession, Session
+from gmongo.operations.cursors import GetMore, KillCursors
+from gmongo.operations.find import CursorReply
+from gmongo.operations.reaper import CursorReaper
+from gmongo.wire.connect import Address
+from gmongo.wire.reply import Batch
+
+
+class ServerCursor:
+    """A cursor on a server, after the command that opened it.
+
+    :param executor: runs `getMore`.
+    :param reaper: ends the cursor if nobody else does.
+    :param opened: the reply that opened it.
+    :param session: the session it was opened in. An implicit one is given back with the last batch.
+    :param codec_options: how documents are decoded.
+    :param limit: how many documents there are at most; 0 is without limit.
+    :param batch_size: of the further batches; 0 leaves it to the server.
+    :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_batch_size",
+        "_codec_options",
+        "_comment",
+        "_documents",
+        "_epoch",
+        "_executor",
+        "_left",
+        "_max_await_time_ms",
+        "_namespace",
+        "_raw",
+        "_reaper",
+        "_session",
+        "address",
+        "cursor_id",
+        "post_batch_resume_token",
+        "retrieved",
+    )
+
+    def __init__(
+        self,
+        executor: Executor,
+        reaper: CursorReaper,
+        opened: CursorReply,
+        session: Session | None,
+        codec_options: CodecOptions[Any],
+        *,
+        limit: int = 0,
+        batch_size: int = 0,
+        max_await_time_ms: int | None = None,
+        comment: Any = None,
+        raw: bool = False,
+    ) -> None:
+        self._executor = executor
+        self._epoch = executor.epoch
+        self._reaper = reaper
+        self._session = session
+        self._codec_options = codec_options
+        self._left = limit
+        self._batch_size = batch_size
+        self._max_await_time_ms = max_await_time_ms
+        self._comment = comment
+        self._raw = raw
+        self._documents: deque[Any] = deque()
+        self._batch: Batch | None = None
+        self.retrieved = 0
+        self._take(opened)
+
+    @property
+    def alive(self) -> bool:
+        """Whether there may be more documents: buffered ones, or on the server."""
+        return bool(self._documents) or self._batch is not None or self.cursor_id != 0
+
+    @property
+    def session(self) -> Session | None:
+        """The session it runs in."""
+        return self._session
+
+    def set_batch_size(self, batch_size: int) -> None:
+        """Ask for batches of this size from now on."""
+        self._batch_size = batch_size
+
+    def next_document(self) -> Any:
+        """The next document.
+
+        :raises StopIteration: there are no more, or a tailable cursor has none for now.
+        """
+        while True:
+            if self._documents:
+                return self._documents.popleft()
+            if self._batch is not None:
+                self._decode_more()
+            elif self.cursor_id == 0 or not self._fetch():
+                raise StopIteration
+
+    def try_next_document(self) -> Any:
+        """The next document, or None if there is none after asking the server at most once."""
+        asked = False
+        while True:
+            if self._documents:
+                return self._documents.popleft()
+            if self._batch is not None:
+                self._decode_more()
+            elif asked or self.cursor_id == 0:
+                return None
+            else:
+                asked = True
+                self._fetch()
+
+    def _decode_more(self) -> None:
+        assert self._batch is not None
+        if self._raw:
+            raw = self._batch.raw()
+            self._documents = deque([raw] if raw else [])
+            self._batch = None
+            return
+        self._documents = self._batch.decode_run()
+        if not self._documents:
+            self._batch = None
+
+    def _fetch(self) -> bool:
+        size = self._batch_size
+        if self._left:
+            size = min(size, self._left - self.retrieved) if size else self._left - self.retrieved
+        operation = GetMore(
+            self._namespace,
+            self.cursor_id,
+            self.address,
+            self._codec_options,
+            batch_size=size,
+            max_time_ms=self._max_await_time_ms,
+            comment=self._comment,
+            raw=self._raw,
+        )
+        try:
+            self._take(self._executor.run(operation, self._session))
+        except OperationFailure as error:
+            if isinstance(error, CursorNotFound):
+                self.cursor_id = 0
+            self.close()
+            raise
+        except BaseException:
+            self.abandon()  # whether the server has the cursor still is not known, and this is no time to wait
+            raise
+        return bool(self._documents) or self._batch is not None
+
+    def _take(self, reply: CursorReply) -> None:
+        """Take a batch over. Documents are counted as they arrive when they are decoded, else not at all."""
+        self.cursor_id = reply.cursor_id
+        self.address: Address = reply.address
+        self._namespace = reply.namespace
+        self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
+        if isinstance(reply.batch, Batch):
+            self._batch = reply.batch
+            self.retrieved += self._batch.count() if self._left else 0
+        else:
+            self._documents = deque(reply.batch)
+            self.retrieved += len(reply.batch)
+        if self.cursor_id == 0:
+            self._end_session()
+        elif self._left and self.retrieved >= self._left:
+            self._kill()
+
+    # Ending
+
+    def close(self) -> None:
+        """End the cursor on the server, if it is still open there, and forget what was buffered."""
+        self._documents.clear()
+        self._batch = None
+        self._kill()
+
+    def _kill(self) -> None:
+        cursor_id, self.cursor_id = self.cursor_id, 0
+        try:
+            if cursor_id and self._epoch == self._executor.epoch:
+                self._executor.run(KillCursors(self._namespace, [cursor_id], self.address), self._session)
+        except PyMongoError:
+            pass  # the server forgets it by itself after a while
+        finally:
+            self._end_session()
+
+    def abandon(self) -> None:
+        """Leave the cursor to the reaper. Does no I/O and does not switch, so a finaliser may call it."""
+        cursor_id, self.cursor_id = self.cursor_id, 0
+        self._documents.clear()
+        self._batch = None
+        session, self._session = self._session, None
+        implicit = session if isinstance(session, ServerSession) else None
+        if (cursor_id or implicit) and self._epoch == self._executor.epoch:  # else it is the parent's
+            self._reaper.take(cursor_id, self._namespace, self.address, implicit)
+
+    def _end_session(self) -> None:
+        if isinstance(self._session, ServerSession):
+            session, self._session = self._session, None
+            self._executor.end_session(session)
+
+    def __del__(self) -> None:
+        if getattr(self, "cursor_id", 0):
+            self.abandon()

@@ -1,0 +1,193 @@
+"""The `insert`, `update` and `delete` commands. What they write travels in a document sequence beside the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from time import monotonic
+from typing import Any
+
+import bson
+import gevent
+from bson.codec_options import CodecOptions
+
+from gmongo.cmap.handshake import Hello
+from gmongo.errors import DocumentTooLarge
+from gmongo.execution.classify import raise_write_error, write_concern_error
+from gmongo.execution.operation import Operation
+from gmongo.wire.connect import Address
+from gmongo.wire.message import DocumentSequence
+
+_SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
+# What a message holds besides the documents; and what an update holds besides a document of the largest size.
+_OVERHEAD = 16 * 1024
+# Encoding holds the loop; after this many seconds of it the others get a turn.
+_TURN = 0.002
+
+
+class Statements:
+    """The documents of an insert, update or delete, encoded as they are taken, batch by batch.
+
+    :param kind: ``insert``, ``update`` or ``delete``.
+    :param documents: of which each is encoded once.
+    """
+
+    __slots__ = ("_ahead", "_codec_options", "_documents", "kind")
+
+    def __init__(
+        self, kind: str, documents: Iterable[Mapping[str, Any]], codec_options: CodecOptions[Any]
+    ) -> None:
+        self.kind = kind
+        self._documents: Iterator[Mapping[str, Any]] = iter(documents)
+        self._codec_options = codec_options
+        self._ahead: tuple[Mapping[str, Any], bytes] | None = None  # encoded, but did not fit
+
+    def take(self, hello: Hello) -> tuple[list[Mapping[str, Any]], list[bytes]]:
+        """As many as one message holds: the documents, and the same encoded. Empty at the end.
+
+        :raises DocumentTooLarge: the first of them is larger than the server takes.
+        """
+        taken: list[Mapping[str, Any]] = []
+        encoded: list[bytes] = []
+        room = hello.max_message_size - _OVERHEAD
+        turn = monotonic()
+        while len(taken) < hello.max_write_batch_size:
+            statement = self._next(hello)
+            if statement is None:
+                break
+            room -= len(statement[1])
+            if taken and room < 0:
+                self._ahead = statement
+                break
+            taken.append(statement[0])
+            encoded.append(statement[1])
+            if len(taken) % 64 == 0 and monotonic() - turn > _TURN:
+                gevent.sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
+                turn = monotonic()
+        return taken, encoded
+
+    def _next(self, hello: Hello) -> tuple[Mapping[str, Any], bytes] | None:
+        if self._ahead is not None:
+            statement, self._ahead = self._ahead, None
+            return statement
+        document = next(self._documents, None)
+        if document is None:
+            return None
+        encoded = bson.encode(document, False, self._codec_options)
+        limit = hello.max_bson_size + (0 if self.kind == "insert" else _OVERHEAD)
+        if len(encoded) > limit:
+            raise DocumentTooLarge(
+                f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
+                f"BSON document sizes up to {hello.max_bson_size} bytes."
+            )
+        return document, encoded
+
+
+class WriteBatch(Operation):
+    """One command of an insert, update or delete, with as many statements as fit.
+
+    :param statements: to take from.
+    :param fields: further fields of the command, such as ``ordered``.
+    :param acknowledged: whether there is a reply.
+    :param retryable: whether it may be tried again; not for updates and deletes of many documents.
+    """
+
+    is_write = True
+
+    __slots__ = ("_encoded", "_fields", "_statements", "collection", "name", "taken")
+
+    def __init__(
+        self,
+        database: str,
+        collection: str,
+        statements: Statements,
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        *,
+        acknowledged: bool = True,
+        retryable: bool = True,
+    ) -> None:
+        super().__init__(database)
+        self.name = statements.kind  # type: ignore[misc]
+        self.collection = collection
+        self.codec_options = codec_options
+        self.acknowledged = acknowledged
+        self.retryable = retryable
+        self.taken: list[Mapping[str, Any]] = []
+        self._statements = statements
+        self._fields = fields
+        self._encoded: list[bytes] | None = None
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {self.name: self.collection, **self._fields}
+
+    def sequence(self, hello: Hello) -> DocumentSequence:
+        if self._encoded is None:  # a second try sends the same again
+            self.taken, self._encoded = self._statements.take(hello)
+        return DocumentSequence(_SEQUENCES[self.name], self._encoded)
+
+    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+        return {**command, _SEQUENCES[self.name]: self.taken}
+
+    def unacknowledged_result(self) -> dict[str, Any]:
+        return {}
+
+
+class SingleWrite(WriteBatch):
+    """The same for one statement, whose errors are raised."""
+
+    __slots__ = ()
+
+    def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
+        errors = reply.get("writeErrors")
+        if errors:
+            raise_write_error(errors[-1])
+        error = write_concern_error(reply)
+        if error is not None:
+            raise error
+        return reply
+
+
+def insertable(document: Any) -> Any:
+    """Give a document its ``_id`` if it has none, in place; raw documents stay as they are."""
+    if "_id" not in document and not isinstance(document, bson.raw_bson.RawBSONDocument):
+        document["_id"] = bson.ObjectId()
+    return document
+
+
+def update_statement(
+    filter: Mapping[str, Any],
+    update: Any,
+    *,
+    multi: bool = False,
+    upsert: bool | None = None,
+    collation: Mapping[str, Any] | None = None,
+    array_filters: Any = None,
+    hint: Any = None,
+    sort: Any = None,
+) -> dict[str, Any]:
+    """One element of an update command."""
+    statement: dict[str, Any] = {"q": filter, "u": update}
+    if multi:
+        statement["multi"] = True
+    if upsert is not None:
+        statement["upsert"] = upsert
+    optional = (("collation", collation), ("arrayFilters", array_filters), ("hint", hint), ("sort", sort))
+    statement.update((name, value) for name, value in optional if value is not None)
+    return statement
+
+
+def delete_statement(
+    filter: Mapping[str, Any],
+    *,
+    limit: int,
+    collation: Mapping[str, Any] | None = None,
+    hint: Any = None,
+) -> dict[str, Any]:
+    """One element of a delete command.
+
+    :param limit: 1 for the first document that matches, 0 for all.
+    """
+    statement: dict[str, Any] = {"q": filter, "limit": limit}
+    optional = (("collation", collation), ("hint", hint))
+    statement.update((name, value) for name, value in optional if value is not None)
+    return statement

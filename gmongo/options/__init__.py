@@ -1,0 +1,33 @@
+"""Options of a client: the table of them, parsing, validation, and the rules between them."""
+
+from __future__ import annotations
+
+from gmongo.options.client_values import (
+    codec_options,
+    read_concern,
+    read_preference,
+    tls_enabled,
+    write_concern,
+)
+from gmongo.options.errors import InvalidHost, InvalidOption, InvalidOptionType
+from gmongo.options.keywords import validate_keyword_options
+from gmongo.options.mapping import Options
+from gmongo.options.rules import check_combination
+from gmongo.options.table import OPTIONS, Option, Source
+
+__all__ = [
+    "OPTIONS",
+    "InvalidHost",
+    "InvalidOption",
+    "InvalidOptionType",
+    "Option",
+    "Options",
+    "Source",
+    "check_combination",
+    "codec_options",
+    "read_concern",
+    "read_preference",
+    "tls_enabled",
+    "validate_keyword_options",
+    "write_concern",
+]

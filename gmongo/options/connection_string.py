@@ -1,0 +1,93 @@
+"""The parts of a connection string, and the userinfo in it; messages never show what may be a credential."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote, unquote_plus
+
+from gmongo.errors import InvalidURI
+
+SCHEME = "mongodb://"
+SRV_SCHEME = "mongodb+srv://"
+
+_ESCAPE_THE_USERINFO = (
+    "the username and password of a URI must be percent-encoded (RFC 3986):"
+    " use urllib.parse.quote_plus for each"
+)
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_FORM_ENCODED = re.compile(r"[A-Za-z0-9_.~%+-]*")
+_FORBIDDEN_IN_DATABASE = frozenset('/\\ "$\0')
+
+
+class UriParts(NamedTuple):
+    """A connection string cut into its parts, still encoded."""
+
+    srv: bool
+    userinfo: str | None
+    hosts: str
+    path: str
+    options: str
+
+
+def split_uri(uri: str) -> UriParts:
+    """Cut a connection string into its parts.
+
+    :raises gmongo.errors.InvalidURI: if the scheme is unknown, there is no host, or credentials are not
+        encoded.
+    """
+    srv = uri.startswith(SRV_SCHEME)
+    if not srv and not uri.startswith(SCHEME):
+        raise InvalidURI(f"a MongoDB URI must begin with {SCHEME!r} or {SRV_SCHEME!r}")
+    rest = uri[len(SRV_SCHEME if srv else SCHEME) :]
+    before_options, _, options = rest.partition("?")
+    authority, _, path = before_options.partition("/")
+    # An at-sign further right means that a '/' or '?' of a username or password was taken for a delimiter.
+    if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
+        raise InvalidURI(_ESCAPE_THE_USERINFO)
+    userinfo, at_sign, hosts = authority.rpartition("@")
+    if not hosts:
+        raise InvalidURI(
+            "a MongoDB URI must have at least one host;"
+            " the path of a Unix domain socket must be percent-encoded"
+        )
+    return UriParts(srv, userinfo if at_sign else None, hosts, path, options)
+
+
+def parse_userinfo(userinfo: str) -> tuple[str, str]:
+    """Split and decode the userinfo of a connection string, ``username`` or ``username:password``.
+
+    A plus sign is a space, as :func:`urllib.parse.quote_plus` writes it, unless other characters show that
+    the text was not encoded so.
+
+    :returns: username and password; the password is empty if there is none.
+    :raises gmongo.errors.InvalidURI: if the username is empty or reserved characters are not percent-encoded.
+    """
+    if "@" in userinfo or userinfo.count(":") > 1 or _BAD_ESCAPE.search(userinfo):
+        raise InvalidURI(_ESCAPE_THE_USERINFO)
+    username, _, password = userinfo.partition(":")
+    if not username:
+        raise InvalidURI("the username of a URI must not be empty")
+    return _decoded(username), _decoded(password)
+
+
+def parse_namespace(path: str) -> tuple[str | None, str | None]:
+    """Decode the path of a connection string, ``database`` or ``database.collection``.
+
+    :returns: database and collection; each is None if it is not there.
+    :raises gmongo.errors.InvalidURI: if the name of the database is empty or has a forbidden character.
+    """
+    if not path:
+        return None, None
+    database, dot, collection = unquote(path).partition(".")
+    if not database or _FORBIDDEN_IN_DATABASE.intersection(database):
+        raise InvalidURI(
+            "the database name of a URI must not be empty or contain '/', '\\', '\"', '$', a space or a NUL;"
+            " reserved characters of a username or password, and the path of a Unix domain socket,"
+            " must be percent-encoded"
+        )
+    return database, collection if dot else None
+
+
+def _decoded(component: str) -> str:
+    return unquote_plus(component) if _FORM_ENCODED.fullmatch(component) else unquote(component)

@@ -1,0 +1,51 @@
+"""The mapping that options are kept in: the case of a name does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+
+class Options(MutableMapping[str, Any]):
+    """Options by name. Any case finds a name; iteration gives the names in lower case.
+
+    :param items: options to begin with.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        self._items: dict[str, Any] = {}
+        self.update(items)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name.lower()]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._items[name.lower()] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._items[name.lower()]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Mapping):
+            return self._items == {name.lower(): value for name, value in other.items()}
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+    def copy(self) -> Options:
+        """A shallow copy."""
+        return Options(self._items)

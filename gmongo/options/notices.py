@@ -1,0 +1,18 @@
+"""Warnings about options, shown at the line of the application that caused them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def notice(message: str) -> None:
+    """Warn with a :class:`UserWarning` that points at the first caller outside of gmongo."""
+    warnings.warn(message, UserWarning, stacklevel=_levels_to_the_application())
+
+
+def _levels_to_the_application() -> int:
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gmongo."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,128 @@
+"""The options part of a connection string: splitting, repeated names, aliases, validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote_plus
+
+from gmongo.errors import ConfigurationError, InvalidURI
+from gmongo.options.errors import InvalidOption
+from gmongo.options.mapping import Options
+from gmongo.options.notices import notice
+from gmongo.options.rules import exclusive_tls_options
+from gmongo.options.table import Option, Repeat, Source, find, unknown_option
+
+Pairs = list[tuple[str, str]]
+
+
+def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> Options:
+    """Parse the options part of a connection string.
+
+    :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;``
+        throughout.
+    :param validate: convert the values and refuse unknown options; otherwise values stay strings.
+    :param warn: warn about what is refused and leave it out, instead of raising.
+    :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
+    :returns: the options in a mapping whose names may be looked up in any case. Times are in seconds, except
+        ``localThresholdMS``, which stays in milliseconds.
+    :raises gmongo.errors.InvalidURI: if the text is malformed, or has options that exclude each other.
+    :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
+    :raises ValueError: for a value that an option does not accept, unless `warn`; the error is a
+        ConfigurationError as well.
+    """
+    pairs = _split_pairs(opts)
+    _refuse_contradictions(pairs)
+    options = _collect(pairs)
+    if normalize:
+        options = _without_aliases(options)
+    if not validate:
+        return options
+    return _validated(options, {name.lower(): name for name, _ in pairs}, warn)
+
+
+def _split_pairs(opts: str) -> Pairs:
+    if "&" in opts and ";" in opts:
+        raise InvalidURI("options must be separated by '&' or by ';', not by both")
+    separator = ";" if ";" in opts else "&"
+    pairs = []
+    for pair in opts.split(separator):
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise InvalidURI("options of a URI must be name=value pairs with '&' between them")
+        pairs.append((name, unquote_plus(value)))
+    return pairs
+
+
+def _refuse_contradictions(pairs: Pairs) -> None:
+    names = {name.lower() for name, _ in pairs}
+    complaint = exclusive_tls_options(names)
+    if complaint:
+        raise InvalidURI(complaint)
+    if len({value for name, value in pairs if name.lower() in ("tls", "ssl")}) > 1:
+        raise InvalidURI("tls and its alias ssl must have the same value wherever they are given")
+    if any(name.lower() == "authsource" and not value for name, value in pairs):
+        raise InvalidURI("authSource must not be empty")
+
+
+def _collect(pairs: Pairs) -> Options:
+    options = Options()
+    for name, value in pairs:
+        option = find(name)
+        repeat = option.repeat if option else Repeat.LAST_WINS
+        if repeat is Repeat.LIST:
+            options.setdefault(name, []).append(value)
+            continue
+        if name in options:
+            if repeat is Repeat.ERROR:
+                raise InvalidURI(f"{name} must not be given twice")
+            notice(f"The URI has the option {name!r} more than once; the last value counts")
+        options[name] = value
+    return options
+
+
+def _without_aliases(options: Options) -> Options:
+    """Rename what is given under an alias; the proper name wins if both are there."""
+    result = Options()
+    for name, value in options.items():
+        option = find(name)
+        proper = option.name if option else name
+        if option and name in option.deprecated:
+            _deprecation(name, proper, ignored=proper in options)
+        if name == proper.lower() or proper not in options:
+            result[proper] = value
+    return result
+
+
+def _deprecation(name: str, proper: str, ignored: bool) -> None:
+    if ignored:
+        notice(f"The option {name!r} is deprecated and ignored, as its replacement {proper!r} is given too")
+    else:
+        notice(f"The option {name!r} is deprecated; use {proper!r}")
+
+
+def _validated(options: Options, spelling: Mapping[str, str], warn: bool) -> Options:
+    """The options converted; `spelling` has their names as they were given, for messages."""
+    result = Options()
+    for name, value in options.items():
+        try:
+            result[name] = _option_for_uri(spelling.get(name, name)).check(value)
+        except ConfigurationError as error:
+            if not warn:
+                raise
+            notice(f"{error}; the option is ignored")
+    return result
+
+
+def _option_for_uri(name: str) -> Option:
+    option = find(name)
+    if option is None:
+        raise ConfigurationError(unknown_option(name, in_uri=True))
+    if option.source is Source.KEYWORD:
+        raise InvalidOption(f"{option.name} must be a keyword argument; it cannot be given in a URI")
+    return option
+
+
+def names_of(options: Iterable[str]) -> str:
+    """Keys of options in the spelling of the documentation, for messages."""
+    found = ((find(key), key) for key in options)
+    return ", ".join(sorted(option.name if option else key for option, key in found))

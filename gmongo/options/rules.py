@@ -1,0 +1,155 @@
+"""Rules between options: which combinations contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+from gmongo.options.errors import InvalidOption
+
+DEFAULT_MAX_POOL_SIZE = 100
+MIN_HEARTBEAT_SECONDS = 0.5
+
+# Of each group at most one may be given, whatever the values.
+_EXCLUSIVE_TLS_OPTIONS = (
+    ("tlsInsecure", "tlsAllowInvalidHostnames"),
+    (
+        "tlsInsecure",
+        "tlsAllowInvalidCertificates",
+        "tlsDisableOCSPEndpointCheck",
+        "tlsDisableCertificateRevocationCheck",
+    ),
+)
+TLS_DETAILS = (
+    "tlsInsecure",
+    "tlsAllowInvalidCertificates",
+    "tlsAllowInvalidHostnames",
+    "tlsCAFile",
+    "tlsCRLFile",
+    "tlsCertificateKeyFile",
+    "tlsCertificateKeyFilePassword",
+    "tlsDisableCertificateRevocationCheck",
+    "tlsDisableOCSPEndpointCheck",
+)
+_SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
+
+_Options = Mapping[str, Any]
+_Rule = tuple[Callable[[_Options, int, bool], object], str]
+
+# (what is wrong, the message). What is wrong takes the options, the number of hosts, and whether the URI is
+# mongodb+srv. A message shows the value of an option that it names in braces.
+_RULES_OF_A_URI: tuple[_Rule, ...] = (
+    (
+        lambda o, hosts, srv: o.get("directconnection") and srv,
+        "directConnection=true cannot be used with mongodb+srv",
+    ),
+    (
+        lambda o, hosts, srv: o.get("directconnection") and hosts > 1,
+        "directConnection=true needs exactly one host, not {hosts}",
+    ),
+    (
+        lambda o, hosts, srv: o.get("loadbalanced") and hosts > 1,
+        "loadBalanced=true needs exactly one host, not {hosts}",
+    ),
+    (
+        lambda o, hosts, srv: o.get("loadbalanced") and o.get("replicaset"),
+        "loadBalanced=true cannot be used with replicaSet={replicaset}",
+    ),
+    (
+        lambda o, hosts, srv: o.get("loadbalanced") and o.get("directconnection"),
+        "loadBalanced=true cannot be used with directConnection=true",
+    ),
+    (
+        lambda o, hosts, srv: o.get("srvmaxhosts") and o.get("replicaset"),
+        "srvMaxHosts={srvmaxhosts} cannot be used with replicaSet={replicaset}; only 0 can",
+    ),
+    (
+        lambda o, hosts, srv: o.get("srvmaxhosts") and o.get("loadbalanced"),
+        "srvMaxHosts={srvmaxhosts} cannot be used with loadBalanced=true; only 0 can",
+    ),
+    (
+        lambda o, hosts, srv: o.get("srvallowedhostssuffix") and o.get("srv_host_validator"),
+        "srvAllowedHostsSuffix and srv_host_validator cannot be used together",
+    ),
+    (
+        lambda o, hosts, srv: not srv and _given(o, _SRV_OPTIONS),
+        f"{', '.join(_SRV_OPTIONS)} can only be used with a mongodb+srv URI",
+    ),
+)
+
+_RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
+    *_RULES_OF_A_URI,
+    (
+        lambda o, hosts, srv: 0 < _max_pool_size(o) < o.get("minpoolsize", 0),
+        "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
+    ),
+    (
+        lambda o, hosts, srv: o.get("heartbeatfrequencyms", MIN_HEARTBEAT_SECONDS) < MIN_HEARTBEAT_SECONDS,
+        "heartbeatFrequencyMS must be at least 500 milliseconds, not {heartbeatfrequencyms} seconds",
+    ),
+    (
+        lambda o, hosts, srv: o.get("tls") is False and _given(o, TLS_DETAILS),
+        f"tls=false cannot be used with another TLS option ({', '.join(TLS_DETAILS)})",
+    ),
+    (
+        lambda o, hosts, srv: (
+            _given(o, ("proxyPort", "proxyUsername", "proxyPassword")) and not o.get("proxyhost")
+        ),
+        "proxyPort, proxyUsername and proxyPassword need proxyHost",
+    ),
+    (
+        lambda o, hosts, srv: bool(o.get("proxyusername")) != bool(o.get("proxypassword")),
+        "proxyUsername and proxyPassword must be given together",
+    ),
+)
+
+
+def check_combination(options: Mapping[str, Any], nodes_count: int, srv: bool) -> None:
+    """Check the options of a client against each other, after URI and keyword arguments were merged.
+
+    :param options: by their names in lower case, converted.
+    :param nodes_count: how many hosts the client was given, or an SRV record resolved to.
+    :param srv: whether the hosts came from a ``mongodb+srv`` URI.
+    :raises gmongo.errors.ConfigurationError: (a ValueError as well) for options that contradict each other.
+    """
+    _raise_first(exclusive_tls_options(options), _broken(_RULES_OF_A_CLIENT, options, nodes_count, srv))
+
+
+def check_uri(options: Mapping[str, Any], nodes_count: int, srv: bool) -> None:
+    """Check only what keyword arguments cannot mend; the parameters are as in :func:`check_combination`."""
+    _raise_first(None, _broken(_RULES_OF_A_URI, options, nodes_count, srv))
+
+
+def exclusive_tls_options(names: Collection[str]) -> str | None:
+    """The complaint about TLS options that must not be given together, or None.
+
+    :param names: the options given, in lower case.
+    """
+    for group in _EXCLUSIVE_TLS_OPTIONS:
+        for first, second in combinations(group, 2):
+            if first.lower() in names and second.lower() in names:
+                return f"{first} and {second} cannot be given together"
+    return None
+
+
+def _broken(rules: Iterable[_Rule], options: _Options, nodes_count: int, srv: bool) -> str | None:
+    for is_broken, message in rules:
+        if is_broken(options, nodes_count, srv):
+            return message.format_map({"maxpoolsize": DEFAULT_MAX_POOL_SIZE, **options, "hosts": nodes_count})
+    return None
+
+
+def _raise_first(*complaints: str | None) -> None:
+    for complaint in complaints:
+        if complaint:
+            raise InvalidOption(complaint)
+
+
+def _given(options: _Options, names: Iterable[str]) -> bool:
+    return any(options.get(name.lower()) is not None for name in names)
+
+
+def _max_pool_size(options: _Options) -> int:
+    size: int = options.get("maxpoolsize", DEFAULT_MAX_POOL_SIZE)
+    return size

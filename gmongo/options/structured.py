@@ -1,0 +1,156 @@
+"""Validators of values with a structure: write concern, tags, authentication properties, compressors, codecs.
+
+They follow the contract of :mod:`gmongo.options.validators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bson.binary import UuidRepresentation
+from bson.codec_options import DatetimeConversion
+
+from gmongo.options.notices import notice
+from gmongo.options.validators import INT32_MAX, Rejected, integer
+
+COMPRESSORS = ("snappy", "zlib", "zstd")
+MECHANISMS = (
+    "DEFAULT",
+    "GSSAPI",
+    "MONGODB-AWS",
+    "MONGODB-OIDC",
+    "MONGODB-X509",
+    "PLAIN",
+    "SCRAM-SHA-1",
+    "SCRAM-SHA-256",
+)
+READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+STRING_PROPERTIES = (
+    "AWS_SESSION_TOKEN",
+    "CANONICALIZE_HOST_NAME",
+    "ENVIRONMENT",
+    "SERVICE_HOST",
+    "SERVICE_NAME",
+    "SERVICE_REALM",
+    "TOKEN_RESOURCE",
+)
+OBJECT_PROPERTIES = ("ALLOWED_HOSTS", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK")
+RESERVED_TOP_LEVEL_NAMES = frozenset(
+    ("corp", "example", "home", "internal", "invalid", "local", "localhost", "mail", "test")
+)
+
+_UUID_REPRESENTATIONS = {
+    "unspecified": UuidRepresentation.UNSPECIFIED,
+    "standard": UuidRepresentation.STANDARD,
+    "pythonLegacy": UuidRepresentation.PYTHON_LEGACY,
+    "javaLegacy": UuidRepresentation.JAVA_LEGACY,
+    "csharpLegacy": UuidRepresentation.CSHARP_LEGACY,
+}
+_DATETIME_CONVERSIONS = {conversion.name: conversion for conversion in DatetimeConversion}
+
+
+def write_acknowledgement(value: Any) -> int | str:
+    """The option ``w``: a number of members, or the name of a mode."""
+    if isinstance(value, str) and not _looks_like_a_number(value):
+        return value
+    try:
+        number: int = integer(0)(value)
+    except Rejected as refusal:
+        rule = f"an integer from 0 to {INT32_MAX}, or the name of a mode"
+        raise Rejected(rule, refusal.wrong_type) from None
+    return number
+
+
+def tag_sets(value: Any) -> list[dict[str, str]]:
+    """One tag set such as ``dc:ny,rack:1``, or a list of them; the empty string is the empty tag set."""
+    entries = value if isinstance(value, (list, tuple)) else [value]
+    return [_tag_set(entry) for entry in entries]
+
+
+def mechanism_properties(value: Any) -> dict[str, Any]:
+    """Properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
+
+    Callbacks and ``ALLOWED_HOSTS`` can be given in a mapping only, never in a connection string.
+    """
+    if isinstance(value, str):
+        properties: dict[str, Any] = dict(_pairs(value, "comma-separated NAME:value pairs"))
+        allowed: tuple[str, ...] = STRING_PROPERTIES
+    elif isinstance(value, Mapping):
+        properties, allowed = dict(value), STRING_PROPERTIES + OBJECT_PROPERTIES
+    else:
+        raise Rejected("NAME:value pairs or a mapping", wrong_type=True)
+    unknown = next((name for name in properties if name not in allowed), None)
+    if unknown is not None:
+        raise Rejected(f"made of the properties {', '.join(allowed)}; it has another one")
+    return properties
+
+
+def compressors(value: Any) -> list[str]:
+    """Names of compressors in the order of preference; unknown ones are warned about and left out."""
+    if isinstance(value, str):
+        names = value.split(",")
+    elif isinstance(value, Iterable):
+        names = list(value)
+    else:
+        raise Rejected("a list of compressors, or their names with commas between", wrong_type=True)
+    for name in names:
+        if name not in COMPRESSORS:
+            notice(f"compressors: {name!r} is not one of {', '.join(COMPRESSORS)} and is left out")
+    return [name for name in names if name in COMPRESSORS]
+
+
+def uuid_representation(value: Any) -> int:
+    """The name of a representation of UUIDs, converted to the number that ``bson`` uses."""
+    if not isinstance(value, str) or value not in _UUID_REPRESENTATIONS:
+        raise Rejected(f"one of {', '.join(_UUID_REPRESENTATIONS)}")
+    return _UUID_REPRESENTATIONS[value]
+
+
+def datetime_conversion(value: Any) -> DatetimeConversion:
+    """A :class:`bson.codec_options.DatetimeConversion`, its name or its number; None is the default."""
+    if value is None:
+        return DatetimeConversion.DATETIME
+    if isinstance(value, str) and value in _DATETIME_CONVERSIONS:
+        return _DATETIME_CONVERSIONS[value]
+    try:
+        return DatetimeConversion(integer(0)(value))
+    except (ValueError, Rejected):
+        rule = f"one of {', '.join(_DATETIME_CONVERSIONS)}"
+        raise Rejected(rule, wrong_type=not isinstance(value, (int, str))) from None
+
+
+def allowed_hosts_suffix(value: Any) -> str:
+    """The domain that hosts from SRV records have to lie in, in lower case and without outer dots.
+
+    One label is accepted only if it is reserved for private use, such as ``localhost`` or ``internal``; a
+    public suffix of two labels, such as ``co.uk``, is not recognised as one.
+    """
+    if not isinstance(value, str):
+        raise Rejected("a domain name", wrong_type=True)
+    suffix = value.lower().removeprefix(".").removesuffix(".")
+    labels = suffix.split(".")
+    if not all(labels) or any(character.isspace() for character in suffix):
+        raise Rejected("a domain name")
+    if len(labels) < 2 and suffix not in RESERVED_TOP_LEVEL_NAMES:
+        raise Rejected("a domain name of at least two labels")
+    return suffix
+
+
+def _tag_set(entry: Any) -> dict[str, str]:
+    if isinstance(entry, Mapping):
+        return dict(entry)
+    if not isinstance(entry, str):
+        raise Rejected("tag sets such as 'dc:ny,rack:1'")
+    return dict(_pairs(entry, "tag sets such as 'dc:ny,rack:1'")) if entry else {}
+
+
+def _pairs(text: str, rule: str) -> list[tuple[str, str]]:
+    pairs = [entry.partition(":") for entry in text.split(",")]
+    if any(not name or not colon for name, colon, _ in pairs):
+        raise Rejected(rule)
+    return [(name, value) for name, _, value in pairs]
+
+
+def _looks_like_a_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()

@@ -1,0 +1,194 @@
+"""The table of all options: which there are, how they are spelled, what they accept."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from gmongo.options import objects, structured, validators
+from gmongo.options.errors import InvalidOption, InvalidOptionType
+from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of
+
+
+class Source(Enum):
+    """Where an option may be given."""
+
+    ANYWHERE = "URI or keyword"
+    KEYWORD = "keyword only"
+
+
+class Repeat(Enum):
+    """What it means that an option is in a URI twice."""
+
+    LAST_WINS = "the last one counts, with a warning"
+    LIST = "the values make a list"
+    ERROR = "an error"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    :param name: the name as specifications spell it; its lower case is the key of the option.
+    :param validate: checks and converts a value.
+    :param aliases: other names that are as good.
+    :param deprecated: other names that are accepted with a warning.
+    :param secret: whether the value must never be shown.
+    """
+
+    name: str
+    validate: Validator
+    aliases: tuple[str, ...] = ()
+    deprecated: tuple[str, ...] = ()
+    source: Source = Source.ANYWHERE
+    repeat: Repeat = Repeat.LAST_WINS
+    secret: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in lower case, under which results carry the option."""
+        return self.name.lower()
+
+    def check(self, value: Any) -> Any:
+        """Convert `value`.
+
+        :raises InvalidOption: (or :class:`InvalidOptionType`) if the option does not accept it.
+        """
+        try:
+            return self.validate(value)
+        except Rejected as refusal:
+            shown = "" if self.secret else f", not {value!r}"
+            kind = InvalidOptionType if refusal.wrong_type else InvalidOption
+            raise kind(f"{self.name} must be {refusal.rule}{shown}") from None
+
+
+def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
+    return Option(name, validate, source=Source.KEYWORD, secret=secret)
+
+
+_POOL = (
+    Option("maxPoolSize", integer(0, none_means=0)),
+    Option("minPoolSize", integer(0)),
+    Option("maxIdleTimeMS", validators.limit_in_seconds),
+    Option("maxConnecting", integer(1)),
+    Option("waitQueueTimeoutMS", validators.limit_in_seconds),
+)
+
+_TIMES = (
+    Option("connectTimeoutMS", validators.limit_in_seconds),
+    Option("socketTimeoutMS", validators.limit_in_seconds),
+    Option("timeoutMS", validators.optional_seconds),
+    Option("serverSelectionTimeoutMS", validators.seconds),
+    Option("heartbeatFrequencyMS", validators.positive_seconds),
+    Option("localThresholdMS", validators.milliseconds),
+)
+
+_TOPOLOGY = (
+    Option("replicaSet", validators.optional_string),
+    Option("directConnection", validators.boolean),
+    Option("loadBalanced", validators.boolean),
+    Option("serverMonitoringMode", one_of("auto", "stream", "poll")),
+    Option("srvServiceName", validators.service_name),
+    Option("srvMaxHosts", integer(0)),
+    Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix),
+    _keyword("srv_host_validator", objects.function),
+    _keyword("server_selector", objects.function),
+    _keyword("connect", validators.optional_boolean),
+)
+
+_CONNECTION = (
+    Option("appName", validators.appname),
+    Option("compressors", structured.compressors),
+    Option("zlibCompressionLevel", integer(-1, 9)),
+    Option("proxyHost", validators.string, repeat=Repeat.ERROR),
+    Option("proxyPort", integer(1, 65535), repeat=Repeat.ERROR),
+    Option("proxyUsername", validators.string, repeat=Repeat.ERROR, secret=True),
+    Option("proxyPassword", validators.string, repeat=Repeat.ERROR, secret=True),
+    _keyword("driver", objects.instance_of("DriverInfo")),
+    _keyword("server_api", objects.instance_of("ServerApi")),
+    _keyword("event_listeners", objects.event_listeners),
+)
+
+_TLS = (
+    Option("tls", validators.boolean, aliases=("ssl",)),
+    Option("tlsInsecure", validators.boolean),
+    Option("tlsAllowInvalidCertificates", validators.boolean),
+    Option("tlsAllowInvalidHostnames", validators.boolean),
+    Option("tlsCAFile", validators.path),
+    Option("tlsCRLFile", validators.path),
+    Option("tlsCertificateKeyFile", validators.path),
+    Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True),
+    Option("tlsDisableCertificateRevocationCheck", validators.boolean),
+    Option("tlsDisableOCSPEndpointCheck", validators.boolean),
+)
+
+_AUTHENTICATION = (
+    Option("authMechanism", one_of(*structured.MECHANISMS)),
+    Option("authMechanismProperties", structured.mechanism_properties, secret=True),
+    Option("authSource", validators.string),
+    _keyword("username", validators.optional_string, secret=True),
+    _keyword("password", validators.optional_string, secret=True),
+    _keyword("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
+)
+
+_READS_AND_WRITES = (
+    Option("retryReads", validators.boolean),
+    Option("retryWrites", validators.boolean),
+    Option("maxAdaptiveRetries", integer(0)),
+    Option("enableOverloadRetargeting", validators.boolean),
+    Option("baseBackoffMS", validators.seconds),
+    Option("readConcernLevel", validators.optional_string),
+    Option("readPreference", one_of(*structured.READ_PREFERENCES)),
+    Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST),
+    Option("maxStalenessSeconds", validators.staleness),
+    _keyword("read_preference", objects.read_preference),
+    Option("w", structured.write_acknowledgement),
+    Option("wTimeoutMS", integer(0, INT64_MAX), deprecated=("wtimeout",)),
+    Option("journal", validators.boolean, deprecated=("j",)),
+    Option("fsync", validators.boolean),
+)
+
+_DOCUMENTS = (
+    Option("tz_aware", validators.optional_boolean),
+    Option("uuidRepresentation", structured.uuid_representation),
+    Option("unicode_decode_error_handler", one_of("strict", "replace", "ignore")),
+    Option("datetime_conversion", structured.datetime_conversion),
+    _keyword("document_class", objects.document_class),
+    _keyword("type_registry", objects.type_registry),
+    _keyword("tzinfo", objects.tzinfo),
+)
+
+OPTIONS = (
+    *_POOL,
+    *_TIMES,
+    *_TOPOLOGY,
+    *_CONNECTION,
+    *_TLS,
+    *_AUTHENTICATION,
+    *_READS_AND_WRITES,
+    *_DOCUMENTS,
+)
+"""All options."""
+
+_BY_NAME = {
+    name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)
+}
+
+
+def find(name: str) -> Option | None:
+    """The option with that name or alias in any case, or None."""
+    return _BY_NAME.get(name.lower())
+
+
+def unknown_option(name: str, in_uri: bool) -> str:
+    """The message for an option that does not exist, with the name that may have been meant.
+
+    :param name: as it was given.
+    :param in_uri: whether it was in a URI, where keyword arguments cannot have been meant.
+    """
+    allowed = [key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE]
+    nearest = difflib.get_close_matches(name.lower(), allowed, n=1)
+    hint = f" (did you mean {_BY_NAME[nearest[0]].name!r}?)" if nearest else ""
+    return f"Unknown option {name!r}{hint}"

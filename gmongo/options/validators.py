@@ -1,0 +1,178 @@
+"""Validators of plain values: flags, numbers, times and strings.
+
+A validator takes a value, as Python gives it or as a string from a URI, and returns it converted. One that
+does not like the value raises :class:`Rejected` with the rule, from which the option makes the message.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+Validator = Callable[[Any], Any]
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+_TOO_MANY_MILLISECONDS = 1_000_000_000
+_DIGITS = re.compile(r"-?[0-9]+")
+_SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
+_MAX_APPNAME_BYTES = 128
+
+
+class Rejected(Exception):
+    """A validator refused a value.
+
+    :param rule: what the value has to be, to follow "must be".
+    :param wrong_type: whether the type of the value is at fault.
+    """
+
+    def __init__(self, rule: str, wrong_type: bool = False) -> None:
+        super().__init__(rule)
+        self.rule = rule
+        self.wrong_type = wrong_type
+
+
+def boolean(value: Any) -> bool:
+    """True and False, or the strings ``true`` and ``false``."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value in ("true", "false"):
+            return value == "true"
+        raise Rejected("'true' or 'false'")
+    raise Rejected("True or False", wrong_type=True)
+
+
+def optional_boolean(value: Any) -> bool:
+    """As :func:`boolean`; None counts as False."""
+    return False if value is None else boolean(value)
+
+
+def integer(minimum: int, maximum: int = INT32_MAX, *, none_means: int | None = None) -> Validator:
+    """A validator of integers from `minimum` to `maximum`.
+
+    :param none_means: the value that None stands for; None itself is refused without it.
+    """
+    rule = f"an integer from {minimum} to {maximum}"
+
+    def validate(value: Any) -> int:
+        if value is None and none_means is not None:
+            return none_means
+        number = _as_integer(value, rule)
+        if not minimum <= number <= maximum:
+            raise Rejected(rule)
+        return number
+
+    return validate
+
+
+def staleness(value: Any) -> int:
+    """-1, which is without limit, or a positive number of seconds."""
+    rule = "a positive integer number of seconds, or -1"
+    number = _as_integer(value, rule)
+    if number != -1 and not 0 < number <= INT32_MAX:
+        raise Rejected(rule)
+    return number
+
+
+def milliseconds(value: Any) -> float:
+    """A number of milliseconds from 0, kept in milliseconds."""
+    rule = f"a number of milliseconds from 0 to {_TOO_MANY_MILLISECONDS - 1}"
+    number = _as_number(value, rule)
+    if not 0 <= number < _TOO_MANY_MILLISECONDS:
+        raise Rejected(rule)
+    return number
+
+
+def seconds(value: Any) -> float:
+    """A number of milliseconds from 0, converted to seconds."""
+    return milliseconds(value) / 1000
+
+
+def positive_seconds(value: Any) -> float:
+    """A number of milliseconds above 0, converted to seconds."""
+    converted = seconds(value)
+    if converted == 0:
+        raise Rejected("a number of milliseconds above 0")
+    return converted
+
+
+def optional_seconds(value: Any) -> float | None:
+    """As :func:`seconds`; None stays None and 0 stays 0."""
+    return None if value is None else seconds(value)
+
+
+def limit_in_seconds(value: Any) -> float | None:
+    """As :func:`seconds`, where 0 and None both mean "no limit" and give None."""
+    return optional_seconds(value) or None
+
+
+def string(value: Any) -> str:
+    """Any string."""
+    if isinstance(value, str):
+        return value
+    raise Rejected("a string", wrong_type=True)
+
+
+def optional_string(value: Any) -> str | None:
+    """Any string, or None."""
+    return None if value is None else string(value)
+
+
+def path(value: Any) -> str | None:
+    """The path of a file, as a string or an object that has one; the file is opened later."""
+    try:
+        return None if value is None else os.fsdecode(value)
+    except TypeError:
+        raise Rejected("the path of a file", wrong_type=True) from None
+
+
+def one_of(*choices: str) -> Validator:
+    """A validator of a fixed set of strings."""
+    rule = f"one of {', '.join(choices)}"
+
+    def validate(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise Rejected(rule)
+        return value
+
+    return validate
+
+
+def appname(value: Any) -> str | None:
+    """A string of at most 128 bytes of UTF-8."""
+    name = optional_string(value)
+    if name is not None and len(name.encode("utf-8")) > _MAX_APPNAME_BYTES:
+        raise Rejected(f"at most {_MAX_APPNAME_BYTES} bytes of UTF-8")
+    return name
+
+
+def service_name(value: Any) -> str:
+    """The name of a service in an SRV record (RFC 6335, up to 62 characters)."""
+    name = string(value)
+    if not _SERVICE_NAME.fullmatch(name):
+        raise Rejected("a service name of 1 to 62 letters, digits and inner hyphens")
+    return name
+
+
+def _as_integer(value: Any, rule: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise Rejected(rule, wrong_type=True)
+    if isinstance(value, str) and not _DIGITS.fullmatch(value):
+        raise Rejected(rule)
+    return int(value)
+
+
+def _as_number(value: Any, rule: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise Rejected(rule, wrong_type=True)
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise Rejected(rule) from None
+    if not math.isfinite(number):
+        raise Rejected(rule)
+    return number

@@ -1,0 +1,52 @@
+"""Read concern: how durable and how isolated the data that a read returns has to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
+
+
+class ReadConcern:
+    """The isolation that reads ask of the server.
+
+    :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"`` or a level
+        that only the server knows; None leaves the choice to the server.
+    :raises TypeError: if `level` is neither a string nor None.
+    """
+
+    __slots__ = ("__level",)
+
+    def __init__(self, level: str | None = None) -> None:
+        if level is not None and not isinstance(level, str):
+            raise TypeError(f"level must be a string or None, not {level!r}")
+        self.__level = level
+
+    @property
+    def level(self) -> str | None:
+        """The level, or None for the default of the server."""
+        return self.__level
+
+    @property
+    def ok_for_legacy(self) -> bool:
+        """Whether a server that knows no read concern behaves as this one asks."""
+        return self.__level is None or self.__level == "local"
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The document sent as ``readConcern``; empty for the default of the server."""
+        return {"level": self.__level} if self.__level else {}
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, ReadConcern):
+            return self.document == other.document
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ReadConcern({self.__level!r})" if self.__level else "ReadConcern()"
+
+
+DEFAULT_READ_CONCERN = ReadConcern()
+"""The read concern of a client that asks for none."""

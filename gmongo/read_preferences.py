@@ -1,0 +1,276 @@
+"""Read preferences: which members of a deployment may serve a read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gmongo.errors import ConfigurationError
+
+__all__ = [
+    "Nearest",
+    "Primary",
+    "PrimaryPreferred",
+    "ReadPreference",
+    "Secondary",
+    "SecondaryPreferred",
+    "make_read_preference",
+    "read_pref_mode_from_name",
+]
+
+_NO_MAX_STALENESS = -1
+_WIRE_VERSION_WITH_MAX_STALENESS = 5
+_NAMES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+
+_TagSets = Sequence[Mapping[str, Any]]
+
+
+def _checked_tag_sets(tag_sets: Any) -> list[Mapping[str, Any]] | None:
+    if tag_sets is None:
+        return None
+    if not isinstance(tag_sets, (list, tuple)):
+        raise TypeError(f"tag_sets must be a list of tag sets, not {tag_sets!r}")
+    if not tag_sets:
+        raise ValueError("tag_sets must be None or contain at least one tag set, not []")
+    for tags in tag_sets:
+        if not isinstance(tags, Mapping):
+            raise TypeError(f"a tag set must be a mapping of tags to values, not {tags!r}")
+    return list(tag_sets)
+
+
+def _checked_max_staleness(max_staleness: Any) -> int:
+    if not isinstance(max_staleness, int):
+        raise TypeError(f"max_staleness must be an integer number of seconds or -1, not {max_staleness!r}")
+    if max_staleness != _NO_MAX_STALENESS and max_staleness <= 0:
+        raise ValueError(f"max_staleness must be a positive number of seconds or -1, not {max_staleness}")
+    return max_staleness
+
+
+def _checked_hedge(hedge: Any) -> Mapping[str, Any] | None:
+    if hedge is None:
+        return None
+    if not isinstance(hedge, Mapping):
+        raise TypeError(f"hedge must be a mapping, not {hedge!r}")
+    warnings.warn("hedged reads are deprecated since MongoDB 8.0", DeprecationWarning, stacklevel=4)
+    return hedge
+
+
+class _ReadPreference:
+    """What the five modes have in common.
+
+    :param mode: 0 for primary to 4 for nearest.
+    :param tag_sets: tag sets in the order of preference; ``{}`` matches any member.
+    :param max_staleness: how far behind the primary a secondary may be, in seconds; -1 is without limit.
+    :param hedge: settings of hedged reads on a sharded cluster; deprecated by the server.
+    """
+
+    __slots__ = ("__document", "__hedge", "__max_staleness", "__mode", "__tag_sets")
+
+    def __init__(
+        self,
+        mode: int,
+        tag_sets: _TagSets | None = None,
+        max_staleness: int = _NO_MAX_STALENESS,
+        hedge: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.__mode = mode
+        self.__tag_sets = _checked_tag_sets(tag_sets)
+        self.__max_staleness = _checked_max_staleness(max_staleness)
+        self.__hedge = _checked_hedge(hedge)
+        self.__document = self.__build_document()
+
+    def __build_document(self) -> dict[str, Any]:
+        document: dict[str, Any] = {"mode": self.mongos_mode}
+        if self.__tag_sets and self.__tag_sets != [{}]:
+            document["tags"] = self.__tag_sets
+        if self.__max_staleness != _NO_MAX_STALENESS:
+            document["maxStalenessSeconds"] = self.__max_staleness
+        if self.__hedge:
+            document["hedge"] = self.__hedge
+        return document
+
+    @property
+    def name(self) -> str:
+        """The name of the class, such as ``"SecondaryPreferred"``."""
+        return type(self).__name__
+
+    @property
+    def mode(self) -> int:
+        """The mode as a number, 0 for primary to 4 for nearest."""
+        return self.__mode
+
+    @property
+    def mongos_mode(self) -> str:
+        """The mode as it is spelled on the wire, such as ``"secondaryPreferred"``."""
+        return _NAMES[self.__mode]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The document sent as ``$readPreference``."""
+        return self.__document.copy()
+
+    @property
+    def tag_sets(self) -> _TagSets:
+        """The tag sets in the order of preference; ``[{}]`` when none were given."""
+        return list(self.__tag_sets) if self.__tag_sets else [{}]
+
+    @property
+    def max_staleness(self) -> int:
+        """How far behind the primary a secondary may be, in seconds; -1 is without limit."""
+        return self.__max_staleness
+
+    @property
+    def hedge(self) -> Mapping[str, Any] | None:
+        """The settings of hedged reads, or None."""
+        return self.__hedge
+
+    @property
+    def min_wire_version(self) -> int:
+        """The oldest wire protocol version that can honour this read preference."""
+        return 0 if self.__max_staleness == _NO_MAX_STALENESS else _WIRE_VERSION_WITH_MAX_STALENESS
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, _ReadPreference):
+            return (
+                self.__mode == other.mode
+                and self.tag_sets == other.tag_sets
+                and self.__max_staleness == other.max_staleness
+                and self.__hedge == other.hedge
+            )
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.name}(tag_sets={self.__tag_sets!r}, max_staleness={self.__max_staleness!r},"
+            f" hedge={self.__hedge!r})"
+        )
+
+
+class Primary(_ReadPreference):
+    """Only the primary serves reads. It takes neither tags nor a maximum staleness."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def __repr__(self) -> str:
+        return "Primary()"
+
+
+class PrimaryPreferred(_ReadPreference):
+    """The primary serves reads; a secondary does while there is no primary.
+
+    :param tag_sets: tag sets in the order of preference; ``{}`` matches any secondary.
+    :param max_staleness: how far behind a secondary may be, in seconds (at least 90); -1 is without limit.
+    :param hedge: settings of hedged reads; deprecated by the server.
+    :raises TypeError: if a parameter has the wrong type.
+    :raises ValueError: if `tag_sets` is empty or `max_staleness` is neither -1 nor positive.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        tag_sets: _TagSets | None = None,
+        max_staleness: int = _NO_MAX_STALENESS,
+        hedge: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(1, tag_sets, max_staleness, hedge)
+
+
+class Secondary(_ReadPreference):
+    """Only secondaries serve reads. The parameters and errors are those of :class:`PrimaryPreferred`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        tag_sets: _TagSets | None = None,
+        max_staleness: int = _NO_MAX_STALENESS,
+        hedge: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(2, tag_sets, max_staleness, hedge)
+
+
+class SecondaryPreferred(_ReadPreference):
+    """Secondaries serve reads; the primary does while no secondary fits.
+
+    The parameters and errors are those of :class:`PrimaryPreferred`.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        tag_sets: _TagSets | None = None,
+        max_staleness: int = _NO_MAX_STALENESS,
+        hedge: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(3, tag_sets, max_staleness, hedge)
+
+
+class Nearest(_ReadPreference):
+    """Any member within the latency window serves reads.
+
+    The parameters and errors are those of :class:`PrimaryPreferred`.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        tag_sets: _TagSets | None = None,
+        max_staleness: int = _NO_MAX_STALENESS,
+        hedge: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(4, tag_sets, max_staleness, hedge)
+
+
+class ReadPreference:
+    """The five read preferences in their plain form, without tags or staleness."""
+
+    PRIMARY = Primary()
+    PRIMARY_PREFERRED = PrimaryPreferred()
+    SECONDARY = Secondary()
+    SECONDARY_PREFERRED = SecondaryPreferred()
+    NEAREST = Nearest()
+
+
+_Tunable = type[PrimaryPreferred] | type[Secondary] | type[SecondaryPreferred] | type[Nearest]
+_TUNABLE: dict[int, _Tunable] = {1: PrimaryPreferred, 2: Secondary, 3: SecondaryPreferred, 4: Nearest}
+
+
+def make_read_preference(
+    mode: int, tag_sets: _TagSets | None, max_staleness: int = _NO_MAX_STALENESS
+) -> _ReadPreference:
+    """Build a read preference from its parts.
+
+    :param mode: 0 for primary to 4 for nearest, see :func:`read_pref_mode_from_name`.
+    :param tag_sets: tag sets in the order of preference, or None.
+    :param max_staleness: in seconds; -1 is without limit.
+    :raises gmongo.errors.ConfigurationError: for tags or a maximum staleness with the mode primary.
+    :raises IndexError: if there is no such mode.
+    """
+    if mode == 0:
+        if tag_sets not in (None, [{}]):
+            raise ConfigurationError("the read preference primary cannot be combined with tags")
+        if max_staleness != _NO_MAX_STALENESS:
+            raise ConfigurationError("the read preference primary cannot be combined with max_staleness")
+        return Primary()
+    if mode not in _TUNABLE:
+        raise IndexError(f"a read preference mode is a number from 0 to 4, not {mode!r}")
+    return _TUNABLE[mode](tag_sets, max_staleness)
+
+
+def read_pref_mode_from_name(name: str) -> int:
+    """The number of the mode that is spelled `name` on the wire, such as ``"primaryPreferred"``.
+
+    :raises ValueError: if there is no such mode.
+    """
+    if name not in _NAMES:
+        raise ValueError(f"a read preference mode is one of {', '.join(_NAMES)}, not {name!r}")
+    return _NAMES.index(name)

@@ -1,0 +1,283 @@
+"""What writes return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.errors import InvalidOperation
+
+__all__ = [
+    "BulkWriteResult",
+    "ClientBulkWriteResult",
+    "DeleteResult",
+    "InsertManyResult",
+    "InsertOneResult",
+    "UpdateResult",
+]
+
+
+class _Result:
+    __slots__ = ("_acknowledged",)
+
+    def __init__(self, acknowledged: bool) -> None:
+        self._acknowledged = acknowledged
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the server confirmed the write. If not (``w=0``), nothing is known of what it did."""
+        return self._acknowledged
+
+    def _require_acknowledged(self, name: str) -> None:
+        if not self._acknowledged:
+            raise InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
+
+    def _show(self, value: Any) -> str:
+        return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
+
+
+class InsertOneResult(_Result):
+    """The result of ``insert_one``.
+
+    :param inserted_id: the ``_id`` of the document.
+    :param acknowledged: whether the server confirmed the write.
+    """
+
+    __slots__ = ("_inserted_id",)
+
+    def __init__(self, inserted_id: Any, acknowledged: bool) -> None:
+        super().__init__(acknowledged)
+        self._inserted_id = inserted_id
+
+    @property
+    def inserted_id(self) -> Any:
+        """The ``_id`` of the document; None for a raw document that has none."""
+        return self._inserted_id
+
+    def __repr__(self) -> str:
+        return self._show(self._inserted_id)
+
+
+class InsertManyResult(_Result):
+    """The result of ``insert_many``.
+
+    :param inserted_ids: the ``_id`` of each document, in order.
+    :param acknowledged: whether the server confirmed the writes.
+    """
+
+    __slots__ = ("_inserted_ids",)
+
+    def __init__(self, inserted_ids: list[Any], acknowledged: bool) -> None:
+        super().__init__(acknowledged)
+        self._inserted_ids = inserted_ids
+
+    @property
+    def inserted_ids(self) -> list[Any]:
+        """The ``_id`` of each document, in the order of the documents."""
+        return self._inserted_ids
+
+    def __repr__(self) -> str:
+        return self._show(self._inserted_ids)
+
+
+class UpdateResult(_Result):
+    """The result of ``update_one``, ``update_many`` and ``replace_one``.
+
+    The counts raise :class:`~gmongo.errors.InvalidOperation` if the write was not acknowledged.
+
+    :param raw_result: the reply; its ``upserted`` is the bare ``_id`` (in a client's bulk, ``{"_id": ...}``).
+    :param acknowledged: whether the server confirmed the write.
+    :param in_client_bulk: whether the reply is one of those of ``MongoClient.bulk_write``.
+    """
+
+    __slots__ = ("_in_client_bulk", "_raw_result")
+
+    def __init__(
+        self, raw_result: Mapping[str, Any] | None, acknowledged: bool, in_client_bulk: bool = False
+    ) -> None:
+        super().__init__(acknowledged)
+        self._raw_result = raw_result
+        self._in_client_bulk = in_client_bulk
+
+    @property
+    def raw_result(self) -> Mapping[str, Any] | None:
+        """The reply of the server."""
+        return self._raw_result
+
+    @property
+    def matched_count(self) -> int:
+        """How many documents matched; an upserted one is counted in a client's bulk only."""
+        self._require_acknowledged("matched_count")
+        # In the reply to `update` an upsert counts in `n`, though nothing matched.
+        if not self._in_client_bulk and self.upserted_id is not None:
+            return 0
+        return self._reply.get("n", 0)
+
+    @property
+    def modified_count(self) -> int:
+        """How many documents were changed."""
+        self._require_acknowledged("modified_count")
+        return self._reply.get("nModified", 0)
+
+    @property
+    def upserted_id(self) -> Any:
+        """The ``_id`` of the document that was inserted because nothing matched; None if there is none."""
+        self._require_acknowledged("upserted_id")
+        upserted = self._reply.get("upserted")
+        return upserted["_id"] if self._in_client_bulk and upserted is not None else upserted
+
+    @property
+    def did_upsert(self) -> bool:
+        """Whether a document was inserted because nothing matched, be its ``_id`` None or not."""
+        self._require_acknowledged("did_upsert")
+        return "upserted" in self._reply
+
+    @property
+    def _reply(self) -> Mapping[str, Any]:
+        return self._raw_result or {}
+
+    def __repr__(self) -> str:
+        return self._show(self._raw_result)
+
+
+class DeleteResult(_Result):
+    """The result of ``delete_one`` and ``delete_many``.
+
+    :param raw_result: the reply of the server.
+    :param acknowledged: whether the server confirmed the write.
+    """
+
+    __slots__ = ("_raw_result",)
+
+    def __init__(self, raw_result: Mapping[str, Any], acknowledged: bool) -> None:
+        super().__init__(acknowledged)
+        self._raw_result = raw_result
+
+    @property
+    def raw_result(self) -> Mapping[str, Any]:
+        """The reply of the server."""
+        return self._raw_result
+
+    @property
+    def deleted_count(self) -> int:
+        """How many documents were deleted. Raises InvalidOperation if the write was not acknowledged."""
+        self._require_acknowledged("deleted_count")
+        return self._raw_result.get("n", 0)
+
+    def __repr__(self) -> str:
+        return self._show(self._raw_result)
+
+
+class _BulkResult(_Result):
+    __slots__ = ("_bulk_api_result",)
+
+    def __init__(self, bulk_api_result: Mapping[str, Any], acknowledged: bool) -> None:
+        super().__init__(acknowledged)
+        self._bulk_api_result = bulk_api_result
+
+    @property
+    def bulk_api_result(self) -> Mapping[str, Any]:
+        """The counts and errors of all batches, summed up."""
+        return self._bulk_api_result
+
+    @property
+    def inserted_count(self) -> int:
+        """How many documents were inserted."""
+        return self._count("inserted_count", "nInserted")
+
+    @property
+    def matched_count(self) -> int:
+        """How many documents matched an update."""
+        return self._count("matched_count", "nMatched")
+
+    @property
+    def modified_count(self) -> int:
+        """How many documents were changed."""
+        return self._count("modified_count", "nModified")
+
+    @property
+    def deleted_count(self) -> int:
+        """How many documents were deleted."""
+        return self._count("deleted_count", "nRemoved")
+
+    @property
+    def upserted_count(self) -> int:
+        """How many documents were inserted because nothing matched an update."""
+        return self._count("upserted_count", "nUpserted")
+
+    def _count(self, name: str, field: str) -> int:
+        self._require_acknowledged(name)
+        return self._bulk_api_result.get(field, 0)
+
+
+class BulkWriteResult(_BulkResult):
+    """The result of ``Collection.bulk_write``.
+
+    The counts raise :class:`~gmongo.errors.InvalidOperation` if the writes were not acknowledged.
+
+    :param bulk_api_result: the counts and errors of all batches, summed up.
+    :param acknowledged: whether the server confirmed the writes.
+    """
+
+    __slots__ = ()
+
+    @property
+    def upserted_ids(self) -> dict[int, Any]:
+        """The ``_id`` of each document inserted because nothing matched, by the index of the operation."""
+        self._require_acknowledged("upserted_ids")
+        return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
+
+    def __repr__(self) -> str:
+        return self._show(self._bulk_api_result)
+
+
+class ClientBulkWriteResult(_BulkResult):
+    """The result of ``MongoClient.bulk_write``.
+
+    The counts raise :class:`~gmongo.errors.InvalidOperation` if the writes were not acknowledged, the results
+    of single operations also if ``verbose_results=True`` was not asked for.
+
+    :param bulk_api_result: the counts, errors and results of all batches.
+    :param acknowledged: whether the server confirmed the writes.
+    :param has_verbose_results: whether there are results of single operations.
+    """
+
+    __slots__ = ("_has_verbose_results",)
+
+    def __init__(
+        self, bulk_api_result: Mapping[str, Any], acknowledged: bool, has_verbose_results: bool
+    ) -> None:
+        super().__init__(bulk_api_result, acknowledged)
+        self._has_verbose_results = has_verbose_results
+
+    @property
+    def has_verbose_results(self) -> bool:
+        """Whether there are results of single operations."""
+        return self._has_verbose_results
+
+    @property
+    def insert_results(self) -> Mapping[int, InsertOneResult]:
+        """The result of each insert that was done, by the index of the operation."""
+        return self._verbose("insert_results", "insertResults")
+
+    @property
+    def update_results(self) -> Mapping[int, UpdateResult]:
+        """The result of each update and replacement that was done, by the index of the operation."""
+        return self._verbose("update_results", "updateResults")
+
+    @property
+    def delete_results(self) -> Mapping[int, DeleteResult]:
+        """The result of each delete that was done, by the index of the operation."""
+        return self._verbose("delete_results", "deleteResults")
+
+    def _verbose(self, name: str, field: str) -> Mapping[int, Any]:
+        self._require_acknowledged(name)
+        if not self._has_verbose_results:
+            raise InvalidOperation(f"{name} is not known, because verbose_results=True was not asked for")
+        return self._bulk_api_result.get(field, {})
+
+    def __repr__(self) -> str:
+        return (
+            f"ClientBulkWriteResult({self._bulk_api_result!r}, acknowledged={self._acknowledged}, "
+            f"verbose={self._has_verbose_results})"
+        )

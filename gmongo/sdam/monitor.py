@@ -1,0 +1,254 @@
+"""The greenlet that watches one server (Server Monitoring specification).
+
+It polls an old server, and lets a newer one stream: an awaitable hello is answered when something changes, and further
+replies follow by themselves. Between checks it sleeps on an alarm, and in a check on its socket; nothing is polled.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, Protocol
+
+import bson
+import gevent
+from gevent import Greenlet, get_hub
+
+from gmongo.background import Alarm
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.handshake import Hello, establish, read_hello, say_hello
+from gmongo.cmap.metadata import faas_name
+from gmongo.errors import AutoReconnect
+from gmongo.events.sdam import TopologyEvents
+from gmongo.sdam.error_rules import is_network_error
+from gmongo.sdam.round_trip_time import RoundTripTime
+from gmongo.sdam.rtt_monitor import RttMonitor
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
+from gmongo.wire.connect import Address
+from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
+
+
+class MonitorOwner(Protocol):
+    """Who is told of the checks."""
+
+    def describe(self, address: Address) -> ServerDescription | None:
+        """What is known of a server; None if it is no longer part of the topology."""
+
+    def server_checked(self, description: ServerDescription) -> None:
+        """A check has ended, well or not."""
+
+
+class CheckCancelled(AutoReconnect):
+    """A check was cancelled, because the client closed or an operation found the server gone."""
+
+
+def streaming_wanted(mode: str, variables: Mapping[str, str]) -> bool:
+    """Whether to use the streaming protocol where the server offers it (``serverMonitoringMode``).
+
+    `auto` streams, but not in a function that is frozen between its calls.
+    """
+    return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
+
+
+class Monitor:
+    """Watches one server.
+
+    :param address: of the server.
+    :param settings: of the client.
+    :param events: the publisher.
+    :param owner: is told of the checks; held weakly, and the monitor stops when it is gone.
+    """
+
+    def __init__(
+        self, address: Address, settings: TopologySettings, events: TopologyEvents, owner: MonitorOwner
+    ) -> None:
+        self.address = address
+        self._settings = settings
+        self._events = events
+        self._loop = get_hub().loop
+        self._owner = weakref.ref(owner, self._owner_gone)
+        self._alarm = Alarm()
+        self._rtt = RoundTripTime()
+        self._rtt_monitor: RttMonitor | None = None
+        self._connection: Connection | None = None
+        self._hello_command = self._first_hello_command
+        self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
+        self._streaming = False  # whether the last reply announced another
+        self._stopped = False
+        self._greenlet = Greenlet(self._run)
+
+    @property
+    def _first_hello_command(self) -> str:
+        return "hello" if self._settings.connection.server_api else "ismaster"
+
+    def start(self) -> None:
+        """Begin to check."""
+        self._greenlet.start()
+
+    def request_check(self) -> None:
+        """Check as soon as the minimum pause allows. Ignored while a check is in progress."""
+        self._alarm.ring()
+
+    def cancel_check(self) -> None:
+        """End the check in progress and close its connection. Does not switch."""
+        if self._connection is not None:
+            self._connection.interrupt(CheckCancelled(f"check of {self.address[0]} cancelled"))
+
+    def stop(self) -> None:
+        """End the greenlet. Does not switch."""
+        self._stopped = True
+        self.cancel_check()
+        if self._rtt_monitor is not None:
+            self._rtt_monitor.stop()
+        self._alarm.ring()
+
+    def abandon(self, error: BaseException) -> None:
+        """In a forked child: never touch the parent's socket again."""
+        self._stopped = True
+        for connection in (self._connection, self._rtt_monitor and self._rtt_monitor.connection):
+            if connection is not None:
+                connection.abandon(error)
+
+    def _owner_gone(self, _reference: Any) -> None:
+        # The garbage may be collected in any thread.
+        self._loop.run_callback_threadsafe(self.stop)
+
+    # The greenlet
+
+    def _run(self) -> None:
+        while not self._stopped:
+            previous = self._describe()
+            if previous is None:
+                return
+            description = self._check(previous)
+            self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)
+            if description is not None:
+                self._report(description)
+                if self._goes_on_at_once(previous, description):
+                    continue
+            self._pause()
+
+    def _describe(self) -> ServerDescription | None:
+        owner = self._owner()
+        return owner.describe(self.address) if owner is not None else None
+
+    def _report(self, description: ServerDescription) -> None:
+        owner = self._owner()
+        if owner is not None and not self._stopped:
+            owner.server_checked(description)
+
+    def _goes_on_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
+        """Whether the next check follows without a pause (SM-111)."""
+        if description.is_server_type_known:
+            return self._streaming or (self._may_stream and description.topology_version is not None)
+        error = description.error
+        return previous.is_server_type_known and error is not None and is_network_error(error)
+
+    def _pause(self) -> None:
+        """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
+        ended = monotonic()
+        if self._stopped:
+            return
+        self._alarm.sleep(self._settings.heartbeat_frequency)
+        rest = MIN_HEARTBEAT_FREQUENCY - (monotonic() - ended)
+        if rest > 0 and not self._stopped:
+            gevent.sleep(rest, ref=False)
+
+    # One check
+
+    def _check(self, previous: ServerDescription) -> ServerDescription | None:
+        """Check once; None if the check was cancelled."""
+        awaited = self._connection is not None and (self._streaming or self._will_await(previous))
+        self._events.heartbeat_started(self.address, self._connection, awaited)
+        started = monotonic()
+        try:
+            hello = self._ask(previous)
+        except Exception as error:
+            return self._failed(error, monotonic() - started, awaited)
+        if not awaited:
+            self._rtt.add_sample(hello.duration)
+        self._events.heartbeat_succeeded(
+            self.address, self._connection, monotonic() - started, hello.reply, awaited
+        )
+        self._start_measuring(hello)
+        return ServerDescription(
+            self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum
+        )
+
+    def _failed(self, error: Exception, duration: float, awaited: bool) -> ServerDescription | None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._streaming = False
+        self._hello_command = self._first_hello_command
+        self._rtt.reset()
+        self._events.heartbeat_failed(self.address, connection, duration, error, awaited)
+        if isinstance(error, CheckCancelled):
+            return None
+        return ServerDescription(self.address).to_unknown(error)
+
+    def _ask(self, previous: ServerDescription) -> Hello:
+        if self._connection is None:
+            return self._connect()
+        if self._streaming:
+            return self._next_streamed()
+        if self._will_await(previous):
+            return self._await_change(previous)
+        hello = say_hello(self._connection, self._plain_command(), self._connect_timeout)
+        return self._received(hello)
+
+    def _connect(self) -> Hello:
+        self._connection = Connection(self.address, ref=False)
+        return self._received(establish(self._connection, self._settings.connection, ref=False))
+
+    def _will_await(self, previous: ServerDescription) -> bool:
+        return self._may_stream and previous.topology_version is not None
+
+    def _await_change(self, previous: ServerDescription) -> Hello:
+        assert self._connection is not None
+        command = self._plain_command()
+        command["topologyVersion"] = previous.topology_version
+        command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
+        command["$db"] = "admin"
+        request_id = next_request_id()
+        started = monotonic()
+        buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
+        reply = self._connection.exchange(request_id, buffers, self._await_timeout)
+        self._streaming = reply.more_to_come
+        return self._received(read_hello(bson.decode(reply.body), monotonic() - started))
+
+    def _next_streamed(self) -> Hello:
+        assert self._connection is not None
+        started = monotonic()
+        reply = self._connection.next_reply(self._await_timeout)
+        self._streaming = reply.more_to_come
+        return self._received(read_hello(bson.decode(reply.body), monotonic() - started))
+
+    def _received(self, hello: Hello) -> Hello:
+        if hello.hello_ok:
+            self._hello_command = "hello"
+        return hello
+
+    def _plain_command(self) -> dict[str, Any]:
+        api: Mapping[str, Any] = self._settings.connection.server_api
+        return {self._hello_command: 1, **api, "helloOk": True}
+
+    @property
+    def _connect_timeout(self) -> float | None:
+        return self._settings.connection.connect_timeout
+
+    @property
+    def _await_timeout(self) -> float | None:
+        """An awaited reply may take as long as the server waits on top of the usual limit (SM-69)."""
+        limit = self._connect_timeout
+        return None if limit is None else limit + self._settings.heartbeat_frequency
+
+    def _start_measuring(self, hello: Hello) -> None:
+        """A server that streams is measured on a connection of its own (SM-70, SM-71)."""
+        if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
+            self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
+            if not self._stopped:
+                self._rtt_monitor.start()

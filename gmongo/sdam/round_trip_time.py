@@ -1,0 +1,42 @@
+"""Round trip times of one server: a moving average and a minimum (SM-70 to SM-80, SM-122)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+_WEIGHT_OF_NEWEST = 0.2
+_SAMPLES_KEPT = 10
+
+
+class RoundTripTime:
+    """The samples of one server, in seconds."""
+
+    __slots__ = ("_average", "_recent")
+
+    def __init__(self) -> None:
+        self._average: float | None = None
+        self._recent: deque[float] = deque(maxlen=_SAMPLES_KEPT)
+
+    def add_sample(self, seconds: float) -> None:
+        """Take a new measurement in."""
+        seconds = max(seconds, 0.0)
+        self._recent.append(seconds)
+        if self._average is None:
+            self._average = seconds
+        else:
+            self._average = _WEIGHT_OF_NEWEST * seconds + (1 - _WEIGHT_OF_NEWEST) * self._average
+
+    @property
+    def average(self) -> float | None:
+        """The exponentially weighted moving average; None without samples."""
+        return self._average
+
+    @property
+    def minimum(self) -> float:
+        """The smallest of the last ten samples; 0 with fewer than two."""
+        return min(self._recent) if len(self._recent) >= 2 else 0.0
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._average = None
+        self._recent.clear()

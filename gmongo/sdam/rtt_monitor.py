@@ -1,0 +1,75 @@
+"""The greenlet that measures the round trip time of a server which streams (SM-122 to SM-127).
+
+It says nothing of the server: no event, no error and no reply of it reaches the topology.
+"""
+
+from __future__ import annotations
+
+from gevent import Greenlet
+
+from gmongo.background import Alarm
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.handshake import Hello, establish, say_hello
+from gmongo.errors import AutoReconnect
+from gmongo.sdam.round_trip_time import RoundTripTime
+from gmongo.sdam.settings import TopologySettings
+from gmongo.wire.connect import Address
+
+
+class RttMonitor:
+    """Measures one server every ``heartbeatFrequencyMS``.
+
+    :param samples: takes the measurements; it belongs to the monitor, which alone may reset it.
+    """
+
+    def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
+        self.connection: Connection | None = None
+        self._address = address
+        self._settings = settings
+        self._samples = samples
+        self._alarm = Alarm()
+        self._stopped = False
+        self._hello_command = self._first_hello_command
+        self._greenlet = Greenlet(self._run)
+
+    @property
+    def _first_hello_command(self) -> str:
+        return "hello" if self._settings.connection.server_api else "ismaster"
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._greenlet.start()
+
+    def stop(self) -> None:
+        """End the greenlet. Does not switch."""
+        self._stopped = True
+        if self.connection is not None:
+            self.connection.interrupt(AutoReconnect("measurement cancelled"))
+        self._alarm.ring()
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                hello = self._measure()
+            except Exception:  # whatever it is, the monitor will find it out
+                self._disconnect()
+            else:
+                self._samples.add_sample(hello.duration)
+                self._hello_command = "hello" if hello.hello_ok else self._hello_command
+            if not self._stopped:
+                self._alarm.sleep(self._settings.heartbeat_frequency)
+        self._disconnect()
+
+    def _measure(self) -> Hello:
+        if self.connection is None:
+            self.connection = Connection(self._address, ref=False)
+            return establish(self.connection, self._settings.connection, ref=False)
+        api = self._settings.connection.server_api
+        command = {self._hello_command: 1, **api, "helloOk": True}
+        return say_hello(self.connection, command, self._settings.connection.connect_timeout)
+
+    def _disconnect(self) -> None:
+        self._hello_command = self._first_hello_command
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()

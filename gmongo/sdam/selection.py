@@ -1,0 +1,170 @@
+"""Which servers suit an operation (Server Selection specification). Pure functions over descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gmongo.errors import ConfigurationError
+from gmongo.server_type import SERVER_TYPE
+from gmongo.topology_type import TOPOLOGY_TYPE
+from gmongo.wire.connect import Address
+
+if TYPE_CHECKING:
+    from gmongo.sdam.server_description import ServerDescription
+    from gmongo.sdam.topology_description import TopologyDescription
+
+_PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
+
+# A primary writes a no-op at least this often, so a member may seem this much staler than it is.
+_IDLE_WRITE_PERIOD = 10.0
+_SMALLEST_MAX_STALENESS = 90
+
+
+class WritableServer:
+    """The selector of writes."""
+
+    mode = _PRIMARY
+    tag_sets = ({},)
+    max_staleness = -1
+
+    def __repr__(self) -> str:
+        return "writable server"
+
+
+WRITABLE = WritableServer()
+
+
+def suitable_servers(
+    topology: TopologyDescription, selector: Any, deprioritized: frozenset[Address] = frozenset()
+) -> list[ServerDescription]:
+    """The servers that suit `selector`, without the deprioritised ones if others are left.
+
+    :raises ConfigurationError: the selector's max staleness is too small for this client.
+    """
+    _check_max_staleness(topology, selector)
+    known = topology.known_servers
+    if deprioritized:
+        others = [server for server in known if server.address not in deprioritized]
+        found = _suitable_among(topology, selector, others)
+        if found:
+            return found
+    return _suitable_among(topology, selector, known)
+
+
+def _suitable_among(
+    topology: TopologyDescription, selector: Any, servers: list[ServerDescription]
+) -> list[ServerDescription]:
+    kind = topology.topology_type
+    if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
+        return servers
+    if kind == TOPOLOGY_TYPE.Sharded:
+        return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
+    if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
+        return _suitable_members(topology, selector, servers)
+    return []
+
+
+def _suitable_members(
+    topology: TopologyDescription, selector: Any, servers: list[ServerDescription]
+) -> list[ServerDescription]:
+    mode = selector.mode
+    primary = [server for server in servers if server.server_type == SERVER_TYPE.RSPrimary]
+    if mode == _PRIMARY or (mode == _PRIMARY_PREFERRED and primary):
+        return primary
+    secondaries = [server for server in servers if server.server_type == SERVER_TYPE.RSSecondary]
+    if mode == _NEAREST:
+        return _matching(topology, selector, [*primary, *secondaries])
+    matching = _matching(topology, selector, secondaries)
+    if not matching and mode == _SECONDARY_PREFERRED:
+        return primary
+    return matching
+
+
+def _matching(
+    topology: TopologyDescription, selector: Any, servers: list[ServerDescription]
+) -> list[ServerDescription]:
+    return with_tags(fresh_enough(topology, selector.max_staleness, servers), selector.tag_sets)
+
+
+def with_tags(servers: list[ServerDescription], tag_sets: Any) -> list[ServerDescription]:
+    """The servers that match the first tag set which any of them matches."""
+    for tag_set in tag_sets or ({},):
+        found = [server for server in servers if _has_tags(server.tags, tag_set)]
+        if found:
+            return found
+    return []
+
+
+def _has_tags(tags: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(tags.get(name) == value for name, value in wanted.items())
+
+
+def fresh_enough(
+    topology: TopologyDescription, max_staleness: int, servers: list[ServerDescription]
+) -> list[ServerDescription]:
+    """The servers whose estimated staleness is at most `max_staleness` seconds; -1 is any."""
+    if max_staleness == -1:
+        return servers
+    staleness = _staleness_with_primary(topology) or _staleness_without_primary(topology)
+    return [
+        server
+        for server in servers
+        if server.server_type == SERVER_TYPE.RSPrimary
+        or server.last_write_date is None
+        or staleness(server, server.last_write_date) <= max_staleness
+    ]
+
+
+def _staleness_with_primary(topology: TopologyDescription) -> Any:
+    primary = next((s for s in topology.known_servers if s.server_type == SERVER_TYPE.RSPrimary), None)
+    if primary is None or primary.last_write_date is None:
+        return None
+    primary_lag = primary.last_update_time - primary.last_write_date
+
+    def staleness(server: ServerDescription, last_write: float) -> float:
+        return server.last_update_time - last_write - primary_lag + topology.heartbeat_frequency
+
+    return staleness
+
+
+def _staleness_without_primary(topology: TopologyDescription) -> Any:
+    newest = max(
+        (
+            server.last_write_date
+            for server in topology.known_servers
+            if server.server_type == SERVER_TYPE.RSSecondary and server.last_write_date is not None
+        ),
+        default=0.0,
+    )
+
+    def staleness(_server: ServerDescription, last_write: float) -> float:
+        return newest - last_write + topology.heartbeat_frequency
+
+    return staleness
+
+
+def _check_max_staleness(topology: TopologyDescription, selector: Any) -> None:
+    max_staleness = selector.max_staleness
+    if max_staleness == -1 or topology.topology_type not in (
+        TOPOLOGY_TYPE.ReplicaSetNoPrimary,
+        TOPOLOGY_TYPE.ReplicaSetWithPrimary,
+    ):
+        return
+    if max_staleness < topology.heartbeat_frequency + _IDLE_WRITE_PERIOD:
+        raise ConfigurationError(
+            f"maxStalenessSeconds is {max_staleness}, but must be at least heartbeatFrequencyMS "
+            f"({topology.heartbeat_frequency:g} s) plus {_IDLE_WRITE_PERIOD:g} seconds"
+        )
+    if max_staleness < _SMALLEST_MAX_STALENESS:
+        raise ConfigurationError(
+            f"maxStalenessSeconds is {max_staleness}, but must be at least {_SMALLEST_MAX_STALENESS}"
+        )
+
+
+def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
+    """The servers no more than `local_threshold` seconds slower than the fastest."""
+    if len(servers) < 2:
+        return servers
+    fastest = min(server.round_trip_time or 0.0 for server in servers)
+    return [server for server in servers if (server.round_trip_time or 0.0) <= fastest + local_threshold]

@@ -1,0 +1,35 @@
+"""One server of the topology: its pool and its monitor."""
+
+from __future__ import annotations
+
+from gmongo.cmap.pool import Pool
+from gmongo.sdam.monitor import Monitor
+from gmongo.wire.connect import Address
+
+
+class Server:
+    """One server of the topology.
+
+    :param monitor: None behind a load balancer, which is not monitored.
+    """
+
+    __slots__ = ("address", "monitor", "pool")
+
+    def __init__(self, address: Address, pool: Pool, monitor: Monitor | None) -> None:
+        self.address = address
+        self.pool = pool
+        self.monitor = monitor
+
+    def request_check(self) -> None:
+        """Have the server checked soon."""
+        if self.monitor is not None:
+            self.monitor.request_check()
+
+    def close(self) -> None:
+        """Stop watching the server and close its pool."""
+        if self.monitor is not None:
+            self.monitor.stop()
+        self.pool.close()
+
+    def __repr__(self) -> str:
+        return f"<Server {self.pool!r}>"

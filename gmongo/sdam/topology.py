@@ -1,0 +1,428 @@
+"""The topology of one client: applies what monitors and operations find out, and chooses servers for operations.
+
+The description is replaced, never changed. Replacing it, creating and dropping servers, and turning pools ready happen
+in one run without a switch; events and waking those who wait for a server come after it.
+"""
+
+from __future__ import annotations
+
+import random
+import weakref
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from gevent import get_hub
+
+from gmongo.cmap.connection import Connection, address_text
+from gmongo.cmap.pool import Pool
+from gmongo.cmap.wait_queue import WaitQueue
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    InvalidOperation,
+    ServerSelectionTimeoutError,
+)
+from gmongo.events.pool import PoolEvents
+from gmongo.events.sdam import TopologyEvents
+from gmongo.events.selection import SelectionEvents
+from gmongo.sdam.error_rules import Consequence, consequence, is_network_timeout
+from gmongo.sdam.fork import survive_fork
+from gmongo.sdam.monitor import Monitor
+from gmongo.sdam.server import Server
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology_description import TopologyDescription, initial_description
+from gmongo.sdam.transitions import is_stale, updated
+from gmongo.server_type import SERVER_TYPE
+from gmongo.topology_type import TOPOLOGY_TYPE
+from gmongo.wire.connect import Address
+
+# Choices are remembered until the description changes, for this many read preferences.
+_CHOICES_KEPT = 64
+
+
+class _PoolOwner:
+    """What pools and monitors hold of the topology: a weak reference, so that a dropped client goes away at once."""
+
+    __slots__ = ("_topology",)
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = weakref.ref(topology)
+
+    def connection_established(self, connection: Connection) -> None:
+        topology = self._topology()
+        if topology is not None:
+            topology.connection_established(connection)
+
+    def establishment_failed(self, connection: Connection, error: Exception) -> None:
+        topology = self._topology()
+        if topology is not None:
+            topology.handle_error(connection, error, during_handshake=True)
+
+
+class Topology:
+    """The servers of one client. Its greenlets start with the first use, in the thread of that use.
+
+    :param settings: of the client.
+    """
+
+    def __init__(self, settings: TopologySettings) -> None:
+        self.settings = settings
+        self.description = initial_description(settings)
+        self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
+        self._events = TopologyEvents(settings.topology_id, settings.listeners)
+        self._selection_events = SelectionEvents()
+        self._servers: dict[Address, Server] = {}
+        self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
+        self._waiters: WaitQueue[TopologyDescription] = WaitQueue(lambda _unused: None)
+        self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
+        self._opened = False
+        self._closed = False
+        survive_fork(self)
+
+    def __repr__(self) -> str:
+        return f"<Topology {self.description!r}>"
+
+    # Opening and closing
+
+    def open(self) -> None:
+        """Start the monitors, if that has not been done yet.
+
+        :raises InvalidOperation: the client is closed, or belongs to another thread.
+        """
+        if self._closed:
+            raise InvalidOperation("Cannot use MongoClient after close")
+        hub = get_hub()
+        if self._hub is hub:
+            return
+        if self._hub is not None:
+            raise InvalidOperation(
+                "a MongoClient belongs to the native thread that first used it, because greenlets cannot be switched "
+                "from another one; make a client for each thread"
+            )
+        self._hub = hub
+        if self._opened:
+            self._begin_again_in_child()
+        else:
+            self._opened = True
+            self._announce_opening()
+            self._update_servers()
+
+    def _announce_opening(self) -> None:
+        unknown = self.description.replaced(topology_type=TOPOLOGY_TYPE.Unknown, server_descriptions={})
+        self._events.topology_opened()
+        self._events.topology_changed(unknown, self.description)
+        for address in self.settings.seeds:
+            self._events.server_opened(address)
+        if self.settings.load_balanced:
+            for address in self.settings.seeds:
+                self._apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
+
+    def _begin_again_in_child(self) -> None:
+        """After a fork: new monitors, and pools that have forgotten what belongs to the parent."""
+        self.description = self.description.reset()
+        self._choices.clear()
+        servers, self._servers = self._servers, {}
+        for server in servers.values():
+            server.pool.forget(_forked)
+            if server.monitor is not None:
+                server.monitor.stop()
+            self._servers[server.address] = self._monitored(server.address, server.pool)
+
+    def close(self) -> None:
+        """Stop all greenlets and close all pools. Does not wait."""
+        if self._closed:
+            return
+        self._closed = True
+        waiters = self._waiters.detach()
+        servers, self._servers = list(self._servers.values()), {}
+        self._choices.clear()
+        for server in servers:
+            server.close()
+        self._waiters.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
+        if self._opened:
+            for server in servers:
+                self._events.server_closed(server.address)
+            empty = self.description.replaced(topology_type=TOPOLOGY_TYPE.Unknown, server_descriptions={})
+            self._events.topology_changed(self.description, empty)
+            self._events.topology_closed()
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    @property
+    def hub(self) -> Any:
+        """The hub whose greenlets use the topology; None before the first use and after the last."""
+        return None if self._closed else self._hub
+
+    def inherited(self) -> None:
+        """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
+        self._hub = None
+        error = _forked()
+        for server in self._servers.values():
+            server.pool.abandon(error)
+            if server.monitor is not None:
+                server.monitor.abandon(error)
+
+    # Selecting
+
+    def select_server(
+        self,
+        selector: Any,
+        operation: str,
+        deadline: float | None = None,
+        deprioritized: frozenset[Address] = frozenset(),
+    ) -> Server:
+        """The server for an operation, waiting for one if there is none.
+
+        :param selector: a read preference, or ``WRITABLE``.
+        :param operation: its name, for logs.
+        :param deadline: on the clock of :func:`time.monotonic`, beside ``serverSelectionTimeoutMS``.
+        :param deprioritized: servers to pass over if there are others.
+        :raises ServerSelectionTimeoutError: none was found in time.
+        :raises ConfigurationError: the servers are too old or too new.
+        """
+        if self._hub is not get_hub() or self._closed:
+            self.open()
+        log = self._selection_events if self._selection_events.wanted() else None
+        if log:
+            log.started(selector, operation, self.description)
+        servers = self._suitable(selector, deprioritized)
+        if not servers:
+            servers = self._wait_for_suitable(selector, operation, deadline, deprioritized)
+        server = servers[0] if len(servers) == 1 else _less_busy_of_two(servers)
+        if log:
+            log.succeeded(selector, operation, self.description, server.address)
+        return server
+
+    def server_at(self, address: Address, operation: str, deadline: float | None = None) -> Server:
+        """The server at `address`, for the further commands of a cursor.
+
+        :raises AutoReconnect: it is no longer part of the topology.
+        """
+        if self._hub is not get_hub() or self._closed:
+            self.open()
+        server = self._servers.get(address)
+        if server is None:
+            raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
+        return server
+
+    def _suitable(self, selector: Any, deprioritized: frozenset[Address]) -> list[Server]:
+        """The servers among which one is chosen; remembered for as long as the description stays."""
+        if not deprioritized:
+            kept = self._choices.get(id(selector))
+            if kept is not None:
+                return kept[1]
+        self.description.check_compatible()
+        found = self.description.apply_selector(
+            selector, None, self.settings.server_selector, deprioritized
+        )
+        servers = [self._servers[server.address] for server in found if server.address in self._servers]
+        if servers and not deprioritized and self.settings.server_selector is None:
+            if len(self._choices) >= _CHOICES_KEPT:
+                self._choices.clear()
+            self._choices[id(selector)] = selector, servers
+        return servers
+
+    def _wait_for_suitable(
+        self, selector: Any, operation: str, deadline: float | None, deprioritized: frozenset[Address]
+    ) -> list[Server]:
+        """Wait for changes until a server suits. Every change wakes all who wait, in order."""
+        log = self._selection_events if self._selection_events.wanted() else None
+        end = monotonic() + self.settings.server_selection_timeout
+        end = end if deadline is None else min(end, deadline)
+        timed_out = ServerSelectionTimeoutError()
+        if log:
+            log.waiting(selector, operation, self.description, end - monotonic())
+        while True:
+            self.request_checks()
+            try:
+                self._waiters.wait(end - monotonic(), timed_out)
+                servers = self._suitable(selector, deprioritized)
+            except Exception as error:
+                failure = self._selection_error(selector) if error is timed_out else error
+                if log:
+                    log.failed(selector, operation, self.description, failure)
+                raise failure from None
+            if servers:
+                return servers
+
+    def _selection_error(self, selector: Any) -> ServerSelectionTimeoutError:
+        timeout = self.settings.server_selection_timeout
+        return ServerSelectionTimeoutError(
+            f"{_complaint(self.description, selector)}, Timeout: {timeout:g}s, "
+            f"Topology Description: {self.description!r}"
+        )
+
+    def pools(self) -> list[Pool]:
+        """The pools of all servers."""
+        return [server.pool for server in self._servers.values()]
+
+    def request_checks(self) -> None:
+        """Have all servers checked soon."""
+        for server in self._servers.values():
+            server.request_check()
+
+    # Applying what was found out
+
+    def describe(self, address: Address) -> ServerDescription | None:
+        """What is known of a server; None if it is not part of the topology."""
+        return None if self._closed else self.description.get(address)
+
+    def server_checked(self, description: ServerDescription) -> None:
+        """Apply a monitor's check: change the description, and make the pool ready or clear it."""
+        if self._closed:
+            return
+        self._apply(description)
+        server = self._servers.get(description.address)
+        if server is None:
+            return
+        error = description.error
+        if error is not None:
+            server.pool.clear(error, interrupt=is_network_timeout(error))
+
+    def connection_established(self, connection: Connection) -> None:
+        """Apply what the handshake of an application's connection says of the server (SM-30)."""
+        current = self.describe(connection.address)
+        if current is None or self.settings.load_balanced:
+            return
+        rtt, smallest = current.round_trip_time, current.min_round_trip_time
+        if rtt is None:
+            rtt = connection.hello.duration
+        self._apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
+
+    def handle_error(
+        self, connection: Connection, error: BaseException, during_handshake: bool = False
+    ) -> None:
+        """Apply what an application's error on a connection says of the server, unless it is old news."""
+        server = self._servers.get(connection.address)
+        if server is None or self._closed or self._is_old_news(server, connection, error):
+            return
+        if self.settings.load_balanced:
+            self._handle_error_behind_load_balancer(server, connection, error, during_handshake)
+            return
+        wire_version = connection.hello.max_wire_version if connection.shook_hands else 0
+        follows = consequence(error, during_handshake, wire_version)
+        if follows is Consequence.NOTHING:
+            return
+        self._apply(self.description.server_descriptions()[server.address].to_unknown(error))
+        if follows is not Consequence.UNKNOWN:
+            server.pool.clear(error)
+        if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
+            server.monitor.cancel_check()
+        else:
+            server.request_check()
+
+    def _handle_error_behind_load_balancer(
+        self, server: Server, connection: Connection, error: BaseException, during_handshake: bool
+    ) -> None:
+        if connection.service_id is None:
+            return
+        follows = consequence(error, during_handshake, connection.hello.max_wire_version)
+        if follows in (Consequence.UNKNOWN_AND_CLEAR, Consequence.UNKNOWN_CLEAR_AND_CANCEL):
+            server.pool.clear(error, connection.service_id)
+
+    def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
+        """Remember the newest cluster time seen, for all later commands."""
+        known = self.cluster_time
+        if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
+            self.cluster_time = cluster_time
+
+    def _is_old_news(self, server: Server, connection: Connection, error: BaseException) -> bool:
+        """Whether the pool was cleared, or the server's state learnt anew, since the error came about."""
+        if connection.generation < server.pool.generations.of(connection.service_id):
+            return True
+        details = getattr(error, "details", None)
+        version = details.get("topologyVersion") if isinstance(details, dict) else None
+        current = self.description.get(server.address)
+        return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)
+
+    def _apply(self, new: ServerDescription) -> None:
+        """Let one server's new description take effect."""
+        before = self.description
+        previous = before.get(new.address)
+        if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
+            return
+        # Critical section.
+        after = self.description = updated(before, new)
+        self._choices.clear()
+        dropped = self._update_servers()
+        current = after.get(new.address)
+        server = self._servers.get(new.address)
+        made_ready = (
+            server is not None
+            and current is not None
+            and current.is_server_type_known
+            and server.pool.mark_ready()
+        )
+        # End of the critical section.
+        self._announce(before, after, previous, current or new)
+        for gone in dropped:
+            gone.close()
+        if made_ready and server is not None:
+            server.pool.announce_ready()
+        while self._waiters:
+            self._waiters.hand(after)
+
+    def _update_servers(self) -> list[Server]:
+        """Create servers for new addresses, and return those whose address has gone."""
+        wanted = self.description.server_descriptions()
+        for address in wanted:
+            if address not in self._servers:
+                self._servers[address] = self._monitored(address, self._make_pool(address))
+        return [self._servers.pop(address) for address in list(self._servers) if address not in wanted]
+
+    def _make_pool(self, address: Address) -> Pool:
+        events = PoolEvents(address, self.settings.listeners.pool)
+        return Pool(address, self.settings.pool, self.settings.connection, events, _PoolOwner(self))
+
+    def _monitored(self, address: Address, pool: Pool) -> Server:
+        if self.settings.load_balanced:
+            return Server(address, pool, None)
+        monitor = Monitor(address, self.settings, self._events, self)
+        monitor.start()
+        return Server(address, pool, monitor)
+
+    def _announce(
+        self,
+        before: TopologyDescription,
+        after: TopologyDescription,
+        previous: ServerDescription,
+        current: ServerDescription,
+    ) -> None:
+        """Publish the differences between two descriptions, in the specification's order."""
+        if previous != current:
+            self._events.server_changed(previous, current)
+        old, new = before.server_descriptions(), after.server_descriptions()
+        for address in old.keys() - new.keys():
+            self._events.server_closed(address)
+        for address in new.keys() - old.keys():
+            self._events.server_opened(address)
+        if before != after:
+            self._events.topology_changed(before, after)
+
+
+def _forked() -> AutoReconnect:
+    return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
+
+
+def _less_busy_of_two(servers: list[Server]) -> Server:
+    """Of two servers taken at random, the one with fewer operations in progress."""
+    first, second = random.sample(servers, 2)
+    return first if first.pool.operation_count <= second.pool.operation_count else second
+
+
+def _complaint(topology: TopologyDescription, selector: Any) -> str:
+    """What is missing, in the words of a person."""
+    errors = [server.error for server in topology.server_descriptions().values() if server.error]
+    if not topology.has_known_servers:
+        return ", ".join(str(error) for error in errors) or "No servers found yet"
+    if isinstance(errors and errors[0], ConfigurationError):
+        return str(errors[0])
+    mode = getattr(selector, "mongos_mode", "primary")
+    if mode == "primary":
+        return "No primary available for writes" if not hasattr(selector, "document") else "No primary available"
+    return f"No replica set members match selector {selector!r}"

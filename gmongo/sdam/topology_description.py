@@ -1,0 +1,265 @@
+"""What the client knows of the deployment as a whole. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bson.objectid import ObjectId
+
+from gmongo.errors import ConfigurationError
+from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.settings import TopologySettings
+from gmongo.server_type import SERVER_TYPE
+from gmongo.topology_type import TOPOLOGY_TYPE
+from gmongo.wire.connect import Address
+
+# The wire protocol versions of MongoDB 4.2 to 8.2.
+MIN_SUPPORTED_WIRE_VERSION = 8
+MAX_SUPPORTED_WIRE_VERSION = 29
+
+
+class TopologyDescription:
+    """What the client knows of the deployment.
+
+    :param topology_type: one of :data:`~gmongo.topology_type.TOPOLOGY_TYPE`.
+    :param server_descriptions: by address.
+    :param replica_set_name: the name asked for, or found.
+    :param max_set_version: the newest seen of a primary.
+    :param max_election_id: the newest seen of a primary.
+    :param topology_settings: of the client.
+    """
+
+    __slots__ = (
+        "_incompatible",
+        "_max_election_id",
+        "_max_set_version",
+        "_replica_set_name",
+        "_servers",
+        "_settings",
+        "_topology_type",
+    )
+
+    def __init__(
+        self,
+        topology_type: int,
+        server_descriptions: Mapping[Address, ServerDescription],
+        replica_set_name: str | None,
+        max_set_version: int | None,
+        max_election_id: ObjectId | None,
+        topology_settings: TopologySettings,
+    ) -> None:
+        self._topology_type = topology_type
+        self._servers = dict(server_descriptions)
+        self._replica_set_name = replica_set_name
+        self._max_set_version = max_set_version
+        self._max_election_id = max_election_id
+        self._settings = topology_settings
+        self._incompatible = _incompatibility(self._servers.values())
+
+    def check_compatible(self) -> None:
+        """Refuse servers that speak no common wire version.
+
+        :raises ConfigurationError: there is such a server.
+        """
+        if self._incompatible:
+            raise ConfigurationError(self._incompatible)
+
+    @property
+    def compatibility_error(self) -> str | None:
+        """Why the topology cannot be used, or None."""
+        return self._incompatible
+
+    def server_descriptions(self) -> dict[Address, ServerDescription]:
+        """The servers by address."""
+        return dict(self._servers)
+
+    def get(self, address: Address) -> ServerDescription | None:
+        """The description of the server at `address`, if it is part of the topology."""
+        return self._servers.get(address)
+
+    @property
+    def topology_type(self) -> int:
+        """One of :data:`~gmongo.topology_type.TOPOLOGY_TYPE`."""
+        return self._topology_type
+
+    @property
+    def topology_type_name(self) -> str:
+        """The type by name, such as ``"Sharded"``."""
+        return TOPOLOGY_TYPE._fields[self._topology_type]
+
+    @property
+    def replica_set_name(self) -> str | None:
+        """The name of the replica set."""
+        return self._replica_set_name
+
+    @property
+    def max_set_version(self) -> int | None:
+        """The newest set version seen of a primary."""
+        return self._max_set_version
+
+    @property
+    def max_election_id(self) -> ObjectId | None:
+        """The newest election ID seen of a primary."""
+        return self._max_election_id
+
+    @property
+    def settings(self) -> TopologySettings:
+        """Of the client."""
+        return self._settings
+
+    @property
+    def heartbeat_frequency(self) -> float:
+        """Seconds between checks."""
+        return self._settings.heartbeat_frequency
+
+    @property
+    def srv_max_hosts(self) -> int:
+        """The most mongos taken from an SRV record; 0 is without limit."""
+        return self._settings.srv_max_hosts
+
+    @property
+    def known_servers(self) -> list[ServerDescription]:
+        """The servers whose last check succeeded."""
+        return [server for server in self._servers.values() if server.is_server_type_known]
+
+    @property
+    def has_known_servers(self) -> bool:
+        """Whether the last check of any server succeeded."""
+        return any(server.is_server_type_known for server in self._servers.values())
+
+    @property
+    def readable_servers(self) -> list[ServerDescription]:
+        """The servers that take reads."""
+        return [server for server in self._servers.values() if server.is_readable]
+
+    @property
+    def candidate_servers(self) -> list[ServerDescription]:
+        """The servers that a selection starts from."""
+        return self.known_servers
+
+    @property
+    def common_wire_version(self) -> int | None:
+        """The newest wire version that all known servers speak."""
+        return min((server.max_wire_version for server in self.known_servers), default=None)
+
+    @property
+    def logical_session_timeout_minutes(self) -> int | None:
+        """The least of the data-bearing servers; None if one of them has no sessions."""
+        timeouts = [server.logical_session_timeout_minutes for server in self.readable_servers]
+        if not timeouts or None in timeouts:
+            return None
+        return min(timeout for timeout in timeouts if timeout is not None)
+
+    def has_server(self, address: Address) -> bool:
+        """Whether the server at `address` is part of the topology."""
+        return address in self._servers
+
+    def has_readable_server(self, read_preference: Any = None) -> bool:
+        """Whether a server matches `read_preference` (the primary, if None)."""
+        selector = WRITABLE if read_preference is None else read_preference
+        return bool(self.apply_selector(selector))
+
+    def has_writable_server(self) -> bool:
+        """Whether a server takes writes."""
+        return bool(self.apply_selector(WRITABLE))
+
+    def apply_selector(
+        self,
+        selector: Any,
+        address: Address | None = None,
+        custom_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None,
+        deprioritized_servers: Iterable[Any] | None = None,
+    ) -> list[ServerDescription]:
+        """The servers among which one is chosen for an operation.
+
+        :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
+        :param address: take this server, if it is known.
+        :param custom_selector: is given the suitable servers and returns some of them.
+        :param deprioritized_servers: addresses to pass over unless nothing else is suitable.
+        """
+        if address is not None:
+            server = self._servers.get(address)
+            return [server] if server is not None and server.is_server_type_known else []
+        servers = suitable_servers(self, selector, frozenset(deprioritized_servers or ()))
+        if custom_selector is not None and servers:
+            servers = list(custom_selector(servers))
+        return in_latency_window(servers, self._settings.local_threshold)
+
+    def reset(self) -> TopologyDescription:
+        """The same topology with every server Unknown."""
+        kinds = TOPOLOGY_TYPE
+        kind = self._topology_type
+        if kind == kinds.ReplicaSetWithPrimary:
+            kind = kinds.ReplicaSetNoPrimary
+        servers = {address: ServerDescription(address) for address in self._servers}
+        return self.replaced(topology_type=kind, server_descriptions=servers)
+
+    def reset_server(self, address: Address) -> TopologyDescription:
+        """The same topology with the server at `address` Unknown."""
+        from gmongo.sdam.transitions import updated  # transitions are defined over this class
+
+        return updated(self, self._servers[address].to_unknown())
+
+    def replaced(self, **changes: Any) -> TopologyDescription:
+        """A copy with some of the constructor's arguments changed."""
+        fields = {
+            "topology_type": self._topology_type,
+            "server_descriptions": self._servers,
+            "replica_set_name": self._replica_set_name,
+            "max_set_version": self._max_set_version,
+            "max_election_id": self._max_election_id,
+            "topology_settings": self._settings,
+        }
+        return TopologyDescription(**{**fields, **changes})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TopologyDescription):
+            return NotImplemented
+        return (self._topology_type, self._replica_set_name, self._servers) == (
+            other._topology_type,
+            other._replica_set_name,
+            other._servers,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        servers = sorted(self._servers.values(), key=lambda server: (server.address[0], server.address[1] or 0))
+        return (
+            f"<TopologyDescription id: {self._settings.topology_id}, topology_type: {self.topology_type_name}, "
+            f"servers: {servers!r}>"
+        )
+
+
+def initial_description(settings: TopologySettings) -> TopologyDescription:
+    """What a new client knows: its seeds, and what its options say of them."""
+    if settings.load_balanced:
+        kind = TOPOLOGY_TYPE.LoadBalanced
+    elif settings.direct_connection:
+        kind = TOPOLOGY_TYPE.Single
+    elif settings.replica_set_name is not None:
+        kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
+    else:
+        kind = TOPOLOGY_TYPE.Unknown
+    servers = {seed: ServerDescription(seed) for seed in settings.seeds}
+    return TopologyDescription(kind, servers, settings.replica_set_name, None, None, settings)
+
+
+def _incompatibility(servers: Iterable[ServerDescription]) -> str | None:
+    for server in servers:
+        if not server.is_server_type_known or server.server_type == SERVER_TYPE.LoadBalancer:
+            continue
+        where = f"{server.address[0]}:{server.address[1] or 0}"
+        if server.min_wire_version > MAX_SUPPORTED_WIRE_VERSION:
+            return (
+                f"Server at {where} requires wire version {server.min_wire_version}, but this version of gmongo only "
+                f"supports up to {MAX_SUPPORTED_WIRE_VERSION}."
+            )
+        if server.max_wire_version < MIN_SUPPORTED_WIRE_VERSION:
+            return (
+                f"Server at {where} reports wire version {server.max_wire_version}, but this version of gmongo "
+                f"requires at least {MIN_SUPPORTED_WIRE_VERSION} (MongoDB 4.2)."
+            )
+    return None

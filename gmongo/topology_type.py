@@ -1,0 +1,26 @@
+"""Kinds of topologies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["TOPOLOGY_TYPE", "TopologyType"]
+
+
+class TopologyType(NamedTuple):
+    """The kinds of topologies, each with its number; :data:`TOPOLOGY_TYPE` is the only instance."""
+
+    Single: int
+    ReplicaSetNoPrimary: int
+    ReplicaSetWithPrimary: int
+    Sharded: int
+    Unknown: int
+    LoadBalanced: int
+
+    def name_of(self, value: int) -> str:
+        """The name of a kind, such as ``"Sharded"``."""
+        return self._fields[value]
+
+
+TOPOLOGY_TYPE = TopologyType(*range(6))
+"""The kinds of topologies by name: ``TOPOLOGY_TYPE.Sharded``."""

@@ -1,0 +1,77 @@
+"""Opening sockets: name resolution through gevent's resolver, then a non-blocking connect to each address in turn."""
+
+from __future__ import annotations
+
+import _socket
+from collections.abc import Callable
+from typing import Any, Optional
+
+from gevent import get_hub
+
+from gmongo.wire.transport import Transport
+
+Address = tuple[str, Optional[int]]  # host and port; a path and None for a Unix domain socket
+
+# Dead peers are found in about 210 seconds: probes start after two idle minutes, nine of them ten seconds apart.
+_KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
+_NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
+
+
+def connect(address: Address, attach: Callable[[Transport], None], ref: bool = True) -> None:
+    """Connect to `address`, trying each of its IP addresses in the resolver's order. Limits of time are the caller's.
+
+    :param attach: is given each transport before it connects, so that its owner can interrupt it; the last one given
+        is the connected one.
+    :param ref: whether waiting on the socket keeps the hub running.
+    :raises OSError: no address could be reached; the error is that of the last one tried.
+    """
+    last_error: OSError | None = None
+    for family, sockaddr in _resolve(address):
+        transport = Transport(_open(family), ref)
+        try:
+            attach(transport)
+            transport.connect(sockaddr)
+        except OSError as error:
+            transport.close()
+            last_error = error
+        except BaseException:
+            transport.close()
+            raise
+        else:
+            return
+    raise last_error or OSError(f"{address[0]} has no address")
+
+
+def _resolve(address: Address) -> list[tuple[int, Any]]:
+    host, port = address
+    if port is None:
+        return [(_socket.AF_UNIX, host)]
+    for family in _NUMERIC_FAMILIES:  # an IP literal needs no resolver, which would cost a thread hop
+        try:
+            _socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return [(family, (host, port))]
+    found = get_hub().resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
+    return [(int(family), sockaddr) for family, _type, _protocol, _name, sockaddr in found]
+
+
+def _open(family: int) -> _socket.socket:
+    sock = _socket.socket(family, _socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        if family != _socket.AF_UNIX:
+            _tune(sock)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _tune(sock: _socket.socket) -> None:
+    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        option = getattr(_socket, name, None)
+        if option is not None:
+            sock.setsockopt(_socket.IPPROTO_TCP, option, min(value, sock.getsockopt(_socket.IPPROTO_TCP, option)))

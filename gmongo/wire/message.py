@@ -1,0 +1,173 @@
+"""Messages of the MongoDB wire protocol: OP_MSG both ways, and OP_QUERY/OP_REPLY for the legacy hello.
+
+Pure functions over bytes. Every length that comes from the wire is checked before it is used; what does not fit
+raises :class:`~gmongo.errors.ProtocolError` naming the field and the value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, Union
+
+from gmongo.errors import ProtocolError
+
+OP_REPLY = 1
+OP_QUERY = 2004
+OP_COMPRESSED = 2012
+OP_MSG = 2013
+
+CHECKSUM_PRESENT = 1 << 0
+MORE_TO_COME = 1 << 1
+EXHAUST_ALLOWED = 1 << 16
+
+HEADER_SIZE = 16
+# A server that has not yet told its own limits may send this much (and servers have told the same for ten years).
+DEFAULT_MAX_MESSAGE_SIZE = 48_000_000
+
+_KNOWN_REQUIRED_FLAGS = CHECKSUM_PRESENT | MORE_TO_COME
+_REQUIRED_FLAGS = 0xFFFF  # an unknown flag among the low sixteen makes a message unreadable
+
+_HEADER = struct.Struct("<iiii")
+_HEADER_FLAGS_AND_KIND = struct.Struct("<iiiiIB")
+_INT32 = struct.Struct("<i")
+_UINT32 = struct.Struct("<I")
+_OP_REPLY_FIELDS = struct.Struct("<iqii")
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+class DocumentSequence(NamedTuple):
+    """Encoded documents that travel beside the command, such as the ``documents`` of an insert."""
+
+    identifier: str
+    documents: Sequence[bytes]
+
+
+class Header(NamedTuple):
+    """The first sixteen bytes of every message."""
+
+    length: int
+    request_id: int
+    response_to: int
+    opcode: int
+
+
+class Reply(NamedTuple):
+    """The body of a reply, still encoded, and whether another reply follows without a request."""
+
+    body: Buffer
+    more_to_come: bool
+
+
+_request_ids = itertools.count(1)
+
+
+def next_request_id() -> int:
+    """A request ID that no other recent request of the process has."""
+    return next(_request_ids) & 0x7FFFFFFF
+
+
+def encode_op_msg(
+    request_id: int, flags: int, body: bytes, sequence: DocumentSequence | None = None
+) -> list[bytes]:
+    """The buffers of an OP_MSG: one for a command alone, several when documents travel beside it."""
+    if sequence is None:
+        head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
+        return [head + body]
+    identifier = sequence.identifier.encode() + b"\x00"
+    section = 4 + len(identifier) + sum(map(len, sequence.documents))
+    length = 21 + len(body) + 1 + section
+    head = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0)
+    return [head + body + b"\x01" + _INT32.pack(section) + identifier, *sequence.documents]
+
+
+def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:
+    """An OP_QUERY for one document, which the legacy hello is sent as."""
+    target = namespace.encode() + b"\x00"
+    length = HEADER_SIZE + 4 + len(target) + 8 + len(body)
+    # Flag 4 is secondaryOk: any member answers a hello.
+    head = _HEADER.pack(length, request_id, 0, OP_QUERY) + _INT32.pack(4)
+    return [head + target + _INT32.pack(0) + _INT32.pack(-1) + body]
+
+
+def decode_header(buffer: Buffer, offset: int, max_message_size: int) -> Header:
+    """Read and check the header at `offset`.
+
+    :raises ProtocolError: the length is not between 16 bytes and `max_message_size`.
+    """
+    header = Header._make(_HEADER.unpack_from(buffer, offset))
+    if not HEADER_SIZE <= header.length <= max_message_size:
+        raise ProtocolError(
+            f"message length {header.length} is not between {HEADER_SIZE} and {max_message_size} bytes"
+        )
+    return header
+
+
+def check_response_to(header: Header, request_id: int) -> None:
+    """Refuse a reply to another request than the one that is waited for."""
+    if header.response_to != request_id:
+        raise ProtocolError(f"reply is to request {header.response_to}, expected {request_id}")
+
+
+def decode_reply(opcode: int, payload: memoryview) -> Reply:
+    """Find the body in what follows the header of a reply.
+
+    :raises ProtocolError: the opcode is not one of a reply, or a length inside the message is false.
+    """
+    if opcode == OP_MSG:
+        return _decode_op_msg(payload)
+    if opcode == OP_REPLY:
+        return _decode_op_reply(payload)
+    raise ProtocolError(f"opcode {opcode} is not one of a reply ({OP_MSG} or {OP_REPLY})")
+
+
+def _decode_op_msg(payload: memoryview) -> Reply:
+    if len(payload) < 10:
+        raise ProtocolError(f"OP_MSG of {len(payload)} bytes after the header is too short for a document")
+    (flags,) = _UINT32.unpack_from(payload, 0)
+    if flags & _REQUIRED_FLAGS & ~_KNOWN_REQUIRED_FLAGS:
+        raise ProtocolError(f"OP_MSG flags {flags:#x} have an unknown required bit")
+    end = len(payload) - (4 if flags & CHECKSUM_PRESENT else 0)
+    more_to_come = bool(flags & MORE_TO_COME)
+    (size,) = _INT32.unpack_from(payload, 5)
+    if payload[4] == 0 and 5 + size == end and size >= 5:
+        return Reply(payload[5:end], more_to_come)
+    return Reply(_find_body(payload, end), more_to_come)
+
+
+def _find_body(payload: memoryview, end: int) -> memoryview:
+    """Walk the sections of an OP_MSG that has more than its body. Servers send no sequences; they are passed over."""
+    body = None
+    position = 4
+    while position < end:
+        kind = payload[position]
+        position += 1
+        size = _section_size(payload, position, end)
+        if kind == 0 and body is None:
+            body = payload[position : position + size]
+        elif kind != 1:
+            raise ProtocolError(f"OP_MSG has a section of kind {kind} where a document sequence was expected")
+        position += size
+    if body is None:
+        raise ProtocolError("OP_MSG has no body section")
+    return body
+
+
+def _section_size(payload: memoryview, position: int, end: int) -> int:
+    room = end - position
+    size = _INT32.unpack_from(payload, position)[0] if room >= 4 else -1
+    if not 5 <= size <= room:
+        raise ProtocolError(f"OP_MSG section length {size} is not between 5 and the {room} bytes that remain")
+    return size
+
+
+def _decode_op_reply(payload: memoryview) -> Reply:
+    if len(payload) < 25:
+        raise ProtocolError(f"OP_REPLY of {len(payload)} bytes after the header is too short for a document")
+    _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload, 0)
+    (size,) = _INT32.unpack_from(payload, 20)
+    if count != 1 or size != len(payload) - 20:
+        raise ProtocolError(f"OP_REPLY has {count} documents and a first of {size} bytes, expected exactly one")
+    return Reply(payload[20:], False)

@@ -1,0 +1,91 @@
+"""Write concern: which acknowledgement a write waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.errors import ConfigurationError
+
+__all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]
+
+
+class WriteConcern:
+    """The acknowledgement that writes ask of the server.
+
+    :param w: how many members have to acknowledge a write (0 asks for no acknowledgement at all), or a name
+        such as ``"majority"`` or one from the configuration of the replica set.
+    :param wtimeout: how long the server waits for that, in milliseconds; 0 is without limit.
+    :param j: whether the write has to be in the journal before it is acknowledged.
+    :param fsync: whether the server flushes its files before it acknowledges; deprecated, use `j`.
+    :raises TypeError: if a parameter has the wrong type.
+    :raises ValueError: if `w` or `wtimeout` is negative.
+    :raises gmongo.errors.ConfigurationError: for ``w=0`` with ``j=True``, and for `j` and `fsync` both true.
+    """
+
+    __slots__ = ("__acknowledged", "__document")
+
+    def __init__(
+        self,
+        w: int | str | None = None,
+        wtimeout: int | None = None,
+        j: bool | None = None,
+        fsync: bool | None = None,
+    ) -> None:
+        if j and fsync:
+            raise ConfigurationError("j=True and fsync=True cannot be used together")
+        if w == 0 and j:
+            raise ConfigurationError("w=0 asks for no acknowledgement, which j=True contradicts")
+        given = {
+            "wtimeout": _checked_count("wtimeout", wtimeout, "an integer"),
+            "j": _checked_flag("j", j),
+            "fsync": _checked_flag("fsync", fsync),
+            "w": w if isinstance(w, str) else _checked_count("w", w, "an integer or a string"),
+        }
+        self.__document = {field: value for field, value in given.items() if value is not None}
+        self.__acknowledged = w != 0
+
+    @property
+    def is_server_default(self) -> bool:
+        """Whether nothing was asked for, so that the default of the server applies."""
+        return not self.__document
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The document sent as ``writeConcern``; empty for the default of the server."""
+        return self.__document.copy()
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the server answers a write at all; False only for ``w=0``."""
+        return self.__acknowledged
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, WriteConcern):
+            return self.__document == other.document
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{field}={value!r}" for field, value in self.__document.items())
+        return f"WriteConcern({given})"
+
+
+def _checked_count(name: str, value: Any, expected: str) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be {expected}, not {value!r}")
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0, not {value}")
+    return value
+
+
+def _checked_flag(name: str, value: Any) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
+DEFAULT_WRITE_CONCERN = WriteConcern()
+"""The write concern of a client that asks for none."""

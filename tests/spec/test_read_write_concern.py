@@ -1,0 +1,63 @@
+"""The official tests of the Read and Write Concern specification that need no server."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from gmongo.errors import ConfigurationError
+from gmongo.options import read_concern, write_concern
+from gmongo.read_concern import ReadConcern
+from gmongo.uri_parser import parse_uri
+from gmongo.write_concern import WriteConcern
+
+from .specifications import cases
+
+FOLDER = "read-write-concern/tests"
+REFUSALS = (ConfigurationError, ValueError)
+
+# The names of the tests -> parameters of WriteConcern.
+PARAMETERS = {"w": "w", "wtimeoutMS": "wtimeout", "journal": "j"}
+
+
+def make_write_concern(description: dict[str, Any]) -> WriteConcern:
+    return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
+
+
+# These tests call a negative number invalid, those of URI Options want a warning: here parsing is strict.
+@pytest.mark.parametrize("case", cases(f"{FOLDER}/connection-string"))
+def test_connection_string(case: dict[str, Any]) -> None:
+    if not case["valid"]:
+        with pytest.raises(REFUSALS, match="w"):
+            write_concern(parse_uri(case["uri"])["options"])
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        options = parse_uri(case["uri"])["options"]
+
+    assert bool(caught) == case["warning"]
+    if "readConcern" in case:
+        assert read_concern(options).document == case["readConcern"]
+    if "writeConcern" in case:
+        assert write_concern(options) == make_write_concern(case["writeConcern"])
+
+
+@pytest.mark.parametrize("case", cases(f"{FOLDER}/document", "read-concern.json"))
+def test_read_concern_document(case: dict[str, Any]) -> None:
+    concern = ReadConcern(**case["readConcern"])
+    assert concern.document == case["readConcernDocument"]
+    assert (concern.document == {}) == case["isServerDefault"]
+
+
+@pytest.mark.parametrize("case", cases(f"{FOLDER}/document", "write-concern.json"))
+def test_write_concern_document(case: dict[str, Any]) -> None:
+    if not case["valid"]:
+        with pytest.raises(REFUSALS, match="w"):
+            make_write_concern(case["writeConcern"])
+        return
+    concern = make_write_concern(case["writeConcern"])
+    assert concern.document == case["writeConcernDocument"]
+    assert concern.is_server_default == case["isServerDefault"]
+    assert concern.acknowledged == case["isAcknowledged"]

@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import dataclasses
+import logging
+from datetime import timedelta
+from types import SimpleNamespace
+
+import gevent
+import pytest
+from bson import ObjectId
+
+from gmongo import event_loggers, monitoring
+from gmongo.monitoring import listeners as listeners_module
+
+ADDRESS = ("db.example", 27017)
+SERVICE = ObjectId()
+TOPOLOGY = ObjectId()
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def no_global_listeners(monkeypatch):
+    monkeypatch.setattr(listeners_module, "_registered", [])
+
+
+# -- events --------------------------------------------------------------------------------------------------
+
+
+def test_command_started():
+    command = {"find": "coll", "filter": {"secret": 1}}
+    event = monitoring.CommandStartedEvent(command, "db", 1, ADDRESS, 2, SERVICE, 3)
+    assert event.command is command
+    assert event.command_name == "find"
+    assert (event.database_name, event.request_id, event.operation_id) == ("db", 1, 2)
+    assert (event.connection_id, event.service_id, event.server_connection_id) == (ADDRESS, SERVICE, 3)
+    assert "command_name='find'" in repr(event)
+    assert "secret" not in repr(event)
+
+
+def test_command_started_keeps_its_name_when_the_command_is_redacted():
+    event = monitoring.CommandStartedEvent({"saslStart": 1, "payload": b"x"}, "admin", 1, ADDRESS, 1)
+    event.command = {}
+    assert event.command_name == "saslStart"
+
+
+def test_a_started_command_is_not_empty():
+    with pytest.raises(ValueError, match="first field"):
+        monitoring.CommandStartedEvent({}, "db", 1, ADDRESS, 1)
+
+
+@pytest.mark.parametrize("kind", [monitoring.CommandSucceededEvent, monitoring.CommandFailedEvent])
+@pytest.mark.requirement("LB-69", "LB-71")
+def test_command_ends(kind):
+    bare = kind(timedelta(seconds=2, microseconds=5), {"ok": 1}, "find", 1, ADDRESS, 2)
+    assert bare.duration_micros == 2_000_005
+    assert (bare.command_name, bare.request_id, bare.operation_id) == ("find", 1, 2)
+    assert (bare.service_id, bare.database_name, bare.server_connection_id) == (None, "", None)
+    full = kind(SECOND, {}, "find", 1, ADDRESS, 2, SERVICE, "db", 9)
+    assert (full.service_id, full.database_name, full.server_connection_id) == (SERVICE, "db", 9)
+
+
+def test_replies_are_not_shown_but_failures_are():
+    succeeded = monitoring.CommandSucceededEvent(SECOND, {"secret": 1}, "find", 1, ADDRESS, 2)
+    failed = monitoring.CommandFailedEvent(SECOND, {"errmsg": "no"}, "find", 1, ADDRESS, 2)
+    assert succeeded.reply == {"secret": 1}
+    assert "secret" not in repr(succeeded)
+    assert failed.failure == {"errmsg": "no"}
+    assert "{'errmsg': 'no'}" in repr(failed)
+
+
+POOL_EVENTS = [
+    (monitoring.PoolCreatedEvent, {"options": {"maxPoolSize": 5}}),
+    (monitoring.PoolReadyEvent, {}),
+    (monitoring.PoolClearedEvent, {"service_id": SERVICE, "interrupt_connections": True}),
+    (monitoring.PoolClosedEvent, {}),
+    (monitoring.ConnectionCreatedEvent, {"connection_id": 1}),
+    (monitoring.ConnectionReadyEvent, {"connection_id": 1, "duration": 0.5}),
+    (monitoring.ConnectionClosedEvent, {"connection_id": 1, "reason": "stale"}),
+    (monitoring.ConnectionCheckOutStartedEvent, {}),
+    (monitoring.ConnectionCheckOutFailedEvent, {"reason": "timeout", "duration": 0.5}),
+    (monitoring.ConnectionCheckedOutEvent, {"connection_id": 1, "duration": 0.5}),
+    (monitoring.ConnectionCheckedInEvent, {"connection_id": 1}),
+]
+SERVER_EVENTS = [
+    (monitoring.ServerHeartbeatStartedEvent, {"connection_id": ADDRESS, "awaited": True}),
+    (
+        monitoring.ServerHeartbeatSucceededEvent,
+        {"duration": 0.5, "reply": {"ok": 1}, "connection_id": ADDRESS, "awaited": True},
+    ),
+    (
+        monitoring.ServerHeartbeatFailedEvent,
+        {"duration": 0.5, "reply": OSError("x"), "connection_id": ADDRESS, "awaited": True},
+    ),
+    (monitoring.ServerOpeningEvent, {"server_address": ADDRESS, "topology_id": TOPOLOGY}),
+    (monitoring.ServerClosedEvent, {"server_address": ADDRESS, "topology_id": TOPOLOGY}),
+    (
+        monitoring.ServerDescriptionChangedEvent,
+        {
+            "previous_description": "a",
+            "new_description": "b",
+            "server_address": ADDRESS,
+            "topology_id": TOPOLOGY,
+        },
+    ),
+    (monitoring.TopologyOpenedEvent, {"topology_id": TOPOLOGY}),
+    (monitoring.TopologyClosedEvent, {"topology_id": TOPOLOGY}),
+    (
+        monitoring.TopologyDescriptionChangedEvent,
+        {"previous_description": "a", "new_description": "b", "topology_id": TOPOLOGY},
+    ),
+]
+
+
+@pytest.mark.requirement(
+    "CMAP-182", "CMAP-183", "CMAP-184", "CMAP-185", "CMAP-186", "CMAP-187", "CMAP-190", "CMAP-195",
+    "CMAP-196", "CMAP-200", "CMAP-202", "LB-72", "SM-84",
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [(kind, {"address": ADDRESS, **fields}) for kind, fields in POOL_EVENTS] + SERVER_EVENTS,
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_events_hold_and_show_their_fields_in_order(kind, fields):
+    event = kind(*fields.values())
+    assert {name: getattr(event, name) for name in fields} == fields
+    shown = ", ".join(f"{name}={value!r}" for name, value in fields.items())
+    assert repr(event) == f"{kind.__name__}({shown})"
+    assert repr(kind(**fields)) == repr(event)
+
+
+def test_defaults_of_events():
+    cleared = monitoring.PoolClearedEvent(ADDRESS)
+    assert (cleared.service_id, cleared.interrupt_connections) == (None, False)
+    assert monitoring.ServerHeartbeatStartedEvent(ADDRESS).awaited is False
+    assert monitoring.ConnectionCheckOutFailedEvent(ADDRESS, "timeout", 0.5).connection_id == 0
+
+
+def test_events_are_slim_and_unequal():
+    kinds = [value for name, value in vars(monitoring).items() if name.endswith("Event")]
+    assert len(kinds) == 24
+    assert not [kind for kind in kinds if "__dict__" in dir(kind)]
+    assert all(dataclasses.is_dataclass(kind) for kind in kinds)
+    assert monitoring.PoolReadyEvent(ADDRESS) != monitoring.PoolReadyEvent(ADDRESS)
+
+
+@pytest.mark.requirement("CMAP-191", "CMAP-192", "CMAP-193", "CMAP-194", "CMAP-197", "CMAP-198", "CMAP-199")
+def test_reasons():
+    closed, failed = monitoring.ConnectionClosedReason, monitoring.ConnectionCheckOutFailedReason
+    assert (closed.STALE, closed.IDLE, closed.ERROR, closed.POOL_CLOSED) == (
+        "stale",
+        "idle",
+        "error",
+        "poolClosed",
+    )
+    assert (failed.TIMEOUT, failed.POOL_CLOSED, failed.CONN_ERROR) == (
+        "timeout",
+        "poolClosed",
+        "connectionError",
+    )
+
+
+# -- listeners -----------------------------------------------------------------------------------------------
+
+
+class Both(monitoring.CommandListener, monitoring.ServerHeartbeatListener):
+    pass
+
+
+def test_listeners_are_sorted_by_kind():
+    both, pool = Both(), monitoring.ConnectionPoolListener()
+    server, topology = monitoring.ServerListener(), monitoring.TopologyListener()
+    sorted_out = monitoring.EventListeners([both, pool, server, topology])
+    assert sorted_out.command == (both,)
+    assert sorted_out.heartbeat == (both,)
+    assert sorted_out.pool == (pool,)
+    assert sorted_out.server == (server,)
+    assert sorted_out.topology == (topology,)
+
+
+@pytest.mark.requirement("CMAP-05")
+def test_registered_listeners_come_first_in_clients_made_later():
+    before = monitoring.EventListeners()
+    first, own = monitoring.CommandListener(), monitoring.CommandListener()
+    monitoring.register(first)
+    assert monitoring.global_listeners() == (first,)
+    assert before.command == ()
+    assert monitoring.EventListeners([own]).command == (first, own)
+
+
+@pytest.mark.parametrize("stranger", [object(), "started", monitoring.CommandListener])
+def test_strangers_are_refused(stranger):
+    with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
+        monitoring.register(stranger)
+    with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
+        monitoring.EventListeners([stranger])
+    assert monitoring.global_listeners() == ()
+
+
+def test_listeners_come_in_a_sequence():
+    with pytest.raises(TypeError, match="event_listeners must be a list"):
+        monitoring.EventListeners(monitoring.CommandListener())
+
+
+class Recorder(monitoring.ConnectionPoolListener):
+    def __init__(self, error=None):
+        self.events = []
+        self.error = error
+
+    def pool_ready(self, event):
+        self.events.append(event)
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_failing_listener_is_logged_and_does_no_harm(caplog):
+    event = monitoring.PoolReadyEvent(ADDRESS)
+    failing, next_one = Recorder(RuntimeError("my fault")), Recorder()
+    monitoring.publish((failing, next_one), "pool_ready", event)
+    assert failing.events == next_one.events == [event]
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("gmongo.monitoring", logging.ERROR)
+    assert "Recorder.pool_ready failed on PoolReadyEvent" in record.getMessage()
+    assert "my fault" in caplog.text
+
+
+def test_a_method_that_is_not_defined_is_logged(caplog):
+    monitoring.publish((Recorder(),), "pool_closed", monitoring.PoolClosedEvent(ADDRESS))
+    assert "NotImplementedError" in caplog.text
+
+
+@pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
+def test_what_is_thrown_into_the_greenlet_goes_through(thrown, caplog):
+    with pytest.raises(type(thrown)) as caught:
+        monitoring.publish((Recorder(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
+    assert caught.value is thrown
+    assert not caplog.records
+
+
+# -- loggers -------------------------------------------------------------------------------------------------
+
+
+def _description(kind):
+    return SimpleNamespace(
+        server_type=kind, server_type_name=kind, topology_type=kind, topology_type_name=kind
+    )
+
+
+def _server_change(old, new):
+    return monitoring.ServerDescriptionChangedEvent(_description(old), _description(new), ADDRESS, TOPOLOGY)
+
+
+def _topology_change(old, new):
+    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new), TOPOLOGY)
+
+
+LOGGED = [
+    (
+        event_loggers.CommandLogger,
+        "started",
+        monitoring.CommandStartedEvent({"find": "c"}, "d", 7, ADDRESS, 1),
+        ["find", "7"],
+    ),
+    (
+        event_loggers.CommandLogger,
+        "succeeded",
+        monitoring.CommandSucceededEvent(SECOND, {}, "find", 7, ADDRESS, 1),
+        ["find", "succeeded", "1000000"],
+    ),
+    (
+        event_loggers.CommandLogger,
+        "failed",
+        monitoring.CommandFailedEvent(SECOND, {}, "find", 7, ADDRESS, 1),
+        ["find", "failed", "1000000"],
+    ),
+    (
+        event_loggers.HeartbeatLogger,
+        "started",
+        monitoring.ServerHeartbeatStartedEvent(ADDRESS),
+        ["db.example"],
+    ),
+    (
+        event_loggers.HeartbeatLogger,
+        "succeeded",
+        monitoring.ServerHeartbeatSucceededEvent(0.5, {}, ADDRESS),
+        ["0.500"],
+    ),
+    (
+        event_loggers.HeartbeatLogger,
+        "failed",
+        monitoring.ServerHeartbeatFailedEvent(0.5, OSError("gone"), ADDRESS),
+        ["gone"],
+    ),
+    (event_loggers.ServerLogger, "opened", monitoring.ServerOpeningEvent(ADDRESS, TOPOLOGY), ["added"]),
+    (event_loggers.ServerLogger, "description_changed", _server_change("A", "B"), ["from A to B"]),
+    (event_loggers.ServerLogger, "closed", monitoring.ServerClosedEvent(ADDRESS, TOPOLOGY), ["removed"]),
+    (event_loggers.TopologyLogger, "opened", monitoring.TopologyOpenedEvent(TOPOLOGY), [str(TOPOLOGY)]),
+    (event_loggers.TopologyLogger, "description_changed", _topology_change("A", "B"), ["from A to B"]),
+    (event_loggers.TopologyLogger, "closed", monitoring.TopologyClosedEvent(TOPOLOGY), ["closed"]),
+]
+POOL_METHODS = [
+    "pool_created",
+    "pool_ready",
+    "pool_cleared",
+    "pool_closed",
+    "connection_created",
+    "connection_ready",
+    "connection_closed",
+    "connection_check_out_started",
+    "connection_check_out_failed",
+    "connection_checked_out",
+    "connection_checked_in",
+]
+LOGGED += [
+    (
+        event_loggers.ConnectionPoolLogger,
+        method,
+        kind(ADDRESS, **fields),
+        ["db.example", fields.get("reason", "")],
+    )
+    for method, (kind, fields) in zip(POOL_METHODS, POOL_EVENTS, strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    ("logger", "method", "event", "words"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
+)
+def test_loggers_log_every_event_at_info(logger, method, event, words, caplog):
+    with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
+        monitoring.publish((logger(),), method, event)
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.INFO)
+    for word in words:
+        assert word in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("logger", "event"),
+    [
+        (event_loggers.ServerLogger, _server_change("A", "A")),
+        (event_loggers.TopologyLogger, _topology_change("A", "A")),
+    ],
+)
+def test_changes_of_no_kind_are_not_logged(logger, event, caplog):
+    with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
+        monitoring.publish((logger(),), "description_changed", event)
+    assert not caplog.records
