@@ -67,9 +67,7 @@ def spawn_for(owner: Owner, alarm: Alarm, step: Callable[[Owner], float | None])
     return greenlet
 
 
-def _run(
-    reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], float | None]
-) -> None:
+def _run(reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], float | None]) -> None:
     while True:
         owner = reference()
         if owner is None:

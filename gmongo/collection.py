@@ -216,18 +216,18 @@ class Collection(Defaults, Generic[DocumentType]):
             retryable=retryable,
         )
         operation.write_concern = self._write_concern_document
-        return self._executor.run(operation, session)  # type: ignore[no-any-return]
+        return self._executor.run(operation, session)
 
     # Updating
 
     def update_one(
         self,
         filter: _Filter,
-        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        update: Mapping[str, Any] | list[Mapping[str, Any]],
         upsert: bool = False,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: list[Mapping[str, Any]] | None = None,
         hint: Any = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
@@ -247,9 +247,9 @@ class Collection(Defaults, Generic[DocumentType]):
     def update_many(
         self,
         filter: _Filter,
-        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        update: Mapping[str, Any] | list[Mapping[str, Any]],
         upsert: bool = False,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: list[Mapping[str, Any]] | None = None,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
         hint: Any = None,
@@ -413,14 +413,14 @@ class Collection(Defaults, Generic[DocumentType]):
         if filter is not None and not isinstance(filter, Mapping):
             filter = {"_id": filter}
         if args or kwargs:
-            cursor = Cursor(self, filter, *args, **kwargs)
+            cursor: Cursor[Any] = Cursor(self, filter, *args, **kwargs)
             fields, session = cursor._find_fields(), cursor.session
         else:
             fields, session = {}, None
         operation = FindOne(self._database_name, self._name, filter or {}, fields, self._codec_options)
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document
-        return self._executor.run(operation, session)  # type: ignore[no-any-return]
+        return self._executor.run(operation, session)
 
     def find_one_and_delete(
         self,
@@ -459,12 +459,12 @@ class Collection(Defaults, Generic[DocumentType]):
     def find_one_and_update(
         self,
         filter: _Filter,
-        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        update: Mapping[str, Any] | list[Mapping[str, Any]],
         projection: Mapping[str, Any] | Iterable[str] | None = None,
         sort: Any = None,
         upsert: bool = False,
         return_document: bool = ReturnDocument.BEFORE,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: list[Mapping[str, Any]] | None = None,
         hint: Any = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
@@ -533,7 +533,7 @@ class Collection(Defaults, Generic[DocumentType]):
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document
         try:
-            return self._executor.run(operation)  # type: ignore[no-any-return]
+            return self._executor.run(operation)
         except OperationFailure as error:
             if error.code == _NAMESPACE_NOT_FOUND:
                 return 0
@@ -562,7 +562,7 @@ class Collection(Defaults, Generic[DocumentType]):
         operation = Distinct(self._database_name, self._name, fields, self._codec_options)
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document
-        return self._executor.run(operation, session)  # type: ignore[no-any-return]
+        return self._executor.run(operation, session)
 
     def aggregate(
         self,
@@ -594,9 +594,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
     # Indexes
 
-    def create_index(
-        self, keys: Any, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
-    ) -> str:
+    def create_index(self, keys: Any, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> str:
         """Create an index, and return its name.
 
         :param keys: a field, or a list of fields and directions.
@@ -625,9 +623,7 @@ class Collection(Defaults, Generic[DocumentType]):
         """Drop an index, by its name or its keys."""
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
 
-    def drop_indexes(
-        self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
-    ) -> None:
+    def drop_indexes(self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> None:
         """Drop all indexes but the one on ``_id``."""
         self._drop_indexes("*", session, comment, kwargs)
 
@@ -639,23 +635,19 @@ class Collection(Defaults, Generic[DocumentType]):
             if error.code != _NAMESPACE_NOT_FOUND and "ns not found" not in str(error):
                 raise
 
-    def list_indexes(
-        self, session: ClientSession | None = None, comment: Any = None
-    ) -> CommandCursor[dict[str, Any]]:
+    def list_indexes(self, session: ClientSession | None = None, comment: Any = None) -> CommandCursor[dict[str, Any]]:
         """A cursor over the specifications of the indexes."""
         command = _present({"listIndexes": self._name, "cursor": {}}, comment=comment)
         operation = CursorCommand(self._database_name, command, DEFAULT_CODEC_OPTIONS)
         collection = self.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
         try:
-            return CommandCursor._run(collection, operation, session, comment=comment)  # type: ignore[no-any-return]
+            return CommandCursor._run(collection, operation, session, comment=comment)
         except OperationFailure as error:
             if error.code == _NAMESPACE_NOT_FOUND:
                 return CommandCursor._over(collection, [], session)
             raise
 
-    def index_information(
-        self, session: ClientSession | None = None, comment: Any = None
-    ) -> dict[str, dict[str, Any]]:
+    def index_information(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, dict[str, Any]]:
         """The indexes by name; ``key`` is a list of fields and directions."""
         return indexes.information(self.list_indexes(session, comment))
 
@@ -730,9 +722,7 @@ class Collection(Defaults, Generic[DocumentType]):
         database = self._database.with_options(write_concern=self._write_concern)
         database.drop_collection(self._name, session, comment, encrypted_fields)
 
-    def rename(
-        self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
-    ) -> Any:
+    def rename(self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> Any:
         """Rename the collection.
 
         :param kwargs: ``dropTarget=True`` replaces a collection that has the new name.
@@ -807,7 +797,7 @@ def aggregate_cursor(
     operation.read_concern = collection._read_concern_document
     if not operation.retryable:
         operation.write_concern = collection._write_concern_document
-    return kind._run(  # type: ignore[no-any-return]
+    return kind._run(
         collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment")
     )
 
@@ -836,5 +826,3 @@ def _check_name(name: Any) -> None:
         raise InvalidName(f"the name of a collection must not begin or end with '.', was {name!r}")
     if "\x00" in name:
         raise InvalidName(f"the name of a collection must not contain the null character, was {name!r}")
-
-

@@ -134,13 +134,13 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        return self._cursor.next_document()  # type: ignore[no-any-return]
+        return self._cursor.next_document()
 
     next = __next__
 
     def try_next(self) -> DocumentType | None:
         """The next document, or None if there is none after asking the server at most once."""
-        return self._cursor.try_next_document()  # type: ignore[no-any-return]
+        return self._cursor.try_next_document()
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
         """The remaining documents, or at most `length` of them."""
@@ -180,4 +180,3 @@ def take_list(cursor: Any, length: int | None) -> list[Any]:
         if len(documents) >= length:
             break
     return documents
-

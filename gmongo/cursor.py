@@ -285,7 +285,9 @@ class Cursor(Generic[DocumentType]):
 
     def distinct(self, key: str) -> list[Any]:
         """The distinct values of a field among the documents that match."""
-        options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation", "hint") if name in self._fields}
+        options = {
+            name: self._fields[name] for name in ("maxTimeMS", "comment", "collation", "hint") if name in self._fields
+        }
         return self._collection.distinct(key, self._filter, session=self._session, **options)
 
     # Documents
@@ -297,7 +299,7 @@ class Cursor(Generic[DocumentType]):
         if self._empty:
             raise StopIteration
         cursor = self._cursor or self._opened()
-        return cursor.next_document()  # type: ignore[no-any-return]
+        return cursor.next_document()
 
     next = __next__
 

@@ -30,7 +30,7 @@ __all__ = ["Database"]
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 
-_FORBIDDEN = frozenset(" .$/\\\x00\"")
+_FORBIDDEN = frozenset(' .$/\\\x00"')
 _NAMESPACE_NOT_FOUND = 26
 _PRIMARY = Primary()
 
@@ -157,7 +157,7 @@ class Database(Defaults, Generic[DocumentType]):
             command["comment"] = comment
         operation = Administer(self._name, command, self._write_concern.document or None)
         try:
-            return self._client._executor.run(operation, session)  # type: ignore[no-any-return]
+            return self._client._executor.run(operation, session)
         except OperationFailure as error:
             if error.code != _NAMESPACE_NOT_FOUND and "ns not found" not in str(error):
                 raise
@@ -181,7 +181,7 @@ class Database(Defaults, Generic[DocumentType]):
         if comment is not None:
             command["comment"] = comment
         operation = CursorCommand(self._name, command, DEFAULT_CODEC_OPTIONS)
-        return CommandCursor._run(self["$cmd.listCollections"], operation, session, comment=comment)  # type: ignore[no-any-return]
+        return CommandCursor._run(self["$cmd.listCollections"], operation, session, comment=comment)
 
     def list_collection_names(
         self,
@@ -251,7 +251,7 @@ class Database(Defaults, Generic[DocumentType]):
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
         operation = RunCommand(self._name, document, read_preference or _PRIMARY, options)
         try:
-            return self._client._executor.run(operation, session)  # type: ignore[no-any-return]
+            return self._client._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
             details = error.details
             if isinstance(details, dict) and (not check or _is_allowed(details, allowable_errors)):
@@ -273,8 +273,8 @@ class Database(Defaults, Generic[DocumentType]):
         document = _command_document(command, value, comment, kwargs)
         options = self._codec_options if codec_options is None else codec_options
         operation = CursorCommand(self._name, document, options, read_preference or _PRIMARY, retryable=False)
-        collection = Collection(self, "$cmd", codec_options=options)
-        return CommandCursor._run(  # type: ignore[no-any-return]
+        collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)
+        return CommandCursor._run(
             collection, operation, session, max_await_time_ms=max_await_time_ms, comment=comment
         )
 
@@ -285,7 +285,7 @@ class Database(Defaults, Generic[DocumentType]):
 
         :param kwargs: further fields of the command, and ``batchSize``.
         """
-        collection = Collection(
+        collection: Collection[Any] = Collection(
             self, "$cmd.aggregate", read_preference=self._read_preference, write_concern=self._write_concern
         )
         return aggregate_cursor(CommandCursor, collection, 1, pipeline, session, kwargs)

@@ -28,9 +28,7 @@ class DriverInfo(_Fields):
 
     __slots__ = ()
 
-    def __new__(
-        cls, name: str | None = None, version: str | None = None, platform: str | None = None
-    ) -> DriverInfo:
+    def __new__(cls, name: str | None = None, version: str | None = None, platform: str | None = None) -> DriverInfo:
         info = super().__new__(cls, name, version, platform)
         for field, value in info._asdict().items():
             _check(field, value)

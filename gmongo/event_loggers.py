@@ -67,9 +67,7 @@ class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
         _log.info("[pool %s][connection %s] connection is ready", event.address, event.connection_id)
 
     def connection_closed(self, event: monitoring.ConnectionClosedEvent) -> None:
-        _log.info(
-            "[pool %s][connection %s] connection closed: %s", event.address, event.connection_id, event.reason
-        )
+        _log.info("[pool %s][connection %s] connection closed: %s", event.address, event.connection_id, event.reason)
 
     def connection_check_out_started(self, event: monitoring.ConnectionCheckOutStartedEvent) -> None:
         _log.info("[pool %s] check-out started", event.address)

@@ -82,9 +82,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
             codec_options = DEFAULT_CODEC_OPTIONS  # the very object, which is quickly recognised
         super().__init__(codec_options, chosen.read_preference, chosen.write_concern, chosen.read_concern)
         self._topology = Topology(chosen.topology())
-        self._executor = Executor(
-            self._topology, chosen.execution(), CommandEvents(chosen.listeners.command)
-        )
+        self._executor = Executor(self._topology, chosen.execution(), CommandEvents(chosen.listeners.command))
         self._reaper = CursorReaper(self._executor)
         if chosen.connect_at_once:
             self._topology.open()

@@ -144,8 +144,7 @@ class _ReadPreference:
 
     def __repr__(self) -> str:
         return (
-            f"{self.name}(tag_sets={self.__tag_sets!r}, max_staleness={self.__max_staleness!r},"
-            f" hedge={self.__hedge!r})"
+            f"{self.name}(tag_sets={self.__tag_sets!r}, max_staleness={self.__max_staleness!r}, hedge={self.__hedge!r})"
         )
 
 

@@ -92,9 +92,7 @@ class UpdateResult(_Result):
 
     __slots__ = ("_in_client_bulk", "_raw_result")
 
-    def __init__(
-        self, raw_result: Mapping[str, Any] | None, acknowledged: bool, in_client_bulk: bool = False
-    ) -> None:
+    def __init__(self, raw_result: Mapping[str, Any] | None, acknowledged: bool, in_client_bulk: bool = False) -> None:
         super().__init__(acknowledged)
         self._raw_result = raw_result
         self._in_client_bulk = in_client_bulk
@@ -244,9 +242,7 @@ class ClientBulkWriteResult(_BulkResult):
 
     __slots__ = ("_has_verbose_results",)
 
-    def __init__(
-        self, bulk_api_result: Mapping[str, Any], acknowledged: bool, has_verbose_results: bool
-    ) -> None:
+    def __init__(self, bulk_api_result: Mapping[str, Any], acknowledged: bool, has_verbose_results: bool) -> None:
         super().__init__(bulk_api_result, acknowledged)
         self._has_verbose_results = has_verbose_results
 

@@ -29,9 +29,7 @@ class ServerApi:
 
     __slots__ = ("_deprecation_errors", "_strict", "_version")
 
-    def __init__(
-        self, version: str, strict: bool | None = None, deprecation_errors: bool | None = None
-    ) -> None:
+    def __init__(self, version: str, strict: bool | None = None, deprecation_errors: bool | None = None) -> None:
         if version not in _VERSIONS:
             raise ValueError(f"ServerApi version must be one of {', '.join(_VERSIONS)}, was {version!r}")
         self._version = version
@@ -54,10 +52,7 @@ class ServerApi:
         return self._deprecation_errors
 
     def __repr__(self) -> str:
-        return (
-            f"ServerApi({self._version!r}, strict={self._strict}, "
-            f"deprecation_errors={self._deprecation_errors})"
-        )
+        return f"ServerApi({self._version!r}, strict={self._strict}, deprecation_errors={self._deprecation_errors})"
 
 
 def _checked_flag(name: str, value: bool | None) -> bool | None:

@@ -213,7 +213,7 @@ class Pool:
             if connection is not None:
                 return connection
         connection = self._waiters.wait(self._wait_limit(deadline), self._wait_error())
-        if self.state is PoolState.CLOSED:  # since the hand-over
+        if self.closed:  # since the hand-over
             self._take_back(connection)
             raise self._refusal()
         return connection
@@ -239,9 +239,7 @@ class Pool:
     def _has_room(self) -> bool:
         """Whether another connection may be established now."""
         limit = self.options.max_pool_size
-        return len(self._pending) < self.options.max_connecting and (
-            limit == 0 or self.total_connection_count < limit
-        )
+        return len(self._pending) < self.options.max_connecting and (limit == 0 or self.total_connection_count < limit)
 
     def _new_pending(self, ref: bool = True) -> Connection:
         connection = Connection(self.address, self._connection_options.socket_timeout, ref)
@@ -401,9 +399,7 @@ class Pool:
         self._announced = self.state is PoolState.READY
         self._alarm.ring()
 
-    def clear(
-        self, cause: BaseException | None = None, service_id: Any = None, interrupt: bool = False
-    ) -> None:
+    def clear(self, cause: BaseException | None = None, service_id: Any = None, interrupt: bool = False) -> None:
         """Make all connections stale, or those of one service; without a service, also pause the pool.
 
         :param cause: the error that is the reason, for :class:`PoolClearedError`.
@@ -506,9 +502,7 @@ class Pool:
         return remaining if limit is None else min(limit, remaining)
 
     def _wait_error(self) -> WaitQueueTimeoutError:
-        return WaitQueueTimeoutError(
-            "Timed out while checking out a Connection from connection pool", self.address
-        )
+        return WaitQueueTimeoutError("Timed out while checking out a Connection from connection pool", self.address)
 
     # Forking
 

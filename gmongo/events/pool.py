@@ -19,12 +19,8 @@ CLOSED_REASONS = {
     ConnectionClosedReason.POOL_CLOSED: "Connection pool was closed",
 }
 FAILED_REASONS = {
-    ConnectionCheckOutFailedReason.TIMEOUT: (
-        "Wait queue timeout elapsed without a connection becoming available"
-    ),
-    ConnectionCheckOutFailedReason.CONN_ERROR: (
-        "An error occurred while trying to establish a new connection"
-    ),
+    ConnectionCheckOutFailedReason.TIMEOUT: ("Wait queue timeout elapsed without a connection becoming available"),
+    ConnectionCheckOutFailedReason.CONN_ERROR: ("An error occurred while trying to establish a new connection"),
     ConnectionCheckOutFailedReason.POOL_CLOSED: "Connection pool was closed",
 }
 
@@ -78,9 +74,7 @@ class PoolEvents:
 
     def connection_ready(self, connection_id: int, duration: float) -> None:
         elapsed = milliseconds(duration)
-        self._log_connection(
-            "Connection ready", connection_id, f", established in={elapsed} ms", durationMS=elapsed
-        )
+        self._log_connection("Connection ready", connection_id, f", established in={elapsed} ms", durationMS=elapsed)
         self._publish("connection_ready", monitoring.ConnectionReadyEvent, connection_id, duration)
 
     def connection_closed(self, connection_id: int, reason: str, error: BaseException | None) -> None:
@@ -102,18 +96,12 @@ class PoolEvents:
         if reason == ConnectionCheckOutFailedReason.CONN_ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
         self._log("Connection checkout failed", f"{text}. Duration: {elapsed} ms", **extra)
-        self._publish(
-            "connection_check_out_failed", monitoring.ConnectionCheckOutFailedEvent, reason, duration
-        )
+        self._publish("connection_check_out_failed", monitoring.ConnectionCheckOutFailedEvent, reason, duration)
 
     def checked_out(self, connection_id: int, duration: float) -> None:
         elapsed = milliseconds(duration)
-        self._log_connection(
-            "Connection checked out", connection_id, f", duration={elapsed} ms", durationMS=elapsed
-        )
-        self._publish(
-            "connection_checked_out", monitoring.ConnectionCheckedOutEvent, connection_id, duration
-        )
+        self._log_connection("Connection checked out", connection_id, f", duration={elapsed} ms", durationMS=elapsed)
+        self._publish("connection_checked_out", monitoring.ConnectionCheckedOutEvent, connection_id, duration)
 
     def checked_in(self, connection_id: int) -> None:
         self._log_connection("Connection checked in", connection_id)

@@ -156,9 +156,7 @@ class Executor:
     ) -> dict[str, Any] | None:
         """Send and receive; None if there is no reply to wait for."""
         if operation.acknowledged:
-            return operation.decode(
-                connection.exchange(request_id, buffers, connection.socket_timeout).body
-            )
+            return operation.decode(connection.exchange(request_id, buffers, connection.socket_timeout).body)
         connection.send(buffers, connection.socket_timeout)
         return None
 
@@ -219,9 +217,7 @@ class Executor:
         server = self.topology.description.get(attempt.address)
         return server is not None and server.retryable_writes_supported
 
-    def _add_read_preference(
-        self, command: dict[str, Any], operation: Operation, connection: Connection
-    ) -> None:
+    def _add_read_preference(self, command: dict[str, Any], operation: Operation, connection: Connection) -> None:
         selector = operation.selector
         if selector.mode != 0:
             if connection.hello.is_standalone:
@@ -274,4 +270,3 @@ class _Attempt:
         self.session = session
         self.address: Address | None = None  # the server selected
         self.numbered = False  # whether it is a write with a transaction number, which may be tried again
-

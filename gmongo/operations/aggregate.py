@@ -7,9 +7,9 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
+from gmongo.cmap.handshake import Hello
 from gmongo.execution.classify import write_concern_error
 from gmongo.operations.find import CursorOperation
-from gmongo.cmap.handshake import Hello
 from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.connect import Address
 

@@ -39,9 +39,7 @@ def statement_of(model: Any) -> _Statement:
         return "insert", insertable(model.document), True
     if isinstance(model, (DeleteOne, DeleteMany)):
         one = isinstance(model, DeleteOne)
-        element = delete_statement(
-            model.filter, limit=int(one), collation=model.collation, hint=model.hint
-        )
+        element = delete_statement(model.filter, limit=int(one), collation=model.collation, hint=model.hint)
         return "delete", element, one
     if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
         return "update", _update_of(model), not isinstance(model, UpdateMany)
@@ -134,9 +132,7 @@ class Bulk:
             "upserted": [],
         }
 
-    def execute(
-        self, executor: Executor, statements: Sequence[_Statement], session: Session | None
-    ) -> dict[str, Any]:
+    def execute(self, executor: Executor, statements: Sequence[_Statement], session: Session | None) -> dict[str, Any]:
         """Write everything; returns the sum of the replies.
 
         :raises BulkWriteError: a write failed, or a write concern was not met.
@@ -188,9 +184,7 @@ class Bulk:
         elif run.kind == "delete":
             outcome["nRemoved"] += n
         else:
-            upserted = [
-                {**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted", ())
-            ]
+            upserted = [{**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted", ())]
             outcome["upserted"] += upserted
             outcome["nUpserted"] += len(upserted)
             outcome["nMatched"] += n - len(upserted)

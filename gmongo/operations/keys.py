@@ -56,9 +56,7 @@ def index_list(key_or_list: KeyOrList, direction: Direction | None = None) -> li
     elif isinstance(key_or_list, (list, tuple, ItemsView)):
         pairs = [_pair(item) for item in key_or_list]
     else:
-        raise TypeError(
-            f"keys must be a string, a list of (name, direction) pairs or a mapping, not {key_or_list!r}"
-        )
+        raise TypeError(f"keys must be a string, a list of (name, direction) pairs or a mapping, not {key_or_list!r}")
     if not pairs:
         raise ValueError(f"keys must name at least one field, was {key_or_list!r}")
     return pairs

@@ -27,9 +27,7 @@ class CursorReaper:
         self._executor = executor
         self._dropped: deque[_Dropped] = deque()
 
-    def take(
-        self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None
-    ) -> None:
+    def take(self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None) -> None:
         """Take a cursor over, with its implicit session. Does no I/O and does not switch."""
         self._dropped.append((cursor_id, namespace, address, session))
         hub = self._executor.topology.hub

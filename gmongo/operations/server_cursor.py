@@ -77,6 +77,8 @@ class ServerCursor:
         self._documents: deque[Any] = deque()
         self._batch: Batch | None = None
         self.retrieved = 0
+        self.cursor_id = opened.cursor_id
+        self._namespace = opened.namespace
         self._take(opened)
 
     @property

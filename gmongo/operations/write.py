@@ -33,9 +33,7 @@ class Statements:
 
     __slots__ = ("_ahead", "_codec_options", "_documents", "kind")
 
-    def __init__(
-        self, kind: str, documents: Iterable[Mapping[str, Any]], codec_options: CodecOptions[Any]
-    ) -> None:
+    def __init__(self, kind: str, documents: Iterable[Mapping[str, Any]], codec_options: CodecOptions[Any]) -> None:
         self.kind = kind
         self._documents: Iterator[Mapping[str, Any]] = iter(documents)
         self._codec_options = codec_options

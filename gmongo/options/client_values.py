@@ -30,9 +30,7 @@ def codec_options(options: Mapping[str, Any]) -> CodecOptions[Any]:
     :raises ValueError: for a `tzinfo` without ``tz_aware``.
     """
     given = {
-        parameter: options[option]
-        for option, parameter in _CODEC_PARAMETERS.items()
-        if options.get(option) is not None
+        parameter: options[option] for option, parameter in _CODEC_PARAMETERS.items() if options.get(option) is not None
     }
     return CodecOptions(**given)
 
@@ -42,9 +40,7 @@ def write_concern(options: Mapping[str, Any]) -> WriteConcern:
 
     :raises gmongo.errors.ConfigurationError: if they contradict each other.
     """
-    return WriteConcern(
-        options.get("w"), options.get("wtimeoutms"), options.get("journal"), options.get("fsync")
-    )
+    return WriteConcern(options.get("w"), options.get("wtimeoutms"), options.get("journal"), options.get("fsync"))
 
 
 def read_concern(options: Mapping[str, Any]) -> ReadConcern:
@@ -61,9 +57,7 @@ def read_preference(options: Mapping[str, Any]) -> _ReadPreference:
         preference: _ReadPreference = options["read_preference"]
         return preference
     mode = read_pref_mode_from_name(options.get("readpreference", "primary"))
-    return make_read_preference(
-        mode, options.get("readpreferencetags"), options.get("maxstalenessseconds", -1)
-    )
+    return make_read_preference(mode, options.get("readpreferencetags"), options.get("maxstalenessseconds", -1))
 
 
 def tls_enabled(options: Mapping[str, Any]) -> bool:

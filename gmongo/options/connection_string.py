@@ -12,8 +12,7 @@ SCHEME = "mongodb://"
 SRV_SCHEME = "mongodb+srv://"
 
 _ESCAPE_THE_USERINFO = (
-    "the username and password of a URI must be percent-encoded (RFC 3986):"
-    " use urllib.parse.quote_plus for each"
+    "the username and password of a URI must be percent-encoded (RFC 3986): use urllib.parse.quote_plus for each"
 )
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _FORM_ENCODED = re.compile(r"[A-Za-z0-9_.~%+-]*")
@@ -48,8 +47,7 @@ def split_uri(uri: str) -> UriParts:
     userinfo, at_sign, hosts = authority.rpartition("@")
     if not hosts:
         raise InvalidURI(
-            "a MongoDB URI must have at least one host;"
-            " the path of a Unix domain socket must be percent-encoded"
+            "a MongoDB URI must have at least one host; the path of a Unix domain socket must be percent-encoded"
         )
     return UriParts(srv, userinfo if at_sign else None, hosts, path, options)
 

@@ -93,9 +93,7 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
         f"tls=false cannot be used with another TLS option ({', '.join(TLS_DETAILS)})",
     ),
     (
-        lambda o, hosts, srv: (
-            _given(o, ("proxyPort", "proxyUsername", "proxyPassword")) and not o.get("proxyhost")
-        ),
+        lambda o, hosts, srv: _given(o, ("proxyPort", "proxyUsername", "proxyPassword")) and not o.get("proxyhost"),
         "proxyPort, proxyUsername and proxyPassword need proxyHost",
     ),
     (

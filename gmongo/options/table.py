@@ -172,9 +172,7 @@ OPTIONS = (
 )
 """All options."""
 
-_BY_NAME = {
-    name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)
-}
+_BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)}
 
 
 def find(name: str) -> Option | None:

@@ -108,9 +108,10 @@ class Monitor:
     def abandon(self, error: BaseException) -> None:
         """In a forked child: never touch the parent's socket again."""
         self._stopped = True
-        for connection in (self._connection, self._rtt_monitor and self._rtt_monitor.connection):
-            if connection is not None:
-                connection.abandon(error)
+        if self._connection is not None:
+            self._connection.abandon(error)
+        if self._rtt_monitor is not None:
+            self._rtt_monitor.abandon(error)
 
     def _owner_gone(self, _reference: Any) -> None:
         # The garbage may be collected in any thread.
@@ -170,13 +171,9 @@ class Monitor:
             return self._failed(error, monotonic() - started, awaited)
         if not awaited:
             self._rtt.add_sample(hello.duration)
-        self._events.heartbeat_succeeded(
-            self.address, self._connection, monotonic() - started, hello.reply, awaited
-        )
+        self._events.heartbeat_succeeded(self.address, self._connection, monotonic() - started, hello.reply, awaited)
         self._start_measuring(hello)
-        return ServerDescription(
-            self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum
-        )
+        return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
     def _failed(self, error: Exception, duration: float, awaited: bool) -> ServerDescription | None:
         connection, self._connection = self._connection, None

@@ -23,7 +23,7 @@ class RttMonitor:
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
-        self.connection: Connection | None = None
+        self._connection: Connection | None = None
         self._address = address
         self._settings = settings
         self._samples = samples
@@ -43,9 +43,15 @@ class RttMonitor:
     def stop(self) -> None:
         """End the greenlet. Does not switch."""
         self._stopped = True
-        if self.connection is not None:
-            self.connection.interrupt(AutoReconnect("measurement cancelled"))
+        if self._connection is not None:
+            self._connection.interrupt(AutoReconnect("measurement cancelled"))
         self._alarm.ring()
+
+    def abandon(self, error: BaseException) -> None:
+        """In a forked child: never touch the parent's socket again."""
+        self._stopped = True
+        if self._connection is not None:
+            self._connection.abandon(error)
 
     def _run(self) -> None:
         while not self._stopped:
@@ -61,15 +67,15 @@ class RttMonitor:
         self._disconnect()
 
     def _measure(self) -> Hello:
-        if self.connection is None:
-            self.connection = Connection(self._address, ref=False)
-            return establish(self.connection, self._settings.connection, ref=False)
+        if self._connection is None:
+            self._connection = Connection(self._address, ref=False)
+            return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
         command = {self._hello_command: 1, **api, "helloOk": True}
-        return say_hello(self.connection, command, self._settings.connection.connect_timeout)
+        return say_hello(self._connection, command, self._settings.connection.connect_timeout)
 
     def _disconnect(self) -> None:
         self._hello_command = self._first_hello_command
-        connection, self.connection = self.connection, None
+        connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

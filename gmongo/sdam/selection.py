@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gmongo.errors import ConfigurationError
@@ -25,7 +25,7 @@ class WritableServer:
     """The selector of writes."""
 
     mode = _PRIMARY
-    tag_sets = ({},)
+    tag_sets: Sequence[Mapping[str, Any]] = ({},)
     max_staleness = -1
 
     def __repr__(self) -> str:
@@ -87,9 +87,9 @@ def _matching(
     return with_tags(fresh_enough(topology, selector.max_staleness, servers), selector.tag_sets)
 
 
-def with_tags(servers: list[ServerDescription], tag_sets: Any) -> list[ServerDescription]:
+def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Mapping[str, Any]]) -> list[ServerDescription]:
     """The servers that match the first tag set which any of them matches."""
-    for tag_set in tag_sets or ({},):
+    for tag_set in tag_sets:
         found = [server for server in servers if _has_tags(server.tags, tag_set)]
         if found:
             return found

@@ -12,9 +12,7 @@ from bson.objectid import ObjectId
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.connect import Address
 
-_WRITABLE = frozenset(
-    {SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer}
-)
+_WRITABLE = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
 _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
 _EPOCH = datetime(1970, 1, 1)
 

@@ -217,9 +217,7 @@ class Topology:
             if kept is not None:
                 return kept[1]
         self.description.check_compatible()
-        found = self.description.apply_selector(
-            selector, None, self.settings.server_selector, deprioritized
-        )
+        found = self.description.apply_selector(selector, None, self.settings.server_selector, deprioritized)
         servers = [self._servers[server.address] for server in found if server.address in self._servers]
         if servers and not deprioritized and self.settings.server_selector is None:
             if len(self._choices) >= _CHOICES_KEPT:
@@ -294,9 +292,7 @@ class Topology:
             rtt = connection.hello.duration
         self._apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
 
-    def handle_error(
-        self, connection: Connection, error: BaseException, during_handshake: bool = False
-    ) -> None:
+    def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply what an application's error on a connection says of the server, unless it is old news."""
         server = self._servers.get(connection.address)
         if server is None or self._closed or self._is_old_news(server, connection, error):
@@ -353,10 +349,7 @@ class Topology:
         current = after.get(new.address)
         server = self._servers.get(new.address)
         made_ready = (
-            server is not None
-            and current is not None
-            and current.is_server_type_known
-            and server.pool.mark_ready()
+            server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()
         )
         # End of the critical section.
         self._announce(before, after, previous, current or new)

@@ -67,7 +67,9 @@ class _Update:
     def _check_set_name_of_single(self) -> None:
         wanted, found = self.set_name, self.server.replica_set_name
         if wanted is not None and self.server.is_server_type_known and wanted != found:
-            error = ConfigurationError(f"client is configured for replica set {wanted!r}, but the server is in {found!r}")
+            error = ConfigurationError(
+                f"client is configured for replica set {wanted!r}, but the server is in {found!r}"
+            )
             self.server = self.server.to_unknown(error)
 
     # One method for each kind of topology
@@ -145,9 +147,9 @@ class _Update:
             self.election_id, self.set_version = found_id, found_version
             return False
         if found_id is not None and found_version is not None:
-            if self.set_version is not None and self.election_id is not None:
-                if (self.set_version, self.election_id) > (found_version, found_id):
-                    return True
+            newest_known = self.set_version is not None and self.election_id is not None
+            if newest_known and (self.set_version, self.election_id) > (found_version, found_id):
+                return True
             self.election_id = found_id
         if found_version is not None and (self.set_version is None or found_version > self.set_version):
             self.set_version = found_version
@@ -188,9 +190,7 @@ class _Update:
 
     def _check_for_primary(self) -> None:
         has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
-        self.kind = (
-            TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
-        )
+        self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
 
 
 _HANDLERS = {

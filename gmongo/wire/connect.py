@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import _socket
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from gevent import get_hub
 
 from gmongo.wire.transport import Transport
 
-Address = tuple[str, Optional[int]]  # host and port; a path and None for a Unix domain socket
+Address = tuple[str, int | None]  # host and port; a path and None for a Unix domain socket
 
 # Dead peers are found in about 210 seconds: probes start after two idle minutes, nine of them ten seconds apart.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))

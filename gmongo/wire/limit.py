@@ -10,9 +10,7 @@ from gevent import Timeout
 _NO_LIMIT: AbstractContextManager[Any] = nullcontext()
 
 
-def interrupt_after(
-    seconds: float | None, error: BaseException, ref: bool = True
-) -> AbstractContextManager[Any]:
+def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[Any]:
     """Interrupt the body of a ``with`` after `seconds` by raising `error` in it; None is no limit and costs no timer.
 
     The very object `error` is thrown, so a time-out of somebody else around the same code keeps its identity.

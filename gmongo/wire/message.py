@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from gmongo.errors import ProtocolError
 
@@ -35,7 +35,7 @@ _INT32 = struct.Struct("<i")
 _UINT32 = struct.Struct("<I")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 
-Buffer = Union[bytes, bytearray, memoryview]
+Buffer = bytes | bytearray | memoryview
 
 
 class DocumentSequence(NamedTuple):
@@ -69,9 +69,7 @@ def next_request_id() -> int:
     return next(_request_ids) & 0x7FFFFFFF
 
 
-def encode_op_msg(
-    request_id: int, flags: int, body: bytes, sequence: DocumentSequence | None = None
-) -> list[bytes]:
+def encode_op_msg(request_id: int, flags: int, body: bytes, sequence: DocumentSequence | None = None) -> list[bytes]:
     """The buffers of an OP_MSG: one for a command alone, several when documents travel beside it."""
     if sequence is None:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
@@ -99,9 +97,7 @@ def decode_header(buffer: Buffer, offset: int, max_message_size: int) -> Header:
     """
     header = Header._make(_HEADER.unpack_from(buffer, offset))
     if not HEADER_SIZE <= header.length <= max_message_size:
-        raise ProtocolError(
-            f"message length {header.length} is not between {HEADER_SIZE} and {max_message_size} bytes"
-        )
+        raise ProtocolError(f"message length {header.length} is not between {HEADER_SIZE} and {max_message_size} bytes")
     return header
 
 

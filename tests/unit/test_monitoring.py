@@ -240,9 +240,7 @@ def test_what_is_thrown_into_the_greenlet_goes_through(thrown, caplog):
 
 
 def _description(kind):
-    return SimpleNamespace(
-        server_type=kind, server_type_name=kind, topology_type=kind, topology_type_name=kind
-    )
+    return SimpleNamespace(server_type=kind, server_type_name=kind, topology_type=kind, topology_type_name=kind)
 
 
 def _server_change(old, new):

@@ -57,17 +57,13 @@ def test_driver_info_is_checked(field):
 
 def test_server_types():
     kinds = SERVER_TYPE._asdict()
-    assert " ".join(kinds) == (
-        "Unknown Mongos RSPrimary RSSecondary RSArbiter RSOther RSGhost Standalone LoadBalancer"
-    )
+    assert " ".join(kinds) == ("Unknown Mongos RSPrimary RSSecondary RSArbiter RSOther RSGhost Standalone LoadBalancer")
     assert list(kinds.values()) == list(range(9))
     assert SERVER_TYPE.name_of(SERVER_TYPE.RSGhost) == "RSGhost"
 
 
 def test_topology_types():
     kinds = TOPOLOGY_TYPE._asdict()
-    assert " ".join(kinds) == (
-        "Single ReplicaSetNoPrimary ReplicaSetWithPrimary Sharded Unknown LoadBalanced"
-    )
+    assert " ".join(kinds) == ("Single ReplicaSetNoPrimary ReplicaSetWithPrimary Sharded Unknown LoadBalanced")
     assert list(kinds.values()) == list(range(6))
     assert TOPOLOGY_TYPE.name_of(TOPOLOGY_TYPE.Sharded) == "Sharded"

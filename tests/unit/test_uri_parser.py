@@ -465,9 +465,7 @@ class TestClientValues:
         assert write_concern(options).document == {"w": 2, "wtimeout": 50, "j": True}
 
     def test_a_read_preference_object_wins(self) -> None:
-        options = validate_keyword_options(
-            {"read_preference": ReadPreference.NEAREST, "readPreference": "secondary"}
-        )
+        options = validate_keyword_options({"read_preference": ReadPreference.NEAREST, "readPreference": "secondary"})
         assert read_preference(options) is ReadPreference.NEAREST
 
     def test_primary_with_tags_is_refused(self) -> None:
@@ -532,9 +530,7 @@ class TestSrv:
 
     def test_without_validation_dns_is_asked_all_the_same(self, records: Any) -> None:
         records("a.example.com", "b.example.com")
-        result = parse_uri(
-            "mongodb+srv://x.example.com/?srvMaxHosts=1&ssl=false", validate=False, normalize=False
-        )
+        result = parse_uri("mongodb+srv://x.example.com/?srvMaxHosts=1&ssl=false", validate=False, normalize=False)
         assert len(result["nodelist"]) == 1
         assert result["options"] == {"srvmaxhosts": "1", "ssl": "false"}
 
@@ -619,9 +615,7 @@ class TestSrv:
             parse_uri("mongodb+srv://x.example.com/?replicaSet=rs")
         assert [record_type for _, record_type, _ in asked.questions] == ["SRV", "TXT"]
 
-    @pytest.mark.parametrize(
-        "texts", [("socketTimeoutMS=5",), ("ssl=false",), ("authSource",), ("a=b", "c=d")]
-    )
+    @pytest.mark.parametrize("texts", [("socketTimeoutMS=5",), ("ssl=false",), ("authSource",), ("a=b", "c=d")])
     def test_bad_text_records(self, records: Any, texts: tuple[str, ...]) -> None:
         records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError):

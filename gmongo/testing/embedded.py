@@ -1,0 +1,208 @@
+"""A database server in a child process: `nx-27017`, which keeps its data in one SQLite file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+import bson
+import gevent
+
+from gmongo.testing.process import TetheredProcess, new_scratch
+from gmongo.wire.connect import connect
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.message import ProtocolError, decode_reply, encode_op_msg, next_request_id
+from gmongo.wire.transport import Transport
+
+URI_VARIABLE = "MONGODB_URI"
+
+_HOST = "127.0.0.1"
+_SERVER = "nx_27017.nx_27017"
+_ATTEMPTS = 5
+_ASK_AGAIN_AFTER = 0.02
+_ANSWER_TIMEOUT = 5.0
+_NOT_OURS = -1
+_PORT_IS_TAKEN = "address already in use"
+
+
+class EmbeddedDatabaseError(RuntimeError):
+    """The embedded database cannot be started, or is not running."""
+
+
+class EmbeddedDatabase:
+    """A small, real database server on a free port of the loopback interface, as a child process.
+
+    Use it in a ``with``, or call :meth:`start` and :meth:`stop`. It ends with this process in any case, even if
+    this one is killed. It is a server of its own kind, not a MongoDB: it has the common commands, and no replica
+    sets, transactions or authentication. Waiting for it does not hold up other greenlets.
+
+    :param path: the SQLite file that keeps the data, made if missing. By default the data are temporary and go
+        away with the server.
+    :param start_timeout: seconds that the server is given to become ready.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, start_timeout: float = 30.0) -> None:
+        self._path = None if path is None else Path(path).absolute()
+        self._start_timeout = start_timeout
+        self._process: TetheredProcess | None = None
+        self._port: int | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on.
+
+        :raises EmbeddedDatabaseError: it is not running.
+        """
+        if self._port is None:
+            raise EmbeddedDatabaseError("the embedded database is not running: call start() or use a with")
+        return self._port
+
+    @property
+    def uri(self) -> str:
+        """The connection string for it.
+
+        :raises EmbeddedDatabaseError: it is not running.
+        """
+        return f"mongodb://{_HOST}:{self.port}/"
+
+    def start(self) -> EmbeddedDatabase:
+        """Start the server and wait until it answers.
+
+        :raises EmbeddedDatabaseError: it is not installed, is started already, or is not ready in time; the
+            message has the server's own output.
+        """
+        if self._process is not None:
+            raise EmbeddedDatabaseError("the embedded database is started already")
+        _check_installed()
+        deadline = monotonic() + self._start_timeout
+        try:
+            self._port = self._start_on_free_port(deadline)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End the server, and drop its data if they are temporary. Does nothing if it is not running.
+
+        In a fork of the process that started it, it only forgets the server.
+        """
+        process, self._process, self._port = self._process, None, None
+        if process is not None:
+            process.end()
+
+    def _start_on_free_port(self, deadline: float) -> int:
+        # Somebody else may take the port before the server does; then another one is tried.
+        for _attempt in range(_ATTEMPTS):
+            port = _free_port()
+            process = self._process = self._spawn(port)
+            if self._becomes_ready(process, port, deadline):
+                return port
+            process.end()
+        raise EmbeddedDatabaseError(f"nx-27017 found its port taken {_ATTEMPTS} times in a row")
+
+    def _spawn(self, port: int) -> TetheredProcess:
+        scratch = new_scratch()
+        arguments = {
+            "--db": str(self._path or scratch / "data.db"),
+            "--host": _HOST,
+            "--port": str(port),
+            "--log-file": str(scratch / "nx-27017.log"),
+            "--pid-file": str(scratch / "nx-27017.pid"),
+        }
+        words = [word for option in arguments.items() for word in option]
+        return TetheredProcess(f"{_SERVER}:main", words, scratch=scratch)
+
+    def _becomes_ready(self, process: TetheredProcess, port: int, deadline: float) -> bool:
+        """Wait for an answer; False if the port belongs to another program."""
+        while True:
+            answering = _answering_process(port, min(deadline - monotonic(), _ANSWER_TIMEOUT))
+            if answering is not None:
+                return answering == process.pid
+            if process.poll() is not None:
+                if _PORT_IS_TAKEN in process.output().lower():
+                    return False
+                raise EmbeddedDatabaseError(f"nx-27017 ended before it was ready. {_said(process)}")
+            if monotonic() >= deadline:
+                limit = f"{self._start_timeout:g} seconds"
+                raise EmbeddedDatabaseError(f"nx-27017 did not answer within {limit}. {_said(process)}")
+            gevent.sleep(_ASK_AGAIN_AFTER)
+
+    def __enter__(self) -> EmbeddedDatabase:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "not running" if self._port is None else self.uri
+        return f"<EmbeddedDatabase {state}>"
+
+
+@contextmanager
+def database_uri() -> Iterator[str]:
+    """The connection string of a database to work with: that in ``MONGODB_URI``, or of an embedded one.
+
+    An embedded database is started here and ended, with its data, when the ``with`` is left.
+
+    :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.
+    """
+    given = os.environ.get(URI_VARIABLE)
+    if given:
+        yield given
+        return
+    with EmbeddedDatabase() as database:
+        yield database.uri
+
+
+def _check_installed() -> None:
+    if importlib.util.find_spec("nx_27017") is None:
+        raise EmbeddedDatabaseError(
+            "the embedded database needs nx-27017, which is not installed: "
+            f"run pip install 'gmongo[testing]', or set {URI_VARIABLE} to the connection string of a database"
+        )
+
+
+def _free_port() -> int:
+    with socket.create_server((_HOST, 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def _answering_process(port: int, seconds: float) -> int | None:
+    """The process ID that the server on `port` gives as its own; None if nothing answers."""
+    transports: list[Transport] = []
+    too_late = TimeoutError()
+    try:
+        with interrupt_after(seconds, too_late):
+            connect((_HOST, port), transports.append)
+            _ask(transports[-1], "hello")
+            answer = _ask(transports[-1], "serverStatus").get("pid")
+    except (OSError, EOFError):
+        return None
+    except (ProtocolError, bson.InvalidBSON):
+        return _NOT_OURS
+    finally:
+        for transport in transports:
+            transport.close()
+    return answer if isinstance(answer, int) else _NOT_OURS
+
+
+def _ask(transport: Transport, command: str) -> dict[str, Any]:
+    request_id = next_request_id()
+    transport.send(encode_op_msg(request_id, 0, bson.encode({command: 1, "$db": "admin"})))
+    header, payload = transport.receive(request_id)
+    return bson.decode(decode_reply(header.opcode, payload).body)
+
+
+def _said(process: TetheredProcess) -> str:
+    return f"Its output was:\n{process.output() or '(nothing)'}"
