@@ -797,9 +797,7 @@ def aggregate_cursor(
     operation.read_concern = collection._read_concern_document
     if not operation.retryable:
         operation.write_concern = collection._write_concern_document
-    return kind._run(
-        collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment")
-    )
+    return kind._run(collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment"))
 
 
 def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:

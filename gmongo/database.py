@@ -274,9 +274,7 @@ class Database(Defaults, Generic[DocumentType]):
         options = self._codec_options if codec_options is None else codec_options
         operation = CursorCommand(self._name, document, options, read_preference or _PRIMARY, retryable=False)
         collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)
-        return CommandCursor._run(
-            collection, operation, session, max_await_time_ms=max_await_time_ms, comment=comment
-        )
+        return CommandCursor._run(collection, operation, session, max_await_time_ms=max_await_time_ms, comment=comment)
 
     def aggregate(
         self, pipeline: Sequence[Mapping[str, Any]], session: ClientSession | None = None, **kwargs: Any

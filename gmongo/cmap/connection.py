@@ -134,9 +134,9 @@ class Connection:
             raise self._failed(error)
 
     def _receive(self, transport: Transport, request_id: int) -> Reply:
-        header, payload = transport.receive(request_id)
-        reply = decode_reply(header.opcode, payload)
-        self._last_reply_id = header.request_id
+        reply_id, opcode, payload = transport.receive(request_id)
+        reply = decode_reply(opcode, payload)
+        self._last_reply_id = reply_id
         self.mid_message = reply.more_to_come
         return reply
 

@@ -347,7 +347,9 @@ class Pool:
         """Why a connection may not be used again, or None. The order is that of CMAP-A21."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
-        stale = connection.generation != self.generations.of(connection.service_id)
+        service_id = connection.service_id
+        current = self.generations.current if service_id is None else self.generations.of(service_id)
+        stale = connection.generation != current
         if connection.mid_message or connection.error is not None:
             interrupted = stale and isinstance(connection.error, PoolClearedError)
             return ClosedReason.STALE if interrupted else ClosedReason.ERROR

@@ -67,19 +67,20 @@ class ServerSessionPool:
 
         :param timeout_minutes: how long an unused session lives on the server; None is for ever.
         """
+        oldest = _oldest_use(timeout_minutes)
         while self._idle:
             session = self._idle.pop()
-            if not _expires_soon(session, timeout_minutes):
+            if session.last_used >= oldest:
                 return session
         return ServerSession()
 
     def release(self, session: ServerSession, timeout_minutes: int | None) -> None:
         """Take a session back, unless it is dirty or about to expire."""
-        if session.dirty or _expires_soon(session, timeout_minutes):
-            return
-        while self._idle and _expires_soon(self._idle[0], timeout_minutes):
+        oldest = _oldest_use(timeout_minutes)
+        while self._idle and self._idle[0].last_used < oldest:
             self._idle.popleft()
-        self._idle.append(session)
+        if not session.dirty and session.last_used >= oldest:
+            self._idle.append(session)
 
     def drain(self) -> list[dict[str, Any]]:
         """Take all sessions out; returns their IDs, for ``endSessions``."""
@@ -88,7 +89,6 @@ class ServerSessionPool:
         return idle
 
 
-def _expires_soon(session: ServerSession, timeout_minutes: int | None) -> bool:
-    if timeout_minutes is None:
-        return False
-    return monotonic() - session.last_used > timeout_minutes * 60 - _MARGIN
+def _oldest_use(timeout_minutes: int | None) -> float:
+    """When a session must have been used last so as not to be about to expire."""
+    return 0.0 if timeout_minutes is None else monotonic() - timeout_minutes * 60 + _MARGIN

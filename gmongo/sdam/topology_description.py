@@ -33,6 +33,7 @@ class TopologyDescription:
 
     __slots__ = (
         "_incompatible",
+        "_logical_session_timeout_minutes",
         "_max_election_id",
         "_max_set_version",
         "_replica_set_name",
@@ -57,6 +58,7 @@ class TopologyDescription:
         self._max_election_id = max_election_id
         self._settings = topology_settings
         self._incompatible = _incompatibility(self._servers.values())
+        self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
 
     def check_compatible(self) -> None:
         """Refuse servers that speak no common wire version.
@@ -147,10 +149,7 @@ class TopologyDescription:
     @property
     def logical_session_timeout_minutes(self) -> int | None:
         """The least of the data-bearing servers; None if one of them has no sessions."""
-        timeouts = [server.logical_session_timeout_minutes for server in self.readable_servers]
-        if not timeouts or None in timeouts:
-            return None
-        return min(timeout for timeout in timeouts if timeout is not None)
+        return self._logical_session_timeout_minutes
 
     def has_server(self, address: Address) -> bool:
         """Whether the server at `address` is part of the topology."""
@@ -245,6 +244,13 @@ def initial_description(settings: TopologySettings) -> TopologyDescription:
         kind = TOPOLOGY_TYPE.Unknown
     servers = {seed: ServerDescription(seed) for seed in settings.seeds}
     return TopologyDescription(kind, servers, settings.replica_set_name, None, None, settings)
+
+
+def _shortest_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
+    timeouts = [server.logical_session_timeout_minutes for server in data_bearing]
+    if not timeouts or None in timeouts:
+        return None
+    return min(timeout for timeout in timeouts if timeout is not None)
 
 
 def _incompatibility(servers: Iterable[ServerDescription]) -> str | None:

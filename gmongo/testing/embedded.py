@@ -51,6 +51,7 @@ class EmbeddedDatabase:
     def __init__(self, path: str | os.PathLike[str] | None = None, *, start_timeout: float = 30.0) -> None:
         self._path = None if path is None else Path(path).absolute()
         self._start_timeout = start_timeout
+        self._started = False
         self._process: TetheredProcess | None = None
         self._port: int | None = None
 
@@ -78,9 +79,10 @@ class EmbeddedDatabase:
         :raises EmbeddedDatabaseError: it is not installed, is started already, or is not ready in time; the
             message has the server's own output.
         """
-        if self._process is not None:
+        if self._started:
             raise EmbeddedDatabaseError("the embedded database is started already")
         _check_installed()
+        self._started = True
         deadline = monotonic() + self._start_timeout
         try:
             self._port = self._start_on_free_port(deadline)
@@ -95,8 +97,11 @@ class EmbeddedDatabase:
         In a fork of the process that started it, it only forgets the server.
         """
         process, self._process, self._port = self._process, None, None
-        if process is not None:
-            process.end()
+        try:
+            if process is not None:
+                process.end()
+        finally:
+            self._started = False
 
     def _start_on_free_port(self, deadline: float) -> int:
         # Somebody else may take the port before the server does; then another one is tried.
@@ -200,8 +205,8 @@ def _answering_process(port: int, seconds: float) -> int | None:
 def _ask(transport: Transport, command: str) -> dict[str, Any]:
     request_id = next_request_id()
     transport.send(encode_op_msg(request_id, 0, bson.encode({command: 1, "$db": "admin"})))
-    header, payload = transport.receive(request_id)
-    return bson.decode(decode_reply(header.opcode, payload).body)
+    _reply_id, opcode, payload = transport.receive(request_id)
+    return bson.decode(decode_reply(opcode, payload).body)
 
 
 def _said(process: TetheredProcess) -> str:

@@ -15,10 +15,7 @@ from types import TracebackType
 from typing import Any
 
 import gevent
-from gevent.monkey import get_original
 
-# gevent's own Popen works in the main thread only. This one merely starts and polls, which does not block.
-_Popen: type[subprocess.Popen[bytes]] = get_original("subprocess", "Popen")
 _PROGRAM = Path(__file__).with_name("tethered.py").read_text(encoding="utf-8")
 _POLL_EVERY = 0.01
 _TAIL = 4000
@@ -27,8 +24,7 @@ _TAIL = 4000
 class TetheredProcess:
     """A Python program that ends with this process, even if this one is killed; it has its own process group.
 
-    It may be started from any native thread, with or without monkey-patching. Only :meth:`end` lets other
-    greenlets run.
+    It works with and without monkey-patching, and lets other greenlets run while it waits.
 
     :param target: what it runs, as ``module:function``.
     :param arguments: of its command line.
@@ -49,6 +45,7 @@ class TetheredProcess:
         pass_fds: Sequence[int] = (),
     ) -> None:
         self._scratch = scratch or new_scratch()
+        self._output_path = self._scratch / "output.txt"
         self._owner = os.getpid()
         self._ended = False
         command = [sys.executable, "-c", _PROGRAM, str(self._owner), str(self._scratch), target, *arguments]
@@ -58,14 +55,19 @@ class TetheredProcess:
             "pass_fds": pass_fds,
             "start_new_session": True,  # a group of its own, which Ctrl-C on the terminal does not reach
         }
+        try:
+            self._process = self._spawn(command, settings)
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
+
+    def _spawn(self, command: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
+        # The standard library's Popen starts and polls without blocking for long, and in any native thread, which
+        # gevent's does not. In a patched process this is gevent's.
         with self._output_path.open("wb") as output:
-            self._process = _Popen(
+            return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
             )
-
-    @property
-    def _output_path(self) -> Path:
-        return self._scratch / "output.txt"
 
     @property
     def pid(self) -> int:
@@ -107,8 +109,8 @@ class TetheredProcess:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass  # nobody is left in the group
-        self._process.wait()
         shutil.rmtree(self._scratch, ignore_errors=True)
+        self._process.wait()
 
     def __enter__(self) -> TetheredProcess:
         return self

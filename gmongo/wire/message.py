@@ -35,6 +35,8 @@ _INT32 = struct.Struct("<i")
 _UINT32 = struct.Struct("<I")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 
+# The first sixteen bytes of every message: its length, its request ID, the ID of the request it replies to, its opcode.
+Header = tuple[int, int, int, int]
 Buffer = bytes | bytearray | memoryview
 
 
@@ -43,15 +45,6 @@ class DocumentSequence(NamedTuple):
 
     identifier: str
     documents: Sequence[bytes]
-
-
-class Header(NamedTuple):
-    """The first sixteen bytes of every message."""
-
-    length: int
-    request_id: int
-    response_to: int
-    opcode: int
 
 
 class Reply(NamedTuple):
@@ -90,21 +83,17 @@ def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]
     return [head + target + _INT32.pack(0) + _INT32.pack(-1) + body]
 
 
-def decode_header(buffer: Buffer, offset: int, max_message_size: int) -> Header:
-    """Read and check the header at `offset`.
+def decode_header(buffer: Buffer, offset: int, max_message_size: int, request_id: int) -> Header:
+    """Read and check the header at `offset`, of a reply to `request_id`.
 
-    :raises ProtocolError: the length is not between 16 bytes and `max_message_size`.
+    :raises ProtocolError: the length is not between 16 bytes and `max_message_size`, or it is another request's reply.
     """
-    header = Header._make(_HEADER.unpack_from(buffer, offset))
-    if not HEADER_SIZE <= header.length <= max_message_size:
-        raise ProtocolError(f"message length {header.length} is not between {HEADER_SIZE} and {max_message_size} bytes")
+    header: Header = _HEADER.unpack_from(buffer, offset)
+    if not HEADER_SIZE <= header[0] <= max_message_size:
+        raise ProtocolError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
+    if header[2] != request_id:
+        raise ProtocolError(f"reply is to request {header[2]}, expected {request_id}")
     return header
-
-
-def check_response_to(header: Header, request_id: int) -> None:
-    """Refuse a reply to another request than the one that is waited for."""
-    if header.response_to != request_id:
-        raise ProtocolError(f"reply is to request {header.response_to}, expected {request_id}")
 
 
 def decode_reply(opcode: int, payload: memoryview) -> Reply:

@@ -18,8 +18,6 @@ from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 from gmongo.wire.message import (
     DEFAULT_MAX_MESSAGE_SIZE,
     HEADER_SIZE,
-    Header,
-    check_response_to,
     decode_header,
 )
 
@@ -128,8 +126,8 @@ class Transport:
 
     # Receiving
 
-    def receive(self, request_id: int) -> tuple[Header, memoryview]:
-        """The next message: its header, and the bytes that follow it, valid until the next call.
+    def receive(self, request_id: int) -> tuple[int, int, memoryview]:
+        """The next message: its request ID, opcode, and what follows its header, which is valid until the next call.
 
         A message above 16 KiB has a buffer of its own, which stays valid.
 
@@ -138,15 +136,16 @@ class Transport:
         """
         while self._end - self._start < HEADER_SIZE:
             self._fill()
-        header = decode_header(self._buffer, self._start, self._max_message_size)
-        check_response_to(header, request_id)
-        if header.length > _BUFFER_SIZE:
-            return header, self._receive_large(header.length)[HEADER_SIZE:]
-        while self._end - self._start < header.length:
+        length, reply_id, _response_to, opcode = decode_header(
+            self._buffer, self._start, self._max_message_size, request_id
+        )
+        if length > _BUFFER_SIZE:
+            return reply_id, opcode, self._receive_large(length)[HEADER_SIZE:]
+        while self._end - self._start < length:
             self._fill()
         start = self._start
-        self._start = start + header.length
-        return header, self._view[start + HEADER_SIZE : start + header.length]
+        self._start = start + length
+        return reply_id, opcode, self._view[start + HEADER_SIZE : start + length]
 
     def _fill(self) -> None:
         """Read once more into the shared buffer, which never has to hold more than one message."""

@@ -1,0 +1,73 @@
+"""A first look at gmongo: ``python -m examples.quickstart``.
+
+Works on the database that MONGODB_URI names, or on an embedded one. Nothing here is monkey-patched.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from gevent.pool import Pool
+
+from gmongo import ASCENDING, InsertOne, MongoClient, UpdateOne
+from gmongo.collection import Collection
+from gmongo.errors import DuplicateKeyError
+from gmongo.testing import database_uri
+
+
+def main() -> None:
+    """Connect, and take the tour in a new collection."""
+    client: MongoClient[dict[str, Any]]
+    with database_uri() as uri, MongoClient(uri) as client:
+        planets = client.gmongo_examples[f"planets_{uuid.uuid4().hex[:8]}"]
+        try:
+            write_and_read(planets)
+            rely_on_an_index(planets)
+            change_and_count(planets)
+            do_many_things_at_once(planets)
+            print("connections that the pool opened:", sum(pool["total"] for pool in client.pool_stats()))
+        finally:
+            planets.drop()
+
+
+def write_and_read(planets: Collection[dict[str, Any]]) -> None:
+    """Insert documents and find them again."""
+    print("insert_one:", planets.insert_one({"name": "Earth", "moons": 1, "rocky": True}).inserted_id)
+    others = [("Venus", 0, True), ("Mars", 2, True), ("Jupiter", 95, False), ("Saturn", 146, False)]
+    planets.insert_many([{"name": name, "moons": moons, "rocky": rocky} for name, moons, rocky in others])
+    print("find_one:", planets.find_one({"name": "Mars"}, {"_id": 0}))
+    rocky = planets.find({"rocky": True}).sort("name", ASCENDING)
+    print("find, sorted:", [planet["name"] for planet in rocky])
+
+
+def rely_on_an_index(planets: Collection[dict[str, Any]]) -> None:
+    """Let the database refuse a second document of the same name."""
+    print("create_index:", planets.create_index([("name", ASCENDING)], unique=True))
+    try:
+        planets.insert_one({"name": "Earth"})
+    except DuplicateKeyError as error:
+        print("DuplicateKeyError: there is an Earth already; code", error.code)
+
+
+def change_and_count(planets: Collection[dict[str, Any]]) -> None:
+    """Update one document, write several in one message, and let the database sum up."""
+    updated = planets.update_one({"name": "Saturn"}, {"$set": {"rings": True}, "$inc": {"moons": 128}})
+    print("update_one: matched", updated.matched_count, "modified", updated.modified_count)
+    hot = UpdateOne({"name": "Venus"}, {"$set": {"hot": True}})
+    written = planets.bulk_write([InsertOne({"name": "Uranus", "moons": 28, "rocky": False}), hot])
+    print("bulk_write: inserted", written.inserted_count, "modified", written.modified_count)
+    kinds = {"_id": "$rocky", "planets": {"$sum": 1}, "moons": {"$sum": "$moons"}}
+    for kind in sorted(planets.aggregate([{"$group": kinds}]), key=lambda kind: not kind["_id"]):
+        name = "rocky" if kind["_id"] else "giant"
+        print(f"aggregate: {kind['planets']} {name} planets with {kind['moons']} moons")
+
+
+def do_many_things_at_once(planets: Collection[dict[str, Any]]) -> None:
+    """Share the client among greenlets: each operation takes a connection from the pool."""
+    Pool(20).map(lambda number: planets.insert_one({"name": f"asteroid {number}"}), range(100))
+    print("100 inserts by 20 greenlets: now", planets.count_documents({}), "documents")
+
+
+if __name__ == "__main__":
+    main()

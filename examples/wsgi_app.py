@@ -1,0 +1,141 @@
+"""A small web application that keeps notes: ``gunicorn -k gevent examples.wsgi_app:app``.
+
+It works on the database that MONGODB_URI names. Without that, it starts an embedded database when it is imported:
+one for all workers under ``--preload``, and otherwise one for each worker, so several workers need either.
+
+gmongo needs no monkey-patching. Gunicorn's gevent worker patches anyway; ``python -m examples.wsgi_app`` serves the
+same application with :mod:`gevent.pywsgi` in a process that is not patched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from typing import Any
+
+from bson import ObjectId
+from bson.errors import InvalidId
+from flask import Flask, Response, abort, jsonify, request, url_for
+from gevent import monkey
+from gevent import socket as gevent_socket
+from gevent.pywsgi import WSGIServer
+from werkzeug.exceptions import HTTPException
+
+from gmongo import DESCENDING, MongoClient
+from gmongo.errors import PyMongoError
+from gmongo.testing import database_uri
+
+LONGEST_TEXT = 10_000
+MOST_LISTED = 100
+
+app = Flask(__name__)
+_lifetime = ExitStack()  # an embedded database ends with this process
+_uri = _lifetime.enter_context(database_uri())
+# Made once, at import time: it connects when it is first used, and after a fork it starts afresh by itself.
+client: MongoClient[dict[str, Any]] = MongoClient(_uri, serverSelectionTimeoutMS=5000)
+notes = client.get_default_database("gmongo_examples").notes
+
+
+@app.post("/notes")
+def add_note() -> tuple[Response, int, dict[str, str]]:
+    """Store a note, given as JSON: ``text``, and optionally a ``topic``."""
+    note = {**_checked_note(request.get_json()), "created": datetime.now(timezone.utc)}
+    note_id = notes.insert_one(note).inserted_id
+    return jsonify(id=str(note_id)), 201, {"Location": url_for("show_note", note_id=note_id)}
+
+
+@app.get("/notes")
+def list_notes() -> Response:
+    """The newest notes; ``?topic=`` for those on a topic, ``?limit=`` for how many."""
+    topic = request.args.get("topic")
+    limit = request.args.get("limit", 20, int)
+    if not 1 <= limit <= MOST_LISTED:
+        abort(400, f"limit must be from 1 to {MOST_LISTED}, not {limit}")
+    found = notes.find({} if topic is None else {"topic": topic}).sort("_id", DESCENDING).limit(limit)
+    return jsonify(notes=[_as_json(note) for note in found])
+
+
+@app.get("/notes/<note_id>")
+def show_note(note_id: str) -> Response:
+    """One note."""
+    try:
+        found = notes.find_one({"_id": ObjectId(note_id)})
+    except InvalidId:
+        found = None
+    if found is None:
+        abort(404, f"there is no note {note_id}")
+    return jsonify(_as_json(found))
+
+
+@app.get("/health")
+def health() -> Response:
+    """Whether the database answers, and what this process knows of it: its servers, and the connections to them."""
+    client.admin.command("ping")
+    topology = client.topology_description
+    servers = [
+        {"address": _joined(address), "type": server.server_type_name, "round_trip_seconds": server.round_trip_time}
+        for address, server in topology.server_descriptions().items()
+    ]
+    pools = [{**pool, "address": _joined(pool["address"])} for pool in client.pool_stats()]
+    return jsonify(
+        status="ok",
+        process=os.getpid(),
+        patched=monkey.is_module_patched("socket"),
+        topology=topology.topology_type_name,
+        servers=servers,
+        pools=pools,
+    )
+
+
+@app.errorhandler(PyMongoError)
+def database_failed(error: PyMongoError) -> tuple[Response, int]:
+    """Tell the caller that the request may succeed later."""
+    app.logger.error("the database failed: %s", error)
+    return jsonify(error="the database is not available"), 503
+
+
+@app.errorhandler(HTTPException)
+def refused(error: HTTPException) -> tuple[Response, int]:
+    """Refuse in JSON."""
+    return jsonify(error=error.description), error.code or 500
+
+
+def _checked_note(given: Any) -> dict[str, str]:
+    if not isinstance(given, dict):
+        abort(400, "a note must be a JSON object")
+    note = {"text": given.get("text"), "topic": given.get("topic", "")}
+    for field, value in note.items():
+        if not isinstance(value, str):
+            abort(400, f"{field} must be a string")
+    if not 1 <= len(note["text"]) <= LONGEST_TEXT:
+        abort(400, f"text must have from 1 to {LONGEST_TEXT} characters, not {len(note['text'])}")
+    return note
+
+
+def _as_json(note: dict[str, Any]) -> dict[str, Any]:
+    return {**note, "_id": str(note["_id"]), "created": note["created"].isoformat()}
+
+
+def _joined(address: tuple[str, int | None]) -> str:
+    host, port = address
+    return host if port is None else f"{host}:{port}"
+
+
+def main() -> None:
+    """Serve the application with gevent's own server, without monkey-patching."""
+    parser = argparse.ArgumentParser(description="Serve the notes with gevent.pywsgi, without monkey-patching.")
+    parser.add_argument("--port", type=int, default=8000, help="port on 127.0.0.1 (default: 8000)")
+    parser.add_argument("--fd", type=int, help="serve this listening socket instead, given by its file descriptor")
+    arguments = parser.parse_args()
+    listener: Any = ("127.0.0.1", arguments.port)
+    if arguments.fd is not None:
+        listener = gevent_socket.socket(fileno=arguments.fd)
+        listener.setblocking(False)
+    with _lifetime:
+        WSGIServer(listener, app, log=None).serve_forever()
+
+
+if __name__ == "__main__":
+    main()
