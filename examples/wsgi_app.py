@@ -10,6 +10,7 @@ same application with :mod:`gevent.pywsgi` in a process that is not patched.
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -31,7 +32,8 @@ LONGEST_TEXT = 10_000
 MOST_LISTED = 100
 
 app = Flask(__name__)
-_lifetime = ExitStack()  # an embedded database ends with this process
+_lifetime = ExitStack()
+atexit.register(_lifetime.close)
 _uri = _lifetime.enter_context(database_uri())
 # Made once, at import time: it connects when it is first used, and after a fork it starts afresh by itself.
 client: MongoClient[dict[str, Any]] = MongoClient(_uri, serverSelectionTimeoutMS=5000)
@@ -133,8 +135,7 @@ def main() -> None:
     if arguments.fd is not None:
         listener = gevent_socket.socket(fileno=arguments.fd)
         listener.setblocking(False)
-    with _lifetime:
-        WSGIServer(listener, app, log=None).serve_forever()
+    WSGIServer(listener, app, log=None).serve_forever()
 
 
 if __name__ == "__main__":

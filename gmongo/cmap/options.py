@@ -36,7 +36,7 @@ class PoolOptions:
     :param max_idle_time: how long a connection may be available; None is without limit.
     :param max_connecting: most connections being established at a time.
     :param wait_queue_timeout: how long a check-out may wait; None is without limit.
-    :param upkeep_interval: pause between two background runs.
+    :param upkeep_interval: pause between two background runs; negative for none at all.
     :param specified: what the user gave, by the specification's names, for events and logs.
     """
 

@@ -104,6 +104,7 @@ class Pool:
         self._last_id = 0
         self._cause: BaseException | None = None  # why the pool is paused
         self._announced = False  # whether the background may act on being ready (CMAP-81)
+        self._populating = False
         self._alarm = Alarm()
         if events.wanted():
             events.pool_created(options.specified)
@@ -378,6 +379,8 @@ class Pool:
                 self._events.connection_closed(connection.id, reason, connection.error)
         finally:
             connection.close()
+        if self.is_short():
+            self._alarm.ring()
 
     # Ready, clear, close
 
@@ -454,7 +457,7 @@ class Pool:
 
     # The background
 
-    def _remove_perished(self) -> None:
+    def remove_perished(self) -> None:
         """Close the available connections that have perished (CMAP-173)."""
         # Critical section.
         checked = [(connection, self._unfit(connection)) for connection in self._available]
@@ -463,21 +466,30 @@ class Pool:
         self._close_all([(connection, reason) for connection, reason in checked if reason is not None])
         self._serve()
 
-    def _shortfall(self) -> int:
-        """How many connections the background should begin to establish now."""
-        if self.state is not PoolState.READY or not self._announced:
-            return 0
-        wanted = self.options.min_pool_size - self.total_connection_count
-        return max(0, min(wanted, self.options.max_connecting - len(self._pending)))
+    def is_short(self) -> bool:
+        """Whether the background should establish a connection now. It does one at a time, which leaves room under
+        ``maxConnecting`` for operations.
+        """
+        return (
+            self.state is PoolState.READY
+            and self._announced
+            and not self._populating
+            and self.total_connection_count < self.options.min_pool_size
+            and self._has_room()
+        )
 
-    def _populate(self) -> None:
+    def populate(self) -> None:
         """Establish a connection and make it available (CMAP-103). Runs in a greenlet of its own."""
         # Critical section: what was true when the greenlet was spawned need not be true now.
-        if not self._shortfall() or not self._has_room():
+        if not self.is_short():
             return
+        self._populating = True
         connection = self._new_pending(ref=False)
         # End of the critical section.
-        self._establish(connection, ref=False)
+        try:
+            self._establish(connection, ref=False)
+        finally:
+            self._populating = False
         connection.keep_hub_running()
         # In one run without a switch, so that a waiter for leave to make a connection gets this one (CMAP-102).
         self._pending.remove(connection)
@@ -521,6 +533,7 @@ class Pool:
         self.generations.advance()
         self.state, self._announced = PoolState.PAUSED, False
         evicted = self._waiters.detach()
+        self._populating = False
         self._alarm = Alarm()
         # End of the critical section.
         for connection in inherited:

@@ -16,7 +16,7 @@ from typing import Any
 
 import gevent
 
-_PROGRAM = Path(__file__).with_name("tethered.py").read_text(encoding="utf-8")
+_PROGRAM = str(Path(__file__).with_name("tethered.py").absolute())
 _POLL_EVERY = 0.01
 _TAIL = 4000
 
@@ -48,7 +48,7 @@ class TetheredProcess:
         self._output_path = self._scratch / "output.txt"
         self._owner = os.getpid()
         self._ended = False
-        command = [sys.executable, "-c", _PROGRAM, str(self._owner), str(self._scratch), target, *arguments]
+        command = [sys.executable, _PROGRAM, str(self._owner), str(self._scratch), target, *arguments]
         settings: dict[str, Any] = {
             "cwd": cwd or self._scratch,
             "env": {**os.environ, **(environment or {})},

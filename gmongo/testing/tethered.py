@@ -1,7 +1,6 @@
 """What a :class:`~gmongo.testing.process.TetheredProcess` runs: a program that ends with its parent process.
 
-The source of this module is given to ``python -c``, so it imports the standard library only, and starting it
-loads neither gevent nor the driver.
+It is run as a file, so that neither gevent nor the driver is loaded, and imports the standard library only.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ def main() -> None:
     The arguments are: the process ID of the parent, a directory to remove if the parent vanishes,
     ``module:function``, and those of the function.
     """
+    sys.path[0] = os.getcwd()
     parent, scratch, target, *arguments = sys.argv[1:]
     threading.Thread(target=_end_with, args=(int(parent), scratch), daemon=True).start()
     module, _, function = target.partition(":")

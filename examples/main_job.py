@@ -1,0 +1,163 @@
+"""The main job: a web application under gunicorn's gevent worker that keeps its documents through gmongo.
+
+``python -m examples.main_job`` starts the application and sends visitors to it, who post notes and get them back.
+Then it prints what happened, and exits with status 1 if a request failed or a document is missing. The database is
+the one that MONGODB_URI names, or an embedded one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import gevent
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from examples.visitors import Visit, percentile, send_visitors
+from examples.web_server import Choice, WebServerError, meet_workers, serve
+from gmongo import ASCENDING, MongoClient
+from gmongo.errors import PyMongoError
+from gmongo.testing import EmbeddedDatabaseError, database_uri
+
+
+class Result(NamedTuple):
+    """What happened."""
+
+    visits: list[Visit]
+    seconds: float
+    workers: list[dict[str, Any]]
+    documents: int
+
+    @property
+    def latencies(self) -> list[float]:
+        """Of all requests, in seconds."""
+        return [latency for visit in self.visits for latency in visit.latencies]
+
+    @property
+    def failures(self) -> list[str]:
+        """Why visits failed."""
+        return [visit.failure for visit in self.visits if visit.failure is not None]
+
+    @property
+    def posted(self) -> int:
+        """How many documents the application said it had stored."""
+        return sum(visit.stored for visit in self.visits)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything asked for was done, and everything said to be stored is there."""
+        return not self.failures and self.documents == self.posted == len(self.visits)
+
+
+def main() -> int:
+    """Run as the command line says; the exit status."""
+    arguments = parse()
+    console = Console()
+    limit = gevent.Timeout(arguments.time_limit)
+    try:
+        with limit:
+            result = run(arguments, console)
+    except gevent.Timeout as timeout:
+        if timeout is not limit:
+            raise
+        console.print(f"[red]not finished after {arguments.time_limit:g} seconds")
+        return 1
+    except (EmbeddedDatabaseError, WebServerError, PyMongoError) as error:
+        console.print(f"{type(error).__name__}: {error}", style="red", markup=False)
+        return 1
+    report(result, arguments, console)
+    return 0 if result.is_good else 1
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Send visitors to a web application that works through gmongo.")
+    parser.add_argument("--requests", type=positive, default=400, help="HTTP requests, of which half are POST; made even (400)")
+    parser.add_argument("--concurrency", type=positive, default=50, help="visitors at the same time (50)")
+    parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="(gunicorn)")
+    parser.add_argument("--workers", type=positive, default=2, help="workers of gunicorn (2)")
+    parser.add_argument("--preload", action="store_true", help="make the client before gunicorn forks its workers")
+    parser.add_argument("--time-limit", type=float, default=120.0, help="seconds until it is given up (120)")
+    return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """An integer from 1."""
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+    return value
+
+
+def run(arguments: argparse.Namespace, console: Console) -> Result:
+    """Do the work, with everything started for it and ended after it."""
+    workers = arguments.workers if arguments.server == "gunicorn" else 1
+    choice = Choice(arguments.server, workers, arguments.preload)
+    topic = f"main job {uuid.uuid4().hex}"
+    client: MongoClient[dict[str, Any]]
+    with database_uri() as uri, MongoClient(uri, serverSelectionTimeoutMS=5000) as client:
+        notes = client.get_default_database("gmongo_examples").notes
+        notes.create_index([("topic", ASCENDING)])
+        with serve(choice, uri) as port:
+            console.print(f"{choice.describe()} on port {port}, with a database on {client.address}")
+            start = perf_counter()
+            visits = visit(port, topic, arguments, console)
+            seconds = perf_counter() - start
+            healths = meet_workers(port, choice.workers)
+        stored = notes.count_documents({"topic": topic})
+        notes.delete_many({"topic": topic})
+        return Result(visits, seconds, healths, stored)
+
+
+def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console) -> list[Visit]:
+    """Send the visitors, and show how far they are."""
+    visits = (arguments.requests + 1) // 2
+    columns = TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("requests", total=2 * visits)
+        return send_visitors(
+            port, topic, visits, arguments.concurrency, lambda requests: progress.advance(task, requests)
+        )
+
+
+def report(result: Result, arguments: argparse.Namespace, console: Console) -> None:
+    """Print the table, and the first failures."""
+    table = Table(title=f"{arguments.concurrency} visitors at a time", show_header=False)
+    for name, value in rows(result).items():
+        table.add_row(name, value)
+    console.print(table)
+    for failure in result.failures[:5]:
+        console.print(failure, style="red", markup=False)
+    console.print("[green]all is well" if result.is_good else "[red]something is wrong")
+
+
+def rows(result: Result) -> dict[str, str]:
+    """The lines of the table."""
+    latencies = result.latencies
+    shown = [f"{name} {percentile(latencies, of) * 1000:.1f}" for name, of in PERCENTILES.items()]
+    return {
+        "requests": str(len(latencies)),
+        "failures": str(len(result.failures)),
+        "throughput": f"{len(latencies) / result.seconds:.0f} requests/s",
+        "latency in ms": "  ".join(shown),
+        "connections used": "\n".join(map(connections, result.workers)),
+        "documents stored": f"{result.documents} of {result.posted} posted",
+    }
+
+
+PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+
+
+def connections(health: dict[str, Any]) -> str:
+    """The connections of one worker."""
+    patched = "patched" if health["patched"] else "not patched"
+    total = sum(pool["total"] for pool in health["pools"])
+    return f"{total} by process {health['process']} ({patched})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""The web application in server processes of its own, under gunicorn or under gevent.pywsgi."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+import gevent
+from gevent.pool import Pool
+
+from examples.visitors import HOST, get
+from gmongo.testing import URI_VARIABLE
+from gmongo.testing.process import TetheredProcess
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_TIMEOUT = 30.0
+ROUNDS_TO_MEET_ALL = 20
+
+
+class WebServerError(Exception):
+    """The web server ended, or did not become ready; the message has its own output."""
+
+
+class Choice(NamedTuple):
+    """Which server is to run, and how."""
+
+    server: str
+    workers: int
+    preload: bool
+
+    def describe(self) -> str:
+        """A few words for people."""
+        if self.server == "pywsgi":
+            return "gevent.pywsgi, not patched"
+        workers = "1 gevent worker" if self.workers == 1 else f"{self.workers} gevent workers"
+        return f"gunicorn, {workers}" + (", preloaded" if self.preload else "")
+
+
+@contextmanager
+def serve(choice: Choice, uri: str) -> Iterator[int]:
+    """Run the application on a free port, which is given; the server is gone afterwards.
+
+    :param uri: connection string of the database.
+    :raises WebServerError: the server does not become ready.
+    """
+    with socket.create_server((HOST, 0), backlog=1024) as listener:
+        port: int = listener.getsockname()[1]
+        target, arguments = _command(choice, listener.fileno())
+        process = TetheredProcess(
+            target,
+            arguments,
+            cwd=ROOT,
+            environment={URI_VARIABLE: uri},
+            pass_fds=[listener.fileno()],
+        )
+    with process:
+        _wait_until_ready(process, port)
+        yield port
+
+
+def _command(choice: Choice, fd: int) -> tuple[str, list[str]]:
+    if choice.server == "pywsgi":
+        return "examples.wsgi_app:main", ["--fd", str(fd)]
+    words = ["-k", "gevent", "-w", str(choice.workers), "-b", f"fd://{fd}", "--log-level", "warning"]
+    return "gunicorn.app.wsgiapp:run", words + ["--preload"] * choice.preload + ["examples.wsgi_app:app"]
+
+
+def _wait_until_ready(process: TetheredProcess, port: int) -> None:
+    deadline = monotonic() + READY_TIMEOUT
+    while process.poll() is None and monotonic() < deadline:
+        try:
+            status, _health = get(port, "/health", timeout=deadline - monotonic())
+        except (OSError, HTTPException, ValueError):
+            status = 0
+        if status == 200:
+            return
+        gevent.sleep(0.05)
+    raise WebServerError(f"the web server did not become ready. Its output was:\n{process.output()}")
+
+
+def meet_workers(port: int, workers: int) -> list[dict[str, Any]]:
+    """What each worker says of its health. A worker that never answers, though asked many times, is missing."""
+    met: dict[int, dict[str, Any]] = {}
+    for _round in range(ROUNDS_TO_MEET_ALL):
+        for status, health in Pool().map(lambda _: get(port, "/health"), range(8 * workers)):
+            if status == 200:
+                met[health["process"]] = health
+        if len(met) >= workers:
+            break
+    return [met[process] for process in sorted(met)]

@@ -1,0 +1,15 @@
+"""The official cmap-format tests, on the real pool over real sockets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.spec.cmap.runner import CmapTest
+from tests.spec.specifications import files
+
+
+@pytest.mark.parametrize("case", files("connection-monitoring-and-pooling/tests/cmap-format"))
+def test_cmap_format(case: dict[str, Any]) -> None:
+    CmapTest(case).run()
