@@ -1,0 +1,117 @@
+"""The official SDAM tests: how a topology follows from replies and errors. No sockets and no monitors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bson import json_util
+
+from gmongo.client_options import ClientOptions
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.handshake import Hello
+from gmongo.cmap.pool import Pool
+from gmongo.errors import AutoReconnect, NetworkTimeout
+from gmongo.execution.classify import error_of
+from gmongo.sdam.server import Server
+from gmongo.sdam.server_description import ServerDescription, parse_address
+from gmongo.sdam.topology import Topology
+from gmongo.wire.connect import Address
+from tests.spec.specifications import files
+
+SERVER_FIELDS = {
+    "type": "server_type_name",
+    "setName": "replica_set_name",
+    "setVersion": "set_version",
+    "electionId": "election_id",
+    "topologyVersion": "topology_version",
+    "logicalSessionTimeoutMinutes": "logical_session_timeout_minutes",
+    "minWireVersion": "min_wire_version",
+    "maxWireVersion": "max_wire_version",
+}
+
+
+class QuietTopology(Topology):
+    """A topology whose servers nobody watches."""
+
+    def _monitored(self, address: Address, pool: Pool) -> Server:
+        return Server(address, pool, None)
+
+
+def error_from(application_error: dict[str, Any]) -> BaseException | None:
+    kind = application_error["type"]
+    if kind == "network":
+        return AutoReconnect("closed")
+    if kind == "timeout":
+        return NetworkTimeout("timed out")
+    assert kind == "command"
+    return error_of(application_error["response"])
+
+
+def apply_error(topology: Topology, application_error: dict[str, Any]) -> None:
+    address = parse_address(application_error["address"])
+    error = error_from(application_error)
+    if error is None:
+        return
+    pool = topology._servers[address].pool
+    connection = Connection(address)
+    connection.generation = application_error.get("generation", pool.generation)
+    before = application_error["when"] == "beforeHandshakeCompletes"
+    if not before:
+        connection.hello = Hello({"ok": 1, "maxWireVersion": application_error["maxWireVersion"]}, 0)
+    topology.handle_error(connection, error, during_handshake=before)
+
+
+def check(topology: Topology, outcome: dict[str, Any]) -> None:
+    description = topology.description
+    servers = description.server_descriptions()
+    assert set(servers) == {parse_address(text) for text in outcome["servers"]}
+    for text, expected in outcome["servers"].items():
+        server = servers[parse_address(text)]
+        for field, value in expected.items():
+            if field == "pool":
+                assert topology._servers[server.address].pool.generation == value["generation"]
+            elif field == "error":
+                assert value in str(server.error)
+            elif field in ("minWireVersion", "maxWireVersion") and value is None:
+                continue
+            else:
+                assert getattr(server, SERVER_FIELDS[field]) == value, field
+    assert description.topology_type_name == outcome["topologyType"]
+    assert description.replica_set_name == outcome.get("setName")
+    assert description.logical_session_timeout_minutes == outcome.get("logicalSessionTimeoutMinutes")
+    if "maxSetVersion" in outcome:
+        assert description.max_set_version == outcome["maxSetVersion"]
+    if "maxElectionId" in outcome:
+        assert description.max_election_id == outcome["maxElectionId"]
+    assert (description.compatibility_error is None) == outcome.get("compatible", True)
+
+
+@pytest.mark.parametrize("folder", ["rs", "sharded", "single", "load-balanced", "errors"])
+def test_the_suite_is_there(folder: str) -> None:
+    assert files(f"server-discovery-and-monitoring/tests/{folder}")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for folder in ("rs", "sharded", "single", "load-balanced", "errors")
+        for case in files(f"server-discovery-and-monitoring/tests/{folder}")
+    ],
+)
+def test_sdam(case: dict[str, Any]) -> None:
+    case = json_util.loads(json_util.dumps(case))
+    topology = QuietTopology(ClientOptions(case["uri"], None, {}).topology())
+    topology.open()
+    try:
+        for phase in case["phases"]:
+            for text, reply in phase.get("responses", ()):
+                address = parse_address(text)
+                error = None if reply else AutoReconnect("no reply")
+                topology.server_checked(ServerDescription(address, reply or None, 0.001, error))
+            for application_error in phase.get("applicationErrors", ()):
+                apply_error(topology, application_error)
+            check(topology, phase["outcome"])
+    finally:
+        topology.close()
