@@ -1,0 +1,122 @@
+"""The official server selection and maximum staleness tests, on the pure functions; and the choice between servers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gmongo.errors import ConfigurationError
+from gmongo.monitoring import EventListeners
+from gmongo.read_preferences import make_read_preference, read_pref_mode_from_name
+from gmongo.sdam.round_trip_time import RoundTripTime
+from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
+from gmongo.sdam.server_description import ServerDescription, parse_address
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology import _less_busy_of_two
+from gmongo.sdam.topology_description import TopologyDescription
+from gmongo.server_type import SERVER_TYPE
+from gmongo.topology_type import TOPOLOGY_TYPE
+from tests.spec.specifications import files
+
+KNOWN_FIELDS = {"deprioritized_servers", "operation", "in_latency_window", "suitable_servers", "topology_description"}
+KNOWN_FIELDS |= {"error", "heartbeatFrequencyMS", "read_preference", "description"}
+
+
+def server_from(given: dict[str, Any]) -> ServerDescription:
+    hello: dict[str, Any] = {"ok": 1, "tags": given.get("tags", {})}
+    hello["maxWireVersion"] = given.get("maxWireVersion", 21)
+    if "lastWrite" in given:
+        milliseconds = int(given["lastWrite"]["lastWriteDate"]["$numberLong"])
+        hello["lastWrite"] = {"lastWriteDate": datetime(1970, 1, 1) + timedelta(milliseconds=milliseconds)}
+    rtt = given.get("avg_rtt_ms")
+    return ServerDescription(
+        parse_address(given["address"]),
+        hello,
+        None if rtt is None else rtt / 1000,
+        server_type=getattr(SERVER_TYPE, given["type"].replace("PossiblePrimary", "Unknown")),
+        last_update_time=given.get("lastUpdateTime", 0) / 1000,
+    )
+
+
+def topology_from(case: dict[str, Any]) -> TopologyDescription:
+    given = case["topology_description"]
+    servers = {server.address: server for server in map(server_from, given["servers"])}
+    settings = TopologySettings(
+        seeds=tuple(servers),
+        listeners=EventListeners(),
+        heartbeat_frequency=case.get("heartbeatFrequencyMS", 10_000) / 1000,
+    )
+    return TopologyDescription(getattr(TOPOLOGY_TYPE, given["type"]), servers, "rs", None, None, settings)
+
+
+def selector_from(case: dict[str, Any]) -> Any:
+    if case.get("operation", "read") == "write":
+        return WRITABLE
+    given = case.get("read_preference", {})
+    mode = given.get("mode", "Primary")
+    tag_sets = given.get("tag_sets") or None
+    if tag_sets == [{}] and mode == "Primary":
+        tag_sets = None
+    staleness = given.get("maxStalenessSeconds", -1)
+    return make_read_preference(read_pref_mode_from_name(mode[0].lower() + mode[1:]), tag_sets, staleness)
+
+
+def addresses(servers: list[Any]) -> set[Any]:
+    return {server.address if isinstance(server, ServerDescription) else server for server in servers}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*files("server-selection/tests/server_selection", "**/*.json"), *files("max-staleness/tests", "**/*.json")],
+)
+def test_selection(case: dict[str, Any]) -> None:
+    assert set(case) <= KNOWN_FIELDS
+    topology = topology_from(case)
+    deprioritized = frozenset(parse_address(each["address"]) for each in case.get("deprioritized_servers", ()))
+    if case.get("error"):
+        with pytest.raises((ConfigurationError, ValueError)):
+            suitable_servers(topology, selector_from(case), deprioritized)
+        return
+    suitable = suitable_servers(topology, selector_from(case), deprioritized)
+    assert addresses(suitable) == {parse_address(each["address"]) for each in case["suitable_servers"]}
+    chosen = in_latency_window(suitable, topology.settings.local_threshold)
+    assert addresses(chosen) == {parse_address(each["address"]) for each in case["in_latency_window"]}
+
+
+@pytest.mark.parametrize("case", files("server-selection/tests/rtt"))
+def test_round_trip_time(case: dict[str, Any]) -> None:
+    samples = RoundTripTime()
+    if case["avg_rtt_ms"] != "NULL":
+        samples.add_sample(case["avg_rtt_ms"])
+    samples.add_sample(case["new_rtt_ms"])
+    assert samples.average == pytest.approx(case["new_avg_rtt"])
+
+
+class BusyServer:
+    """A server that only counts operations."""
+
+    def __init__(self, address: Any, operation_count: int) -> None:
+        self.address = address
+        self.pool = self
+        self.operation_count = operation_count
+
+
+@pytest.mark.parametrize("case", files("server-selection/tests/in_window"))
+def test_choice_in_window(case: dict[str, Any]) -> None:
+    busy = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
+    window = in_latency_window([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
+    servers: Any = [BusyServer(s.address, busy[f"{s.address[0]}:{s.address[1]}"]) for s in window]
+    chosen: Counter[str] = Counter()
+    for _ in range(case["iterations"]):
+        server = servers[0] if len(servers) == 1 else _less_busy_of_two(servers)
+        chosen[f"{server.address[0]}:{server.address[1]}"] += 1
+    tolerance = case["outcome"]["tolerance"]
+    for address, expected in case["outcome"]["expected_frequencies"].items():
+        frequency = chosen[address] / case["iterations"]
+        if expected in (0, 1):
+            assert frequency == expected
+        else:
+            assert frequency == pytest.approx(expected, abs=tolerance)
