@@ -259,7 +259,8 @@ class MongoClient(Defaults, Generic[DocumentType]):
         """The state of the connection pools now, one mapping for each server.
 
         The keys are ``address``, ``state`` (paused, ready, closed), ``generation``, ``total``, ``available``,
-        ``pending``, ``in_use``, ``waiting``, and ``oldest_wait`` (in seconds, or None).
+        ``pending``, ``in_use``, ``in_use_by`` (a count for each purpose), ``waiting``, and ``oldest_wait`` (in seconds,
+        or None).
         """
         return [pool.stats() for pool in self._topology.pools()]
 

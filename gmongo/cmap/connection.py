@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from gmongo.cmap.handshake import Hello
@@ -11,6 +12,14 @@ from gmongo.wire.connect import Address, connect
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import Reply, decode_reply
 from gmongo.wire.transport import Transport
+
+
+class Purpose(Enum):
+    """What a connection that is in use is used for."""
+
+    CURSOR = "cursors"
+    TRANSACTION = "transactions"
+    OTHER = "other operations"
 
 
 def address_text(address: Address) -> str:
@@ -26,7 +35,7 @@ class Connection:
     :param socket_timeout: limit in seconds for one exchange; None is without limit.
     :param ref: whether waiting on it keeps the hub running.
 
-    `id`, `generation`, `service_id` and `idle_since` belong to the pool that owns it. `mid_message` is true from the
+    `id`, `generation`, `service_id`, `purpose` and `idle_since` belong to the pool that owns it. `mid_message` is true from the
     first byte of a request to the last of its reply: a connection that is given back in this state is out of step
     with its server and must be closed.
     """
@@ -44,6 +53,7 @@ class Connection:
         "id",
         "idle_since",
         "mid_message",
+        "purpose",
         "service_id",
         "socket_timeout",
     )
@@ -56,6 +66,7 @@ class Connection:
         self.service_id: Any = None
         self.idle_since = 0.0
         self.hello: Hello
+        self.purpose = Purpose.OTHER
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
         self._ref = ref

@@ -7,7 +7,7 @@ the specification are not kept; they are the sizes of the sets.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from enum import Enum
 from time import monotonic
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from gmongo.background import Alarm, spawn_for
-from gmongo.cmap.connection import Connection, address_text
+from gmongo.cmap.connection import Connection, Purpose, address_text
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.handshake import establish
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -100,7 +100,7 @@ class Pool:
         self._pending: set[Connection] = set()  # created, not yet established
         self._available: deque[Connection] = deque()  # the one used last is at the right
         self._in_use: set[Connection] = set()  # checked out
-        self._waiters: WaitQueue[Connection] = WaitQueue(self._take_back)
+        self._waiters: WaitQueue[Connection] = WaitQueue()
         self._last_id = 0
         self._cause: BaseException | None = None  # why the pool is paused
         self._announced = False  # whether the background may act on being ready (CMAP-81)
@@ -165,8 +165,14 @@ class Pool:
             "pending": len(self._pending),
             "in_use": len(self._in_use),
             "waiting": len(self._waiters),
+            "in_use_by": self._in_use_by(),
             "oldest_wait": self._waiters.oldest(),
         }
+
+    def _in_use_by(self) -> dict[str, int]:
+        """How many connections are in use, by purpose."""
+        counts = Counter(connection.purpose for connection in self._in_use)
+        return {purpose.value: counts[purpose] for purpose in Purpose}
 
     # Checking out
 
@@ -213,9 +219,17 @@ class Pool:
                 self._close_all(perished)
             if connection is not None:
                 return connection
-        connection = self._waiters.wait(self._wait_limit(deadline), self._wait_error())
-        if self.closed:  # since the hand-over
-            self._take_back(connection)
+        return self._wait(deadline)
+
+    def _wait(self, deadline: float | None) -> Connection:
+        """Queue up for a connection."""
+        timed_out = WaitQueueTimeoutError("")
+        try:
+            connection = self._waiters.wait(self._wait_limit(deadline), timed_out, self._take_back)
+        except WaitQueueTimeoutError as error:
+            raise (self._wait_error() if error is timed_out else error) from None
+        if self.closed:
+            self._take_back(connection)  # the pool has been closed since the hand-over
             raise self._refusal()
         return connection
 
@@ -516,7 +530,14 @@ class Pool:
         return remaining if limit is None else min(limit, remaining)
 
     def _wait_error(self) -> WaitQueueTimeoutError:
-        return WaitQueueTimeoutError("Timed out while checking out a Connection from connection pool", self.address)
+        message = "Timed out while checking out a Connection from connection pool"
+        if self._connection_options.load_balanced:
+            used = ", ".join(f"connections in use by {what}: {count}" for what, count in self._in_use_by().items())
+            message = (
+                "Timeout waiting for connection from the connection pool. "
+                f"maxPoolSize: {self.options.max_pool_size}, {used}"
+            )
+        return WaitQueueTimeoutError(message, self.address)
 
     # Forking
 

@@ -7,7 +7,7 @@ handed to it in the same instant, it gives it back.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 from typing import Generic, TypeVar
@@ -54,48 +54,44 @@ class Waiter(Generic[Item]):
 
 
 class WaitQueue(Generic[Item]):
-    """The waiters, in order of arrival.
+    """The waiters, in order of arrival."""
 
-    :param give_back: takes what was handed to a waiter that has left; must not switch.
-    """
+    __slots__ = ("_waiters",)
 
-    __slots__ = ("_give_back", "_waiters")
-
-    def __init__(self, give_back: Callable[[Item], None]) -> None:
-        self._waiters: deque[Waiter[Item]] = deque()
-        self._give_back = give_back
+    def __init__(self) -> None:
+        self._waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
 
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def wait(self, limit: float | None, timed_out: BaseException) -> Item:
+    def wait(
+        self, limit: float | None, timed_out: BaseException, give_back: Callable[[Item], None] | None = None
+    ) -> Item:
         """Queue up until something is handed over.
 
         :param limit: seconds, or None for no limit.
+        :param give_back: takes what was handed to this waiter if it leaves all the same; must not switch.
         :raises BaseException: `timed_out` when the limit is reached, or the error of an eviction.
         """
         waiter: Waiter[Item] = Waiter()
-        self._waiters.append(waiter)
+        self._waiters[waiter] = None
         try:
             with Timeout(_NO_LIMIT if limit is None else max(limit, 0), timed_out):
                 waiter.sleep()
         except BaseException:
-            self._leave(waiter)
+            if waiter.item is not None and give_back is not None:
+                give_back(waiter.item)
+            else:
+                self._waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come
             raise
         if waiter.error is not None:
             raise waiter.error
         assert waiter.item is not None
         return waiter.item
 
-    def _leave(self, waiter: Waiter[Item]) -> None:
-        if waiter.item is not None:
-            self._give_back(waiter.item)
-        elif waiter in self._waiters:  # it is not when it was detached for an eviction to come
-            self._waiters.remove(waiter)
-
     def hand(self, item: Item) -> None:
         """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
-        waiter = self._waiters.popleft()
+        waiter, _ = self._waiters.popitem(last=False)
         waiter.item = item
         waiter.wake()
 
@@ -114,4 +110,4 @@ class WaitQueue(Generic[Item]):
 
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
-        return monotonic() - self._waiters[0].since if self._waiters else None
+        return monotonic() - next(iter(self._waiters)).since if self._waiters else None

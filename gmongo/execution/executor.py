@@ -15,7 +15,6 @@ from gmongo.execution.classify import error_of
 from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry, label_write_error
 from gmongo.execution.sessions import ServerSession, ServerSessionPool, Session
-from gmongo.sdam.error_rules import is_network_error
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.topology import Topology
 from gmongo.topology_type import TOPOLOGY_TYPE
@@ -111,15 +110,16 @@ class Executor:
         with server.pool.checkout() as connection:
             try:
                 return self._run_on(connection, attempt)
-            except PyMongoError as error:
+            except BaseException as error:
                 self._judge(error, connection, attempt)
                 raise
 
-    def _judge(self, error: PyMongoError, connection: Connection, attempt: _Attempt) -> None:
-        """Let an error take effect on the server and the session, before the connection is checked in."""
-        if attempt.session is not None and is_network_error(error):
-            attempt.session.server_session.dirty = True
-        self.topology.handle_error(connection, error)
+    def _judge(self, error: BaseException, connection: Connection, attempt: _Attempt) -> None:
+        """Let an error take effect on the session and the server, before the connection is checked in."""
+        if attempt.session is not None and not connection.usable:
+            attempt.session.server_session.dirty = True  # the server may still be busy with its command
+        if isinstance(error, PyMongoError):
+            self.topology.handle_error(connection, error)
 
     # One command
 

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any, Protocol
 
 import bson
-import gevent
 from gevent import Greenlet, get_hub
 
 from gmongo.background import Alarm
@@ -150,13 +149,11 @@ class Monitor:
 
     def _pause(self) -> None:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
-        ended = monotonic()
-        if self._stopped:
-            return
-        self._alarm.sleep(self._settings.heartbeat_frequency)
-        rest = MIN_HEARTBEAT_FREQUENCY - (monotonic() - ended)
-        if rest > 0 and not self._stopped:
-            gevent.sleep(rest, ref=False)
+        earliest = monotonic() + MIN_HEARTBEAT_FREQUENCY
+        if not self._stopped:
+            self._alarm.sleep(self._settings.heartbeat_frequency)
+        while not self._stopped and monotonic() < earliest:
+            self._alarm.sleep(earliest - monotonic())
 
     # One check
 

@@ -75,7 +75,7 @@ class Topology:
         self._selection_events = SelectionEvents()
         self._servers: dict[Address, Server] = {}
         self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
-        self._waiters: WaitQueue[TopologyDescription] = WaitQueue(lambda _unused: None)
+        self._waiters: WaitQueue[TopologyDescription] = WaitQueue()
         self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
         self._opened = False
         self._closed = False
@@ -236,17 +236,18 @@ class Topology:
         if log:
             log.waiting(selector, operation, self.description, end - monotonic())
         while True:
-            self.request_checks()
             try:
-                self._waiters.wait(end - monotonic(), timed_out)
+                # No switch between looking and queueing up, or the change that is waited for could be missed.
                 servers = self._suitable(selector, deprioritized)
+                if servers:
+                    return servers
+                self.request_checks()
+                self._waiters.wait(end - monotonic(), timed_out)
             except Exception as error:
                 failure = self._selection_error(selector) if error is timed_out else error
                 if log:
                     log.failed(selector, operation, self.description, failure)
                 raise failure from None
-            if servers:
-                return servers
 
     def _selection_error(self, selector: Any) -> ServerSelectionTimeoutError:
         timeout = self.settings.server_selection_timeout
@@ -285,8 +286,11 @@ class Topology:
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
         current = self.describe(connection.address)
-        if current is None or self.settings.load_balanced:
+        server = self._servers.get(connection.address)
+        if current is None or server is None or self.settings.load_balanced:
             return
+        if connection.generation != server.pool.generation:
+            return  # it says how the server was before the error that cleared the pool
         rtt, smallest = current.round_trip_time, current.min_round_trip_time
         if rtt is None:
             rtt = connection.hello.duration

@@ -235,6 +235,9 @@ class Transport:
             self._writable.close()
             sock.close()
 
+    def __del__(self) -> None:
+        self._close_socket()
+
     def _open_socket(self) -> _socket.socket:
         if self._socket is None:
             raise OSError("connection closed")
