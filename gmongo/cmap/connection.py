@@ -35,9 +35,9 @@ class Connection:
     :param socket_timeout: limit in seconds for one exchange; None is without limit.
     :param ref: whether waiting on it keeps the hub running.
 
-    `id`, `generation`, `service_id`, `purpose` and `idle_since` belong to the pool that owns it. `mid_message` is true from the
-    first byte of a request to the last of its reply: a connection that is given back in this state is out of step
-    with its server and must be closed.
+    `id`, `generation`, `service_id`, `purpose` and `idle_since` belong to the pool that owns it. `mid_message` is true
+    from the first byte of a request to the last of its reply: a connection that is given back in this state is out of
+    step with its server and must be closed.
     """
 
     __slots__ = (
