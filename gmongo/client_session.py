@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.errors import InvalidOperation
+from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.sessions import ServerSession
 
 if TYPE_CHECKING:
@@ -122,6 +122,19 @@ class ClientSession:
         if self._server_session is None:
             raise InvalidOperation("Cannot use ended session")
         return self._server_session
+
+    def check_use(self, executor: object, acknowledged: bool) -> None:
+        """Refuse an operation that must not run in the session.
+
+        :raises InvalidOperation: the session is of another client, or has ended.
+        :raises ConfigurationError: the operation is an unacknowledged write.
+        """
+        if self._client._executor is not executor:
+            raise InvalidOperation("Can only use session with the MongoClient that started it")
+        if not acknowledged:
+            raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
+        if self.has_ended:
+            raise InvalidOperation("Cannot use ended session")
 
     def decorate(self, command: dict[str, Any], is_read: bool) -> None:
         """Make a read causally consistent."""

@@ -13,7 +13,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
-from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
+from gmongo.errors import ConfigurationError, InvalidOperation, NetworkTimeout, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.operations.end_sessions import EndSessions
@@ -27,9 +27,13 @@ from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.connect import Address
+from gmongo.wire.limit import interrupt_after
 from gmongo.write_concern import WriteConcern
 
 __all__ = ["MongoClient"]
+
+# Closing a client waits no longer than this for a server, in seconds.
+_FAREWELL = 1.0
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 
@@ -274,10 +278,11 @@ class MongoClient(Defaults, Generic[DocumentType]):
         if self._topology.closed:
             return
         try:
-            if self._topology.description.has_known_servers:
-                self._reaper.reap()
-                for operation in EndSessions.batches(self._executor.take_sessions()):
-                    self._executor.run(operation)
+            if self._topology.description.has_readable_server(EndSessions.selector):
+                with interrupt_after(_FAREWELL, NetworkTimeout("the server is slow to hear of the end")):
+                    self._reaper.reap()
+                    for operation in EndSessions.batches(self._executor.take_sessions()):
+                        self._executor.run(operation)
         except PyMongoError:
             pass  # the server ends them by itself after a while
         finally:

@@ -65,6 +65,7 @@ class Executor:
         :raises PyMongoError: whatever went wrong.
         """
         if session is not None:
+            session.check_use(self, operation.acknowledged)
             return self._run(operation, session)
         if not operation.takes_session or not operation.acknowledged:
             return self._run(operation, None)

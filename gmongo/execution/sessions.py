@@ -30,6 +30,9 @@ class ServerSession:
         """Itself: an implicit session is nothing more."""
         return self
 
+    def check_use(self, executor: object, acknowledged: bool) -> None:
+        """An implicit session is used only where it belongs."""
+
     def decorate(self, command: dict[str, Any], is_read: bool) -> None:
         """An implicit session adds nothing but its identity, which the executor does."""
 
@@ -43,6 +46,9 @@ class Session(Protocol):
     @property
     def server_session(self) -> ServerSession:
         """The logical session on the server."""
+
+    def check_use(self, executor: object, acknowledged: bool) -> None:
+        """Refuse an operation that must not run in the session."""
 
     def decorate(self, command: dict[str, Any], is_read: bool) -> None:
         """Add what the session demands of a command, such as ``afterClusterTime``."""

@@ -29,6 +29,9 @@ _ATTEMPTS = 5
 _ASK_AGAIN_AFTER = 0.02
 _ANSWER_TIMEOUT = 5.0
 _NOT_OURS = -1
+# The server loses a SIGTERM now and then. Killing it does no harm either: what it has answered is in the file.
+_GRACE = 2.0
+_NO_GRACE = 0.0  # temporary data need no farewell
 _PORT_IS_TAKEN = "address already in use"
 
 
@@ -99,7 +102,7 @@ class EmbeddedDatabase:
         process, self._process, self._port = self._process, None, None
         try:
             if process is not None:
-                process.end()
+                process.end(_NO_GRACE if self._path is None else _GRACE)
         finally:
             self._started = False
 
@@ -110,7 +113,7 @@ class EmbeddedDatabase:
             process = self._process = self._spawn(port)
             if self._becomes_ready(process, port, deadline):
                 return port
-            process.end()
+            process.end(_NO_GRACE)
         raise EmbeddedDatabaseError(f"nx-27017 found its port taken {_ATTEMPTS} times in a row")
 
     def _spawn(self, port: int) -> TetheredProcess:

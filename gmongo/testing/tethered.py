@@ -14,7 +14,7 @@ import threading
 import time
 
 _LOOK_EVERY = 0.2
-_GRACE = 5
+_GRACE = 2
 
 
 def main() -> None:
