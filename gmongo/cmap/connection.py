@@ -109,9 +109,11 @@ class Connection:
         transport = self._open_transport()
         transport.limit_messages(hello.max_message_size + 16 * 1024)
 
-    def keep_hub_running(self) -> None:
-        """Make waiting on the connection keep the hub running, once the background has handed it on."""
-        self._open_transport().keep_hub_running()
+    def hold_hub(self, hold: bool) -> None:
+        """Whether waiting on it keeps the hub running: not while it is established in the background."""
+        self._ref = hold
+        if self._transport is not None:
+            self._transport.hold_hub(hold)
 
     # Talking
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from gevent import spawn
 
+from gmongo.cmap.inventory import PoolState
+
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
 
@@ -20,7 +22,7 @@ def upkeep(pool: Pool) -> float:
     Returns how many seconds to pause; a negative number is for ever.
     """
     interval = pool.options.upkeep_interval
-    if pool.closed or interval < 0:
+    if pool.state is PoolState.CLOSED or interval < 0:
         return _END
     pool.remove_perished()
     if pool.is_short():

@@ -77,9 +77,9 @@ class Transport:
         """Take no reply longer than `max_message_size` bytes from now on."""
         self._max_message_size = max_message_size
 
-    def keep_hub_running(self) -> None:
-        """Make waiting on the socket keep the hub running from now on."""
-        self._readable.ref = self._writable.ref = True
+    def hold_hub(self, hold: bool) -> None:
+        """Whether waiting on the socket keeps the hub running from now on."""
+        self._readable.ref = self._writable.ref = hold
 
     def connect(self, sockaddr: Any) -> None:
         """Connect the socket.
