@@ -1,0 +1,90 @@
+"""The client metadata of the handshake, with the cases that the MongoDB Handshake specification lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bson
+import pytest
+
+from gmongo.cmap.metadata import client_metadata
+from gmongo.driver_info import DriverInfo
+
+VARIABLES = (
+    "AWS_EXECUTION_ENV AWS_LAMBDA_RUNTIME_API AWS_REGION AWS_LAMBDA_FUNCTION_MEMORY_SIZE FUNCTIONS_WORKER_RUNTIME "
+    "K_SERVICE FUNCTION_NAME FUNCTION_MEMORY_MB FUNCTION_TIMEOUT_SEC FUNCTION_REGION VERCEL VERCEL_REGION "
+    "KUBERNETES_SERVICE_HOST"
+).split()
+
+AWS = {"AWS_EXECUTION_ENV": "AWS_Lambda_java8"}
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({**AWS, "AWS_REGION": "us-east-2", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024"}, "aws full"),
+        ({"FUNCTIONS_WORKER_RUNTIME": "node"}, {"name": "azure.func"}),
+        (
+            {
+                "K_SERVICE": "servicename",
+                "FUNCTION_MEMORY_MB": "1024",
+                "FUNCTION_TIMEOUT_SEC": "60",
+                "FUNCTION_REGION": "us-central1",
+            },
+            {"name": "gcp.func", "memory_mb": 1024, "timeout_sec": 60, "region": "us-central1"},
+        ),
+        ({"VERCEL": "1", "VERCEL_REGION": "cdg1"}, {"name": "vercel", "region": "cdg1"}),
+        ({"VERCEL": "1", **AWS}, {"name": "vercel"}),
+        ({**AWS, "FUNCTIONS_WORKER_RUNTIME": "node"}, None),
+        ({**AWS, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "big"}, {"name": "aws.lambda"}),
+        ({"AWS_EXECUTION_ENV": "EC2"}, None),
+        ({}, None),
+    ],
+)
+def test_functions_as_a_service(
+    variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    if expected == "aws full":
+        expected = {"name": "aws.lambda", "region": "us-east-2", "memory_mb": 1024}
+    environment = client_metadata(None).get("env", {})
+    environment.pop("container", None)
+    assert (environment or None) == expected
+
+
+def test_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "1")
+    assert client_metadata(None)["env"]["container"]["orchestrator"] == "kubernetes"
+
+
+def test_what_is_told() -> None:
+    document = client_metadata("shop")
+    assert document["application"] == {"name": "shop"}
+    assert document["driver"]["name"] == "gmongo"
+    assert "gevent" in document["platform"]
+    assert set(document["os"]) == {"type", "name", "architecture", "version"}
+
+
+def test_a_wrapping_library_is_named_behind() -> None:
+    document = client_metadata(None, (DriverInfo("wrapper", "2.0", "wp"),))
+    assert document["driver"]["name"] == "gmongo|wrapper"
+    assert document["driver"]["version"].endswith("|2.0")
+    assert document["platform"].endswith("|wp")
+
+
+@pytest.mark.parametrize("length", [100, 512, 4000])
+def test_it_never_exceeds_512_bytes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EXECUTION_ENV", "AWS_Lambda_java8")
+    monkeypatch.setenv("AWS_REGION", "a" * length)
+    document = client_metadata("application", (DriverInfo("wrapper", "1", "p" * length),))
+    assert len(bson.encode(document)) <= 512
+    assert document["driver"]["name"] == "gmongo|wrapper"
+    assert document["os"]["type"]
+    assert document["application"] == {"name": "application"}
