@@ -110,14 +110,16 @@ class Topology:
             self._update_servers()
 
     def _announce_opening(self) -> None:
-        unknown = self.description.replaced(topology_type=TOPOLOGY_TYPE.Unknown, server_descriptions={})
         self._events.topology_opened()
-        self._events.topology_changed(unknown, self.description)
+        self._events.topology_changed(self._nothing_known(), self.description)
         for address in self.settings.seeds:
             self._events.server_opened(address)
         if self.settings.load_balanced:
             for address in self.settings.seeds:
                 self._apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
+
+    def _nothing_known(self) -> TopologyDescription:
+        return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _begin_again_in_child(self) -> None:
         """After a fork: new monitors, and pools that have forgotten what belongs to the parent."""
@@ -144,8 +146,7 @@ class Topology:
         if self._opened:
             for server in servers:
                 self._events.server_closed(server.address)
-            empty = self.description.replaced(topology_type=TOPOLOGY_TYPE.Unknown, server_descriptions={})
-            self._events.topology_changed(self.description, empty)
+            self._events.topology_changed(self.description, self._nothing_known())
             self._events.topology_closed()
 
     @property
