@@ -67,6 +67,9 @@ def main() -> int:
             raise
         console.print(f"[red]not finished after {arguments.time_limit:g} seconds")
         return 1
+    except KeyboardInterrupt:
+        console.print("[red]interrupted")
+        return 130
     except (EmbeddedDatabaseError, WebServerError, PyMongoError) as error:
         console.print(f"{type(error).__name__}: {error}", style="red", markup=False)
         return 1
@@ -77,7 +80,7 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Send visitors to a web application that works through gmongo.")
-    parser.add_argument("--requests", type=positive, default=400, help="HTTP requests, of which half are POST; made even (400)")
+    parser.add_argument("--requests", type=positive, default=400, help="HTTP requests, half of them POST (400)")
     parser.add_argument("--concurrency", type=positive, default=50, help="visitors at the same time (50)")
     parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="(gunicorn)")
     parser.add_argument("--workers", type=positive, default=2, help="workers of gunicorn (2)")
@@ -101,9 +104,10 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
     client: MongoClient[dict[str, Any]]
     with database_uri() as uri, MongoClient(uri, serverSelectionTimeoutMS=5000) as client:
         notes = client.get_default_database("gmongo_examples").notes
+        console.print(f"database: {uri}", markup=False, highlight=False)
         notes.create_index([("topic", ASCENDING)])
         with serve(choice, uri) as port:
-            console.print(f"{choice.describe()} on port {port}, with a database on {client.address}")
+            console.print(f"web server: {choice.describe()}, on port {port}")
             start = perf_counter()
             visits = visit(port, topic, arguments, console)
             seconds = perf_counter() - start

@@ -20,7 +20,7 @@ from gmongo.read_preferences import _ReadPreference
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
 from gmongo.uri_parser import parse_uri, split_hosts
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.write_concern import WriteConcern
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
@@ -132,7 +132,7 @@ class ClientOptions:
         specified = {shown: get(key) for key, shown in _SPECIFIED_COUNTS.items() if key in self.merged}
         for key, shown in _SPECIFIED_TIMES.items():
             if key in self.merged:
-                specified[shown] = int((get(key) or 0) * 1000)
+                specified[shown] = round((get(key) or 0) * 1000)
         return PoolOptions(
             max_pool_size=get("maxpoolsize", _DEFAULT_MAX_POOL_SIZE),
             min_pool_size=get("minpoolsize", 0),

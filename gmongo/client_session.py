@@ -40,6 +40,7 @@ class ClientSession:
     def __init__(self, client: MongoClient[Any], server_session: ServerSession, options: SessionOptions) -> None:
         self._client = client
         self._server_session: ServerSession | None = server_session
+        self._epoch = client._executor.epoch
         self._options = options
         self._cluster_time: Mapping[str, Any] | None = None
         self._operation_time: Timestamp | None = None
@@ -100,8 +101,9 @@ class ClientSession:
     def end_session(self) -> None:
         """End the session. It may be called again."""
         session, self._server_session = self._server_session, None
-        if session is not None:
-            self._client._executor.end_session(session)
+        executor = self._client._executor
+        if session is not None and self._epoch == executor.epoch:  # else a fork's parent goes on using it
+            executor.end_session(session)
 
     def __enter__(self) -> ClientSession:
         return self

@@ -26,7 +26,9 @@ from gmongo.operations.models import (
     ReturnDocument,
     SearchIndexModel,
     checked_array_filters,
+    checked_flag,
     checked_hint,
+    checked_let,
     checked_mapping,
     checked_replacement,
     checked_update,
@@ -205,14 +207,15 @@ class Collection(Defaults, Generic[DocumentType]):
         retryable: bool = True,
     ) -> dict[str, Any]:
         """Run one insert, update or delete of one statement."""
-        statements = Statements(kind, (statement,), self._codec_options)
+        acknowledged = self._write_concern.acknowledged
+        statements = Statements(kind, (statement,), self._codec_options, acknowledged)
         operation = SingleWrite(
             self._database_name,
             self._name,
             statements,
             fields,
             self._codec_options,
-            acknowledged=self._write_concern.acknowledged,
+            acknowledged=acknowledged,
             retryable=retryable,
         )
         operation.write_concern = self._write_concern_document
@@ -297,13 +300,13 @@ class Collection(Defaults, Generic[DocumentType]):
             checked_mapping("filter", filter),
             update,
             multi=multi,
-            upsert=upsert or None,
+            upsert=checked_flag("upsert", upsert),
             collation=None if collation is None else validate_collation_or_none(collation),
             array_filters=None if array_filters is None else checked_array_filters(array_filters),
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else index_document(sort),
         )
-        fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=let, comment=comment)
+        fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
         reply = self._write("update", statement, fields, session, retryable=not multi)
         if "upserted" in reply:
             reply["upserted"] = reply["upserted"][0]["_id"]
@@ -353,7 +356,7 @@ class Collection(Defaults, Generic[DocumentType]):
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = _present(_ORDERED, let=let, comment=comment)
+        fields = _present(_ORDERED, let=checked_let(let), comment=comment)
         reply = self._write("delete", statement, fields, session, retryable=limit == 1)
         return DeleteResult(reply, self._write_concern.acknowledged)
 
@@ -361,7 +364,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
     def bulk_write(
         self,
-        requests: Sequence[Any],
+        requests: list[Any],
         ordered: bool = True,
         bypass_document_validation: bool | None = None,
         session: ClientSession | None = None,
@@ -373,10 +376,12 @@ class Collection(Defaults, Generic[DocumentType]):
         :param ordered: one after the other, stopping at the first error.
         :raises BulkWriteError: some writes failed; its `details` say which, and what was done.
         """
-        if isinstance(requests, (Mapping, str)) or not isinstance(requests, Iterable):
+        if not isinstance(requests, list):
             raise TypeError(f"requests must be a list of write models, not {requests!r}")
         statements = [statement_of(model) for model in requests]
-        fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=let)
+        fields = _present(
+            {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
+        )
         outcome = self._bulk(ordered, fields).execute(self._executor, statements, session)
         return BulkWriteResult(outcome, self._write_concern.acknowledged)
 
@@ -496,7 +501,7 @@ class Collection(Defaults, Generic[DocumentType]):
             fields=None if projection is None else fields_document(projection),
             sort=None if sort is None else index_document(sort),
             hint=None if hint is None else checked_hint(hint),
-            let=let,
+            let=checked_let(let),
             comment=comment,
         )
         operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
@@ -576,7 +581,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
         :param kwargs: further fields of the command, and ``batchSize``.
         """
-        fields = _present(kwargs, let=let, comment=comment)
+        fields = _present(kwargs, let=checked_let(let), comment=comment)
         return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields)
 
     def aggregate_raw_batches(
@@ -807,10 +812,10 @@ def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:
 
 def _returning(return_document: bool, upsert: bool) -> dict[str, Any]:
     if not isinstance(return_document, bool):
-        raise ValueError(
+        raise TypeError(
             f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {return_document!r}"
         )
-    return {"new": return_document, "upsert": upsert}
+    return {"new": return_document, "upsert": checked_flag("upsert", upsert)}
 
 
 def _check_name(name: Any) -> None:

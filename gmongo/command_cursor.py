@@ -11,7 +11,7 @@ from gmongo.errors import InvalidOperation
 from gmongo.execution.sessions import Session
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.server_cursor import ServerCursor
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
@@ -172,7 +172,9 @@ def take_list(cursor: Any, length: int | None) -> list[Any]:
     """The remaining documents of a cursor, or at most `length` of them."""
     if length is None:
         return list(cursor)
-    if not isinstance(length, int) or length < 1:
+    if not isinstance(length, int):
+        raise TypeError(f"to_list() length must be an integer, not {length!r}")
+    if length < 1:
         raise ValueError(f"to_list() length must be greater than 0, not {length!r}")
     documents: list[Any] = []
     for document in cursor:

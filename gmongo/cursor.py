@@ -18,10 +18,10 @@ from gmongo.cursor_type import CursorType
 from gmongo.errors import InvalidOperation
 from gmongo.operations.find import Find
 from gmongo.operations.keys import fields_document, index_document
-from gmongo.operations.models import checked_hint
+from gmongo.operations.models import checked_flag, checked_hint
 from gmongo.operations.run_command import Inspect
 from gmongo.operations.server_cursor import ServerCursor
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
@@ -103,19 +103,19 @@ class Cursor(Generic[DocumentType]):
         self._batch_size = _natural("batch_size", batch_size)
         self._max_await_time_ms: int | None = None
         self._fields: dict[str, Any] = {}
-        self._set("projection", None if projection is None else _projection(projection))
-        self._set("sort", None if sort is None else index_document(sort))
+        self._set("projection", fields_document(projection) or None if projection is not None else None)
+        self._set("sort", index_document(sort) if sort else None)
         self._set("collation", validate_collation_or_none(collation))
         self._set("hint", None if hint is None else checked_hint(hint))
         self._set("maxScan", max_scan)
         self._set("maxTimeMS", max_time_ms)
-        self._set("max", None if max is None else index_document(max))
-        self._set("min", None if min is None else index_document(min))
+        self._set("max", None if max is None else _bound("max", max))
+        self._set("min", None if min is None else _bound("min", min))
         self._set("returnKey", return_key)
         self._set("showRecordId", show_record_id)
         self._set("snapshot", snapshot)
         self._set("comment", comment)
-        self._set("allowDiskUse", allow_disk_use)
+        self._set("allowDiskUse", None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use))
         self._set("let", let)
 
     def _set(self, field: str, value: Any) -> None:
@@ -185,11 +185,11 @@ class Cursor(Generic[DocumentType]):
 
     def max(self, spec: Any) -> Cursor[DocumentType]:
         """Return documents below these keys of the hinted index."""
-        return self._change("max", index_document(spec))
+        return self._change("max", _bound("max", spec))
 
     def min(self, spec: Any) -> Cursor[DocumentType]:
         """Return documents from these keys of the hinted index on."""
-        return self._change("min", index_document(spec))
+        return self._change("min", _bound("min", spec))
 
     def collation(self, collation: Collation | Mapping[str, Any] | None) -> Cursor[DocumentType]:
         """Compare strings like this."""
@@ -197,9 +197,7 @@ class Cursor(Generic[DocumentType]):
 
     def allow_disk_use(self, allow_disk_use: bool) -> Cursor[DocumentType]:
         """Whether the server may use disk space for sorting."""
-        if not isinstance(allow_disk_use, bool):
-            raise TypeError(f"allow_disk_use must be a bool, not {allow_disk_use!r}")
-        return self._change("allowDiskUse", allow_disk_use)
+        return self._change("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
         """Return only documents for which this JavaScript is true."""
@@ -267,7 +265,7 @@ class Cursor(Generic[DocumentType]):
                 reply,
                 session,
                 self._collection.codec_options,
-                limit=abs(self._limit),
+                limit=abs(self._limit) if not self._raw else 0,
                 batch_size=self._batch_size,
                 max_await_time_ms=self._max_await_time_ms,
                 comment=self._fields.get("comment"),
@@ -424,9 +422,10 @@ def _natural(name: str, value: Any) -> int:
     return int(value)
 
 
-def _projection(projection: Any) -> Mapping[str, Any]:
-    # Nothing at all means everything, so an empty projection asks for the _id alone.
-    return fields_document(projection) or {"_id": 1}
+def _bound(name: str, spec: Any) -> Mapping[str, Any]:
+    if not isinstance(spec, (list, tuple)):
+        raise TypeError(f"{name} must be a list of (field, value) pairs, not {spec!r}")
+    return dict(spec)
 
 
 def _deepcopied(value: Any) -> Any:

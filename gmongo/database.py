@@ -209,6 +209,8 @@ class Database(Defaults, Generic[DocumentType]):
         :raises CollectionInvalid: it is not valid.
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
+        if not isinstance(name, str):
+            raise TypeError(f"name_or_collection must be a string or a Collection, not {name_or_collection!r}")
         command: dict[str, Any] = {"validate": name, "scandata": scandata, "full": full}
         if comment is not None:
             command["comment"] = comment

@@ -26,7 +26,7 @@ from gmongo.sdam.topology import Topology
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.limit import interrupt_after
 from gmongo.write_concern import WriteConcern
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from gmongo.cmap.handshake import Hello
-from gmongo.errors import AutoReconnect, NetworkTimeout, PyMongoError
-from gmongo.wire.connect import Address, connect
+from gmongo.cmap.hello import Hello
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
+from gmongo.wire.address import Address, address_text
+from gmongo.wire.connect import connect
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import Reply, decode_reply
-from gmongo.wire.transport import Transport
+from gmongo.wire.transport import Transport, TransportError
 
 
 class Purpose(Enum):
@@ -20,12 +21,6 @@ class Purpose(Enum):
     CURSOR = "cursors"
     TRANSACTION = "transactions"
     OTHER = "other operations"
-
-
-def address_text(address: Address) -> str:
-    """An address as people write it."""
-    host, port = address
-    return host if port is None else f"{host}:{port}"
 
 
 class Connection:
@@ -94,7 +89,7 @@ class Connection:
         """
         try:
             connect(self.address, self._attach, self._ref)
-        except OSError as error:
+        except TransportError as error:
             raise self._network_error(error) from error
 
     def _attach(self, transport: Transport) -> None:
@@ -124,6 +119,8 @@ class Connection:
         :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` when the time was up.
         :raises ProtocolError: the reply breaks the protocol.
         """
+        if self.mid_message:
+            raise InvalidOperation(f"{self!r} is in the middle of another request")
         self.mid_message = True
         try:
             if timeout is None:
@@ -171,15 +168,13 @@ class Connection:
     # Failing
 
     def _failed(self, error: Exception) -> Exception:
-        if isinstance(error, OSError | EOFError):
+        if isinstance(error, TransportError):
             error, cause = self._network_error(error), error
             error.__cause__ = cause
         self.error = error
         return error
 
-    def _network_error(self, error: Exception) -> PyMongoError:
-        if isinstance(error, PyMongoError):
-            return error
+    def _network_error(self, error: TransportError) -> AutoReconnect:
         return AutoReconnect(f"{address_text(self.address)}: {error}")
 
     def _timeout_error(self, timeout: float) -> NetworkTimeout:

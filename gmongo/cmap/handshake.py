@@ -1,4 +1,4 @@
-"""The handshake: the first command on every connection, and what its reply tells about the server."""
+"""The handshake: the first command on every connection."""
 
 from __future__ import annotations
 
@@ -8,59 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
+from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.options import ConnectionOptions
-from gmongo.errors import ConfigurationError, OperationFailure
+from gmongo.errors import ConfigurationError
 from gmongo.wire.limit import interrupt_after
-from gmongo.wire.message import (
-    DEFAULT_MAX_MESSAGE_SIZE,
-    encode_op_msg,
-    encode_op_query,
-    next_request_id,
-)
+from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
 
 if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
-
-# Servers older than these fields have these limits.
-_MAX_BSON_SIZE = 16 * 1024 * 1024
-_MAX_WRITE_BATCH_SIZE = 1000
-
-
-class Hello:
-    """The reply to a hello, with what connections and commands need of it as attributes.
-
-    :param reply: the reply.
-    :param duration: seconds it took.
-    """
-
-    __slots__ = (
-        "connection_id",
-        "duration",
-        "hello_ok",
-        "is_mongos",
-        "is_standalone",
-        "max_bson_size",
-        "max_message_size",
-        "max_wire_version",
-        "max_write_batch_size",
-        "reply",
-        "service_id",
-        "sessions_supported",
-    )
-
-    def __init__(self, reply: Mapping[str, Any], duration: float) -> None:
-        self.reply = reply
-        self.duration = duration
-        self.hello_ok: bool = bool(reply.get("helloOk"))
-        self.is_mongos: bool = reply.get("msg") == "isdbgrid"
-        self.is_standalone: bool = not self.is_mongos and "setName" not in reply
-        self.max_bson_size: int = reply.get("maxBsonObjectSize", _MAX_BSON_SIZE)
-        self.max_message_size: int = reply.get("maxMessageSizeBytes", DEFAULT_MAX_MESSAGE_SIZE)
-        self.max_wire_version: int = reply.get("maxWireVersion", 0)
-        self.max_write_batch_size: int = reply.get("maxWriteBatchSize", _MAX_WRITE_BATCH_SIZE)
-        self.sessions_supported: bool = reply.get("logicalSessionTimeoutMinutes") is not None
-        self.connection_id: int | None = reply.get("connectionId")
-        self.service_id: Any = reply.get("serviceId")
 
 
 def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
@@ -109,14 +64,3 @@ def say_hello(connection: Connection, command: Mapping[str, Any], timeout: float
     started = monotonic()
     reply = connection.exchange(request_id, buffers, timeout)
     return read_hello(bson.decode(reply.body), monotonic() - started)
-
-
-def read_hello(reply: Mapping[str, Any], duration: float) -> Hello:
-    """Check that a hello succeeded.
-
-    :raises OperationFailure: it did not.
-    """
-    if not reply.get("ok"):
-        message = reply.get("errmsg") or reply.get("$err") or "hello failed"
-        raise OperationFailure(message, reply.get("code"), reply)
-    return Hello(reply, duration)

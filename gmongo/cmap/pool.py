@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from gmongo.background import Alarm, spawn_for
 from gmongo.cmap.checkout import Checkout
-from gmongo.cmap.connection import Connection, address_text
+from gmongo.cmap.connection import Connection
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.handshake import establish
 from gmongo.cmap.inventory import Inventory, Perished, PoolState
@@ -29,7 +29,7 @@ from gmongo.errors import (
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address, address_text
 
 
 class PoolOwner(Protocol):
@@ -69,7 +69,8 @@ class Pool:
         self._waiters: WaitQueue[Connection] = WaitQueue()
         self._last_id = 0
         self._cause: BaseException | None = None  # why the pool is paused
-        self._announced = False  # whether the background may act on being ready (CMAP-81)
+        self._told_ready = False  # whether others have heard that the pool is ready
+        self._announced = False  # whether the background may act on it, because all have heard it (CMAP-81)
         self._populating = False
         self._alarm = Alarm()
         if events.wanted():
@@ -163,15 +164,18 @@ class Pool:
 
     def _acquire(self, deadline: float | None) -> Connection:
         """A connection in use, or a pending one that the caller must establish."""
-        if self.inventory.state is not PoolState.READY:
-            raise self._refusal()
-        if self._waiters:  # nobody is overtaken
-            return self._wait(deadline)
-        perished: Perished = []
-        connection = self.inventory.take(perished)
-        if perished:
+        while self.inventory.state is PoolState.READY:
+            if self._waiters:  # nobody is overtaken
+                return self._wait(deadline)
+            perished: Perished = []
+            connection = self.inventory.take(perished)
+            if not perished:
+                return connection or self._wait(deadline)
             self._close_all(perished, connection)
-        return connection or self._wait(deadline)
+            if connection is not None:
+                return connection
+            # A listener may have switched while the perished ones were closed, so look again before waiting.
+        raise self._refusal()
 
     def _wait(self, deadline: float | None) -> Connection:
         """Queue up for a connection."""
@@ -239,11 +243,15 @@ class Pool:
 
     def _establishment_failed(self, connection: Connection, error: BaseException) -> None:
         connection.error = connection.error or error
-        if isinstance(error, Exception):  # neither a kill nor a time-out of somebody else says anything of the server
-            self._owner.establishment_failed(connection, error)
-        self.inventory.pending.discard(connection)
-        self._close(connection, self.inventory.why_perished(connection) or ClosedReason.ERROR)
-        self._serve()
+        try:
+            if isinstance(error, Exception):  # a kill or a time-out of somebody else says nothing of the server
+                self._owner.establishment_failed(connection, error)
+        finally:
+            self.inventory.pending.discard(connection)
+            try:
+                self._close(connection, self.inventory.why_perished(connection) or ClosedReason.ERROR)
+            finally:
+                self._serve()
 
     # Checking in and closing
 
@@ -302,9 +310,12 @@ class Pool:
 
     def announce_ready(self) -> None:
         """The other half: tell everybody, and only then let the background make connections (CMAP-81)."""
+        if self.inventory.state is not PoolState.READY:
+            return  # it has been cleared meanwhile, and nobody needs to hear of either
+        self._told_ready = True
         if self._events.wanted():
             self._events.pool_ready()
-        self._announced = self.inventory.state is PoolState.READY
+        self._announced = self._told_ready
         self._alarm.ring()
 
     def clear(self, cause: BaseException | None = None, service_id: Any = None, interrupt: bool = False) -> None:
@@ -320,7 +331,7 @@ class Pool:
             raise InvalidOperation("a pool is cleared by service exactly when it is load balanced")
         # Critical section.
         generation = self.generations.advance(service_id)
-        announce = service_id is not None or self.inventory.state is PoolState.READY
+        announce = service_id is not None or self._told_ready
         evicted = self._pause(cause) if service_id is None else []
         # End of the critical section.
         try:
@@ -335,7 +346,7 @@ class Pool:
     def _pause(self, cause: BaseException | None) -> list[Any]:
         """Stop handing out and making connections; returns the waiters, who are to be told."""
         self.inventory.state = PoolState.PAUSED
-        self._announced = False
+        self._told_ready = self._announced = False
         self._cause = cause or self._cause
         return self._waiters.detach()
 

@@ -8,7 +8,7 @@ from typing import Any
 from gmongo import monitoring
 from gmongo.events.log import DEBUG, connection_log, log, milliseconds
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 CLOSED_REASONS = {
     ConnectionClosedReason.STALE: "Connection became stale because the pool was cleared",

@@ -7,7 +7,7 @@ from typing import Any
 from gmongo import monitoring
 from gmongo.events.log import DEBUG, log, milliseconds, topology_log
 from gmongo.monitoring import EventListeners, publish
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 
 class TopologyEvents:

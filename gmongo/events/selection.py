@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.events.log import DEBUG, log, milliseconds, server_selection_log
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 
 class SelectionEvents:

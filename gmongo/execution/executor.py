@@ -18,7 +18,7 @@ from gmongo.execution.sessions import ServerSession, ServerSessionPool, Session
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.topology import Topology
 from gmongo.topology_type import TOPOLOGY_TYPE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.message import MORE_TO_COME, encode_op_msg, next_request_id
 
 # What the driver adds to a command may go this far beyond the largest document.
@@ -184,7 +184,7 @@ class Executor:
         if error is not None:
             self._events.failed(sent, duration, error)
         else:
-            self._events.succeeded(sent, duration, {"ok": 1} if reply is None else reply)
+            self._events.succeeded(sent, duration, {"ok": 1} if reply is None else operation.shown_reply(reply))
         return reply
 
     def _decorate(self, command: dict[str, Any], attempt: _Attempt, connection: Connection) -> None:

@@ -8,10 +8,26 @@ from typing import Any, ClassVar
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
+from gmongo.errors import ProtocolError
 from gmongo.sdam.selection import WRITABLE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, DocumentSequence
+
+
+def required(reply: Mapping[str, Any], *path: str) -> Any:
+    """A field that a reply must have.
+
+    :param path: its name, after those of the documents it is in.
+    :raises ProtocolError: the reply does not have it.
+    """
+    value: Any = reply
+    try:
+        for name in path:
+            value = value[name]
+    except (KeyError, TypeError):
+        raise ProtocolError(f"a reply lacks the field {'.'.join(path)}: {str(reply)[:500]}") from None
+    return value
 
 
 class Operation:
@@ -62,6 +78,10 @@ class Operation:
     def shown(self, command: dict[str, Any]) -> dict[str, Any]:
         """The command as events and logs show it, with the documents that travel beside it."""
         return command
+
+    def shown_reply(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """A reply as events and logs show it."""
+        return reply
 
     def decode(self, body: Buffer) -> dict[str, Any]:
         """Decode the reply."""

@@ -11,7 +11,7 @@ from gmongo.errors import (
     PyMongoError,
     ServerSelectionTimeoutError,
 )
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.execution.operation import Operation

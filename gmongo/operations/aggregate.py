@@ -7,11 +7,11 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import write_concern_error
 from gmongo.operations.find import CursorOperation
 from gmongo.sdam.selection import WRITABLE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 
 def writes(pipeline: Sequence[Mapping[str, Any]]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.errors import BulkWriteError, InvalidOperation
+from gmongo.errors import BulkWriteError, InvalidOperation, OperationFailure
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import Session
 from gmongo.operations.models import (
@@ -113,6 +113,8 @@ class Bulk:
         write_concern: Mapping[str, Any] | None,
         acknowledged: bool,
     ) -> None:
+        if not acknowledged and "bypassDocumentValidation" in fields:
+            raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
         self._database = database
         self._collection = collection
         self._codec_options = codec_options
@@ -155,7 +157,7 @@ class Bulk:
 
     def _write(self, executor: Executor, run: _Run, session: Session | None) -> None:
         """Write one run, batch by batch."""
-        statements = Statements(run.kind, run.elements, self._codec_options)
+        statements = Statements(run.kind, run.elements, self._codec_options, self._acknowledged)
         done = 0
         while done < len(run.elements):
             batch = WriteBatch(

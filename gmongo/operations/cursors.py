@@ -7,10 +7,10 @@ from typing import Any
 import bson
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 
 class GetMore(CursorOperation):

@@ -7,9 +7,9 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.handshake import Hello
-from gmongo.execution.operation import Operation
-from gmongo.wire.connect import Address
+from gmongo.cmap.hello import Hello
+from gmongo.execution.operation import Operation, required
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_field
 
@@ -40,7 +40,7 @@ class Distinct(Operation):
         return decode_field(body, self.codec_options, "values")
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        return reply["values"]
+        return required(reply, "values")
 
 
 class Count(Operation):
@@ -60,4 +60,4 @@ class Count(Operation):
         return {"count": self.collection, **self.fields}
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        return int(reply["n"])
+        return int(required(reply, "n"))

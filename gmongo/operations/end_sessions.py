@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
 from gmongo.execution.operation import Operation
 from gmongo.read_preferences import PrimaryPreferred
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.handshake import Hello
-from gmongo.execution.operation import Operation
-from gmongo.wire.connect import Address
+from gmongo.cmap.hello import Hello
+from gmongo.execution.operation import Operation, required
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import Batch, cut_batch, decode_cursor
 
@@ -48,8 +48,20 @@ class CursorOperation(Operation):
         return decode_cursor(body, self.codec_options)
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        cursor = reply["cursor"]
-        return CursorReply(cursor["id"], cursor["ns"], cursor[self.batch_field], address, reply)
+        return CursorReply(
+            required(reply, "cursor", "id"),
+            required(reply, "cursor", "ns"),
+            required(reply, "cursor", self.batch_field),
+            address,
+            reply,
+        )
+
+    def shown_reply(self, reply: dict[str, Any]) -> dict[str, Any]:
+        cursor = reply.get("cursor", {})
+        batch = cursor.get(self.batch_field)
+        if not isinstance(batch, Batch):
+            return reply
+        return {**reply, "cursor": {**cursor, self.batch_field: batch.documents()}}
 
 
 class Find(CursorOperation):
@@ -95,6 +107,6 @@ class FindOne(Find):
         }
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        batch = reply["cursor"]["firstBatch"]
+        batch = required(reply, "cursor", "firstBatch")
         documents = batch.decode_run() if isinstance(batch, Batch) else batch
         return documents[0] if documents else None

@@ -7,10 +7,10 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import write_concern_error
 from gmongo.execution.operation import Operation
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_field
 

@@ -24,7 +24,9 @@ __all__ = [
     "UpdateMany",
     "UpdateOne",
     "checked_array_filters",
+    "checked_flag",
     "checked_hint",
+    "checked_let",
     "checked_mapping",
     "checked_replacement",
     "checked_update",
@@ -371,3 +373,15 @@ def _checked_namespace(namespace: str | None) -> str | None:
 def _begins_with_operator(document: Mapping[str, Any]) -> bool:
     first = next(iter(document))
     return isinstance(first, str) and first.startswith("$")
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """A flag called `name`; raises :class:`TypeError` if it is neither True nor False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def checked_let(let: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Variables of a command; raises :class:`TypeError` if they are no mapping."""
+    return None if let is None else checked_mapping("let", let)

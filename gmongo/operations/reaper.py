@@ -10,7 +10,7 @@ from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ServerSession
 from gmongo.operations.cursors import KillCursors
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 _Dropped = tuple[int, str, Address, "ServerSession | None"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import write_concern_error
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
 from gmongo.sdam.selection import WRITABLE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
 

@@ -13,7 +13,7 @@ from gmongo.execution.sessions import ServerSession, Session
 from gmongo.operations.cursors import GetMore, KillCursors
 from gmongo.operations.find import CursorReply
 from gmongo.operations.reaper import CursorReaper
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
 
 
@@ -38,7 +38,7 @@ class ServerCursor:
         "_documents",
         "_epoch",
         "_executor",
-        "_left",
+        "_limit",
         "_max_await_time_ms",
         "_namespace",
         "_raw",
@@ -69,7 +69,7 @@ class ServerCursor:
         self._reaper = reaper
         self._session = session
         self._codec_options = codec_options
-        self._left = limit
+        self._limit = limit
         self._batch_size = batch_size
         self._max_await_time_ms = max_await_time_ms
         self._comment = comment
@@ -128,15 +128,20 @@ class ServerCursor:
             raw = self._batch.raw()
             self._documents = deque([raw] if raw else [])
             self._batch = None
-            return
-        self._documents = self._batch.decode_run()
-        if not self._documents:
-            self._batch = None
+        else:
+            self._documents = self._batch.decode_run()
+            if not self._documents:
+                self._batch = None
+        self.retrieved += len(self._documents)
 
     def _fetch(self) -> bool:
         size = self._batch_size
-        if self._left:
-            size = min(size, self._left - self.retrieved) if size else self._left - self.retrieved
+        if self._limit:
+            left = self._limit - self.retrieved
+            if left <= 0:  # the server has left the cursor open all the same
+                self._kill()
+                return False
+            size = min(size, left) if size else left
         operation = GetMore(
             self._namespace,
             self.cursor_id,
@@ -160,21 +165,18 @@ class ServerCursor:
         return bool(self._documents) or self._batch is not None
 
     def _take(self, reply: CursorReply) -> None:
-        """Take a batch over. Documents are counted as they arrive when they are decoded, else not at all."""
+        """Take a batch over. What is not decoded yet is counted when it is."""
         self.cursor_id = reply.cursor_id
         self.address: Address = reply.address
         self._namespace = reply.namespace
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch
-            self.retrieved += self._batch.count() if self._left else 0
         else:
             self._documents = deque(reply.batch)
             self.retrieved += len(reply.batch)
         if self.cursor_id == 0:
             self._end_session()
-        elif self._left and self.retrieved >= self._left:
-            self._kill()
 
     # Ending
 
@@ -207,7 +209,8 @@ class ServerCursor:
     def _end_session(self) -> None:
         if isinstance(self._session, ServerSession):
             session, self._session = self._session, None
-            self._executor.end_session(session)
+            if self._epoch == self._executor.epoch:  # else it is the parent's
+                self._executor.end_session(session)
 
     def __del__(self) -> None:
         if getattr(self, "cursor_id", 0):

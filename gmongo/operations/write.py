@@ -10,14 +10,16 @@ import bson
 import gevent
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.handshake import Hello
-from gmongo.errors import DocumentTooLarge
+from gmongo.cmap.hello import Hello
+from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.execution.classify import raise_write_error, write_concern_error
 from gmongo.execution.operation import Operation
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 from gmongo.wire.message import DocumentSequence
 
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
+# An error in these would go unseen.
+_NEED_A_REPLY = ("collation", "arrayFilters")
 # What a message holds besides the documents; and what an update holds besides a document of the largest size.
 _OVERHEAD = 16 * 1024
 # Encoding holds the loop; after this many seconds of it the others get a turn.
@@ -29,14 +31,22 @@ class Statements:
 
     :param kind: ``insert``, ``update`` or ``delete``.
     :param documents: of which each is encoded once.
+    :param acknowledged: whether there is a reply.
     """
 
-    __slots__ = ("_ahead", "_codec_options", "_documents", "kind")
+    __slots__ = ("_acknowledged", "_ahead", "_codec_options", "_documents", "kind")
 
-    def __init__(self, kind: str, documents: Iterable[Mapping[str, Any]], codec_options: CodecOptions[Any]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        documents: Iterable[Mapping[str, Any]],
+        codec_options: CodecOptions[Any],
+        acknowledged: bool = True,
+    ) -> None:
         self.kind = kind
         self._documents: Iterator[Mapping[str, Any]] = iter(documents)
         self._codec_options = codec_options
+        self._acknowledged = acknowledged
         self._ahead: tuple[Mapping[str, Any], bytes] | None = None  # encoded, but did not fit
 
     def take(self, hello: Hello) -> tuple[list[Mapping[str, Any]], list[bytes]]:
@@ -70,6 +80,8 @@ class Statements:
         document = next(self._documents, None)
         if document is None:
             return None
+        if not self._acknowledged and self.kind != "insert":
+            _check_unacknowledged(document)
         encoded = bson.encode(document, False, self._codec_options)
         limit = hello.max_bson_size + (0 if self.kind == "insert" else _OVERHEAD)
         if len(encoded) > limit:
@@ -78,6 +90,12 @@ class Statements:
                 f"BSON document sizes up to {hello.max_bson_size} bytes."
             )
         return document, encoded
+
+
+def _check_unacknowledged(statement: Mapping[str, Any]) -> None:
+    for name in _NEED_A_REPLY:
+        if name in statement:
+            raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
 
 class WriteBatch(Operation):
@@ -157,18 +175,14 @@ def update_statement(
     update: Any,
     *,
     multi: bool = False,
-    upsert: bool | None = None,
+    upsert: bool = False,
     collation: Mapping[str, Any] | None = None,
     array_filters: Any = None,
     hint: Any = None,
     sort: Any = None,
 ) -> dict[str, Any]:
     """One element of an update command."""
-    statement: dict[str, Any] = {"q": filter, "u": update}
-    if multi:
-        statement["multi"] = True
-    if upsert is not None:
-        statement["upsert"] = upsert
+    statement: dict[str, Any] = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
     optional = (("collation", collation), ("arrayFilters", array_filters), ("hint", hint), ("sort", sort))
     statement.update((name, value) for name, value in optional if value is not None)
     return statement

@@ -13,6 +13,7 @@ from gmongo.errors import (
     NotPrimaryError,
     OperationFailure,
     PoolClearedError,
+    ProtocolError,
     ServerSelectionTimeoutError,
 )
 
@@ -51,7 +52,7 @@ def consequence(error: BaseException, during_handshake: bool, max_wire_version: 
     if isinstance(error, PoolClearedError):
         return Consequence.NOTHING
     if during_handshake:
-        known = isinstance(error, (ConnectionFailure, OperationFailure))
+        known = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError))
         return Consequence.UNKNOWN_AND_CLEAR if known else Consequence.NOTHING
     if isinstance(error, NotPrimaryError):
         clears = error.code in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS

@@ -17,7 +17,8 @@ from gevent import Greenlet, get_hub
 
 from gmongo.background import Alarm
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.handshake import Hello, establish, read_hello, say_hello
+from gmongo.cmap.handshake import establish, say_hello
+from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
 from gmongo.errors import AutoReconnect
 from gmongo.events.sdam import TopologyEvents
@@ -26,7 +27,7 @@ from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
 
 
@@ -75,6 +76,7 @@ class Monitor:
         self._connection: Connection | None = None
         self._hello_command = self._first_hello_command
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
+        self._checking = False
         self._streaming = False  # whether the last reply announced another
         self._stopped = False
         self._greenlet = Greenlet(self._run)
@@ -92,9 +94,15 @@ class Monitor:
         self._alarm.ring()
 
     def cancel_check(self) -> None:
-        """End the check in progress and close its connection. Does not switch."""
-        if self._connection is not None:
-            self._connection.interrupt(CheckCancelled(f"check of {self.address[0]} cancelled"))
+        """End the check in progress, if there is one, and close the connection. Does not switch."""
+        connection = self._connection
+        if connection is None:
+            return
+        if self._checking:
+            connection.interrupt(CheckCancelled(f"check of {address_text(self.address)} cancelled"))
+        else:
+            self._connection = None
+            connection.close()
 
     def stop(self) -> None:
         """End the greenlet. Does not switch."""
@@ -123,9 +131,11 @@ class Monitor:
             previous = self._describe()
             if previous is None:
                 return
+            self._checking = True
             description = self._check(previous)
-            self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)
+            self._checking = False
             if description is not None:
+                self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)
                 self._report(description)
                 if self._goes_on_at_once(previous, description):
                     continue

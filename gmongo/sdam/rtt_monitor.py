@@ -9,11 +9,12 @@ from gevent import Greenlet
 
 from gmongo.background import Alarm
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.handshake import Hello, establish, say_hello
+from gmongo.cmap.handshake import establish, say_hello
+from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.settings import TopologySettings
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 
 class RttMonitor:

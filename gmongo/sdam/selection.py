@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gmongo.errors import ConfigurationError
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription

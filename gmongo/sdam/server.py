@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gmongo.cmap.pool import Pool
 from gmongo.sdam.monitor import Monitor
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 
 class Server:

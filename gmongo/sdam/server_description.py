@@ -10,7 +10,7 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from gmongo.server_type import SERVER_TYPE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address, parse_address
 
 _WRITABLE = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
 _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
@@ -42,17 +42,6 @@ def _member_type_of(hello: Mapping[str, Any]) -> int:
     return SERVER_TYPE.RSOther
 
 
-def parse_address(text: str) -> Address:
-    """``"host:port"`` as a server's reply has it; host names are compared in lower case."""
-    if text.endswith(".sock"):
-        return text, None
-    if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        return host.lower(), int(rest[1:]) if rest else 27017
-    host, _, port = text.rpartition(":")
-    return (host.lower(), int(port)) if host else (text.lower(), 27017)
-
-
 class ServerDescription:
     """What the client knows of one server.
 
@@ -67,6 +56,7 @@ class ServerDescription:
 
     __slots__ = (
         "_address",
+        "_all_hosts",
         "_error",
         "_hello",
         "_last_update_time",
@@ -95,6 +85,9 @@ class ServerDescription:
         self._error = error
         self._server_type = server_type_of(self._hello) if server_type is None else server_type
         self._last_update_time = monotonic() if last_update_time is None else last_update_time
+        self._all_hosts = frozenset(
+            parse_address(text) for field in ("hosts", "passives", "arbiters") for text in self._hello.get(field, ())
+        )
         self._topology_version = topology_version or self._hello.get("topologyVersion")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
@@ -121,9 +114,7 @@ class ServerDescription:
     @property
     def all_hosts(self) -> frozenset[Address]:
         """All members this server knows: hosts, passives and arbiters."""
-        return frozenset(
-            parse_address(text) for field in ("hosts", "passives", "arbiters") for text in self._hello.get(field, ())
-        )
+        return self._all_hosts
 
     @property
     def tags(self) -> Mapping[str, Any]:

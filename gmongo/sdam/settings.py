@@ -10,7 +10,7 @@ from bson.objectid import ObjectId
 
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.monitoring import EventListeners
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription

@@ -14,7 +14,7 @@ from typing import Any
 
 from gevent import get_hub
 
-from gmongo.cmap.connection import Connection, address_text
+from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import (
@@ -36,7 +36,7 @@ from gmongo.sdam.topology_description import TopologyDescription, initial_descri
 from gmongo.sdam.transitions import is_stale, updated
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address, address_text
 
 # Choices are remembered until the description changes, for this many read preferences.
 _CHOICES_KEPT = 64

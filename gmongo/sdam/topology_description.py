@@ -13,7 +13,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
-from gmongo.wire.connect import Address
+from gmongo.wire.address import Address
 
 # The wire protocol versions of MongoDB 4.2 to 8.2.
 MIN_SUPPORTED_WIRE_VERSION = 8

@@ -8,9 +8,8 @@ from typing import Any
 
 from gevent import get_hub
 
-from gmongo.wire.transport import Transport
-
-Address = tuple[str, int | None]  # host and port; a path and None for a Unix domain socket
+from gmongo.wire.address import Address
+from gmongo.wire.transport import Transport, TransportError
 
 # Dead peers are found in about 210 seconds: probes start after two idle minutes, nine of them ten seconds apart.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
@@ -23,15 +22,15 @@ def connect(address: Address, attach: Callable[[Transport], None], ref: bool = T
     :param attach: is given each transport before it connects, so that its owner can interrupt it; the last one given
         is the connected one.
     :param ref: whether waiting on the socket keeps the hub running.
-    :raises OSError: no address could be reached; the error is that of the last one tried.
+    :raises TransportError: no address could be reached; the error is that of the last one tried.
     """
-    last_error: OSError | None = None
+    last_error: TransportError | None = None
     for family, sockaddr in _resolve(address):
         transport = Transport(_open(family), ref)
         try:
             attach(transport)
             transport.connect(sockaddr)
-        except OSError as error:
+        except TransportError as error:
             transport.close()
             last_error = error
         except BaseException:
@@ -39,7 +38,7 @@ def connect(address: Address, attach: Callable[[Transport], None], ref: bool = T
             raise
         else:
             return
-    raise last_error or OSError(f"{address[0]} has no address")
+    raise last_error or TransportError(f"{address[0]} has no address")
 
 
 def _resolve(address: Address) -> list[tuple[int, Any]]:
@@ -52,19 +51,21 @@ def _resolve(address: Address) -> list[tuple[int, Any]]:
         except OSError:
             continue
         return [(family, (host, port))]
-    found = get_hub().resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
+    try:
+        found = get_hub().resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
+    except _socket.gaierror as error:
+        raise TransportError(*error.args) from error
     return [(int(family), sockaddr) for family, _type, _protocol, _name, sockaddr in found]
 
 
 def _open(family: int) -> _socket.socket:
-    sock = _socket.socket(family, _socket.SOCK_STREAM)
     try:
+        sock = _socket.socket(family, _socket.SOCK_STREAM)
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
             _tune(sock)
-    except BaseException:
-        sock.close()
-        raise
+    except OSError as error:  # such as too many open files
+        raise TransportError(*error.args) from error
     return sock
 
 

@@ -53,13 +53,9 @@ class Batch:
         run = _INT32.pack(end - start + 5) + bytes(self._array[start:end]) + b"\x00"
         return deque(bson.decode(run, self._codec_options).values())
 
-    def count(self) -> int:
-        """How many documents the whole batch has."""
-        count, position = 0, 4
-        while self._array[position] != 0:
-            position = _element_end(self._array, position)
-            count += 1
-        return count
+    def documents(self) -> list[Any]:
+        """All documents, decoded at once, whatever has been taken."""
+        return list(bson.decode(self._array, self._codec_options).values())
 
     def raw(self) -> bytes:
         """All documents, encoded, one after the other."""

@@ -29,6 +29,12 @@ _GROWTH = 1024 * 1024
 _JOIN_BELOW = 64 * 1024
 
 
+class TransportError(OSError):
+    """The socket failed, was closed, or could not be opened. Whatever else comes out of a transport was thrown into the
+    greenlet by somebody else, even if it is an ``OSError`` (``gevent.Timeout(1, TimeoutError)``).
+    """
+
+
 class Transport:
     """One connected stream socket.
 
@@ -84,21 +90,21 @@ class Transport:
     def connect(self, sockaddr: Any) -> None:
         """Connect the socket.
 
-        :raises OSError: the peer cannot be reached.
+        :raises TransportError: the peer cannot be reached.
         """
         error = self._open_socket().connect_ex(sockaddr)
         if error == errno.EINPROGRESS:
             self._wait(self._writable)
             error = self._open_socket().getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
         if error:
-            raise OSError(error, os.strerror(error))
+            raise TransportError(error, os.strerror(error))
 
     # Sending
 
     def send(self, buffers: Sequence[bytes]) -> None:
         """Send all of `buffers`.
 
-        :raises OSError: the connection is lost.
+        :raises TransportError: the connection is lost.
         """
         if len(buffers) == 1:
             data = buffers[0]
@@ -123,6 +129,8 @@ class Transport:
             return send(data)
         except BlockingIOError:
             return 0
+        except OSError as error:
+            raise TransportError(*error.args) from error
 
     # Receiving
 
@@ -131,7 +139,7 @@ class Transport:
 
         A message above 16 KiB has a buffer of its own, which stays valid.
 
-        :raises OSError: the connection is lost, :class:`EOFError` when the peer closed it.
+        :raises TransportError: the connection is lost.
         :raises ProtocolError: a length is false, or the message does not reply to `request_id`.
         """
         while self._end - self._start < HEADER_SIZE:
@@ -178,8 +186,10 @@ class Transport:
                 count = self._open_socket().recv_into(into)
             except BlockingIOError:
                 continue
+            except OSError as error:
+                raise TransportError(*error.args) from error
             if count == 0:
-                raise EOFError("connection closed by the server")
+                raise TransportError("connection closed by the server")
             return count
 
     # Waiting, and being interrupted
@@ -213,9 +223,9 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket; a greenlet that waits on it gets ``OSError``. Does not switch, and may be called again."""
+        """Close the socket; whoever waits on it gets :class:`TransportError`. Does not switch, and may be repeated."""
         if self._socket is not None:
-            self.interrupt(OSError("connection closed"))
+            self.interrupt(TransportError("connection closed"))
 
     def _wake(self) -> None:
         greenlet = self._waiting
@@ -240,7 +250,7 @@ class Transport:
 
     def _open_socket(self) -> _socket.socket:
         if self._socket is None:
-            raise OSError("connection closed")
+            raise TransportError("connection closed")
         return self._socket
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
+from gmongo import MongoClient
+from gmongo.collection import Collection
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 
@@ -42,3 +47,24 @@ class Recorder(CommandListener):
         """The one command of this name."""
         (command,) = self.sent(name)
         return command
+
+
+class Recorded(NamedTuple):
+    """A collection, and what its client sends."""
+
+    collection: Collection[Any]
+    recorder: Recorder
+
+
+@contextmanager
+def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
+    """A new collection, of a client whose commands are recorded from now on; it is gone afterwards.
+
+    :param options: of the client.
+    """
+    recorder = Recorder()
+    client: MongoClient[Any]
+    with MongoClient(uri, event_listeners=[recorder], **options) as client:
+        collection = client.gmongo_tests[f"r{uuid.uuid4().hex[:12]}"]
+        yield Recorded(collection, recorder)
+        collection.drop()

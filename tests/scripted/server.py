@@ -7,20 +7,20 @@ next reply (:meth:`ScriptedServer.fail`), and looks afterwards at what arrived o
 from __future__ import annotations
 
 import itertools
-import struct
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import bson
 import gevent
 from bson import Int64, ObjectId
 from gevent.event import Event
+from gevent.queue import Queue
 from gevent.server import StreamServer
 
-from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG, OP_QUERY, OP_REPLY
+from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
+from tests.scripted.faults import Fault
+from tests.scripted.framing import HEADER, command_name, read_request, write_message
 
-HEADER = struct.Struct("<iiii")
 LIMITS = {
     "maxBsonObjectSize": 16 * 1024 * 1024,
     "maxMessageSizeBytes": 48_000_000,
@@ -48,51 +48,16 @@ class Received(NamedTuple):
     connection: int
 
 
-# Faults: each is given the connection and the message that it would have sent, and sends what it likes.
-
-Fault = Callable[["Peer", bytes], None]
-
-
-def cut(at: int) -> Fault:
-    """Close the connection after `at` bytes of the reply."""
-
-    def fault(peer: Peer, message: bytes) -> None:
-        peer.send(message[:at])
-        peer.close()
-
-    return fault
+def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
+    """The reply to a command that opens a cursor, or goes on with one."""
+    return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
 
 
-def forged(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
-    """Send the reply with false fields in its header."""
-
-    def fault(peer: Peer, message: bytes) -> None:
-        real = HEADER.unpack_from(message)
-        told = (length, None, response_to, opcode)
-        fields = (new if new is not None else old for new, old in zip(told, real, strict=True))
-        peer.send(HEADER.pack(*fields) + message[16:])
-
-    return fault
-
-
-def garbled(peer: Peer, message: bytes) -> None:
-    """Send a well-framed reply whose document is garbage."""
-    body = len(message) - 21
-    peer.send(message[:21] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
-
-
-def silent(peer: Peer, message: bytes) -> None:
-    """Send nothing at all."""
-
-
-def held(gate: Event) -> Fault:
-    """Send the reply when `gate` opens."""
-
-    def fault(peer: Peer, message: bytes) -> None:
-        gate.wait()
-        peer.send(message)
-
-    return fault
+# A find returns the _id that it asked for, so that everybody can see whether a reply is that to his own question.
+REPLIES: dict[str, Any] = {
+    "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
+    "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
+}
 
 
 class Peer:
@@ -105,15 +70,20 @@ class Peer:
         self.server = server
         self.number = next(self._numbers)
         self._socket = sock
+        self._requests: Queue[tuple[int, int, bytes]] = Queue()
 
     def serve(self) -> None:
-        """Answer requests until the connection ends."""
+        """Answer requests, one after the other, until the connection ends."""
+        answerer = gevent.spawn(self._answer_all)
         try:
-            while self._answer_one():
-                pass
+            while True:
+                length, request_id, _, opcode = HEADER.unpack(self._read(16))
+                self.server.reading.wait()
+                self._requests.put((request_id, opcode, self._read(length - 16)))
         except OSError:
             pass
         finally:
+            answerer.kill(block=False)
             self.close()
 
     def send(self, data: bytes) -> None:
@@ -132,25 +102,28 @@ class Peer:
             chunks += chunk
         return bytes(chunks)
 
-    def _answer_one(self) -> bool:
-        length, request_id, _, opcode = HEADER.unpack(self._read(16))
-        self.server.reading.wait()
-        flags, command = _request(opcode, self._read(length - 16))
-        name = _name(command)
+    def _answer_all(self) -> None:
+        try:
+            while self.number in self.server.peers:
+                self._answer(*self._requests.get())
+        except OSError:
+            self.close()
+
+    def _answer(self, request_id: int, opcode: int, payload: bytes) -> None:
+        flags, command = read_request(opcode, payload)
+        name = command_name(command)
         self.server.received.append(Received(name, command, self.number))
         self.server.answering.wait()
         if flags & MORE_TO_COME:
-            return True
+            return
         if name == "hello" and flags & EXHAUST_ALLOWED:
             self._stream(request_id, command)
-            return False
-        reply = self.server.reply_to(name, command)
-        self._reply(name, reply, request_id, opcode, 0)
-        return self.number in self.server.peers
+        else:
+            self._reply(name, self.server.reply_to(name, command), request_id, opcode, 0)
 
     def _reply(self, name: str, reply: Mapping[str, Any], response_to: int, opcode: int, flags: int) -> int:
         number = next(self._replies)
-        message = _message(opcode, number, response_to, flags, reply)
+        message = write_message(opcode, number, response_to, flags, reply)
         faults = self.server.faults[name]
         fault = faults.popleft() if faults else None
         if fault is None:
@@ -191,7 +164,7 @@ class ScriptedServer:
         self.answering, self.reading = Event(), Event()  # clear one to freeze all connections there
         self.hello_extra: dict[str, Any] = {}
         self._member = member
-        self._streams = streams
+        self.streams = streams
         self._process, self._version = ObjectId(), 0
         self._changed = Event()
         self._listener: StreamServer | None = None
@@ -267,7 +240,7 @@ class ScriptedServer:
     def _hello(self) -> dict[str, Any]:
         fields = {"ok": 1, "helloOk": True, "isWritablePrimary": True, "ismaster": True, **LIMITS}
         fields |= self._member(self) if self._member else {}
-        fields |= {"topologyVersion": self.topology_version} if self._streams else {}
+        fields |= {"topologyVersion": self.topology_version} if self.streams else {}
         return fields | self.hello_extra
 
     # What happened
@@ -284,117 +257,3 @@ class ScriptedServer:
         """Wait for the command to arrive for the `count`-th time, and return it."""
         eventually(lambda: len(self.commands(name)) >= count)
         return self.commands(name)[count - 1]
-
-
-class ScriptedReplicaSet:
-    """A replica set of scripted servers, as a context manager; its first member is primary at first."""
-
-    def __init__(self, size: int = 3, streams: bool = True) -> None:
-        self.members = [self._new_member(streams) for _ in range(size)]
-        self.hosts = list(self.members)
-        self.primary: ScriptedServer | None = self.members[0]
-        self.version, self.election = 1, 1
-        self._streams = streams
-
-    def _new_member(self, streams: bool) -> ScriptedServer:
-        return ScriptedServer(member=self._describe, streams=streams)
-
-    def __enter__(self) -> ScriptedReplicaSet:
-        for member in self.members:
-            member.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for member in self.members:
-            member.stop()
-
-    def _describe(self, member: ScriptedServer) -> dict[str, Any]:
-        primary = member is self.primary
-        fields: dict[str, Any] = {
-            "setName": "scripted",
-            "setVersion": self.version,
-            "hosts": [each.name for each in self.hosts],
-            "me": member.name,
-            "isWritablePrimary": primary,
-            "ismaster": primary,
-            "secondary": not primary,
-        }
-        if self.primary is not None:
-            fields["primary"] = self.primary.name
-        if primary:
-            fields["electionId"] = ObjectId(f"{self.election:024x}")
-        return fields
-
-    @property
-    def secondaries(self) -> list[ScriptedServer]:
-        return [member for member in self.hosts if member is not self.primary]
-
-    def announce(self) -> None:
-        """Let all members tell what they are now."""
-        for member in self.members:
-            member.changed()
-
-    def elect(self, primary: ScriptedServer | None) -> None:
-        """Make a member primary; None steps the present one down."""
-        self.primary = primary
-        self.election += 1
-        self.announce()
-
-    def reconfigure(self, hosts: list[ScriptedServer]) -> None:
-        """Change who is in the set."""
-        self.hosts = hosts
-        self.version += 1
-        self.announce()
-
-    def add(self) -> ScriptedServer:
-        """Add a secondary."""
-        member = self._new_member(self._streams)
-        member.start()
-        self.members.append(member)
-        self.reconfigure([*self.hosts, member])
-        return member
-
-
-def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
-    """The reply to a command that opens a cursor, or goes on with one."""
-    return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
-
-
-# A find returns the _id that it asked for, so that everybody can see whether a reply is that to his own question.
-REPLIES: dict[str, Any] = {
-    "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
-    "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
-}
-
-
-# Framing
-
-
-def _name(command: Mapping[str, Any]) -> str:
-    name = next(iter(command))
-    if name.lower() not in ("hello", "ismaster"):
-        return name
-    return "handshake" if "client" in command else "hello"
-
-
-def _request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
-    """The flags and the command of a request, with the documents that travel beside it."""
-    if opcode == OP_QUERY:
-        return 0, bson.decode(payload[payload.index(0, 4) + 9 :])
-    (flags,) = struct.unpack_from("<I", payload)
-    (size,) = struct.unpack_from("<i", payload, 5)
-    command = bson.decode(payload[5 : 5 + size])
-    if len(payload) > 5 + size:
-        section = payload[5 + size + 5 :]
-        identifier, _, documents = section.partition(b"\x00")
-        command[identifier.decode()] = bson.decode_all(documents)
-    return flags, command
-
-
-def _message(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
-    if opcode == OP_QUERY:
-        payload, opcode = struct.pack("<iqii", 8, 0, 0, 1), OP_REPLY
-    else:
-        payload, opcode = struct.pack("<IB", flags, 0), OP_MSG
-    payload += bson.encode(reply)
-    return HEADER.pack(16 + len(payload), number, response_to, opcode) + payload

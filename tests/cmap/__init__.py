@@ -1,0 +1,1 @@
+"""The connection pool, requirement by requirement (docs/conformance/cmap.md)."""

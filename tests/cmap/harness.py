@@ -1,0 +1,154 @@
+"""What the tests of the pool stand on: real pools over real sockets, and somebody who writes down what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import bson
+import gevent
+
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.pool import Pool
+from gmongo.events.pool import PoolEvents
+from gmongo.monitoring import ConnectionPoolListener
+from gmongo.wire.connect import Address
+from gmongo.wire.message import encode_op_msg, next_request_id
+from tests.scripted.server import ScriptedServer, eventually
+
+NO_UPKEEP = -1.0
+ALL_METHODS = (
+    "pool_created pool_ready pool_cleared pool_closed connection_created connection_ready connection_closed"
+    " connection_check_out_started connection_check_out_failed connection_checked_out connection_checked_in"
+).split()
+
+
+def short_name(event: Any) -> str:
+    """``ConnectionCheckOutFailedEvent`` is ``Failed``, ``ConnectionClosedEvent`` is ``Closed``, and so on."""
+    return type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
+
+
+def line(event: Any) -> str:
+    """An event in a few words, such as ``Closed 1 stale``."""
+    number = getattr(event, "connection_id", 0)
+    words = [short_name(event), str(number or ""), getattr(event, "reason", "")]
+    return " ".join(word for word in words if word)
+
+
+class Recorder(ConnectionPoolListener):
+    """Keeps all events in order. ``hooks`` lets a test act inside a listener: short name -> what to do."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.hooks: dict[str, Callable[[Any], None]] = {}
+
+    def _record(self, event: Any) -> None:
+        self.events.append(event)
+        hook = self.hooks.get(short_name(event))
+        if hook is not None:
+            hook(event)
+
+    pool_created = pool_ready = pool_cleared = pool_closed = _record
+    connection_created = connection_ready = connection_closed = _record
+    connection_check_out_started = connection_check_out_failed = _record
+    connection_checked_out = connection_checked_in = _record
+
+    def of(self, kind: str) -> list[Any]:
+        """The events with that short name."""
+        return [event for event in self.events if short_name(event) == kind]
+
+    @property
+    def story(self) -> list[str]:
+        """All events in a few words each."""
+        return [line(event) for event in self.events]
+
+    def only(self, *kinds: str) -> list[str]:
+        """Those of the story that are of these kinds."""
+        return [line(event) for event in self.events if short_name(event) in kinds]
+
+    def forget(self) -> None:
+        self.events.clear()
+
+    def wait_for(self, words: str, count: int = 1) -> None:
+        """Wait until `count` lines of the story begin with `words`."""
+        eventually(lambda: sum(each.startswith(words) for each in self.story) >= count)
+
+
+class Owner:
+    """What the topology does for a pool: a failed handshake clears it."""
+
+    def __init__(self, clears: bool = True) -> None:
+        self.pool: Pool
+        self.clears = clears
+        self.established: list[Connection] = []
+        self.failures: list[Exception] = []
+
+    def connection_established(self, connection: Connection) -> None:
+        self.established.append(connection)
+
+    def establishment_failed(self, connection: Connection, error: Exception) -> None:
+        self.failures.append(error)
+        if self.clears:
+            self.pool.clear(error)
+
+
+def make_pool(
+    address: Address,
+    recorder: Recorder,
+    *,
+    ready: bool = True,
+    clears: bool = True,
+    load_balanced: bool = False,
+    connect_timeout: float | None = 5.0,
+    **options: Any,
+) -> Pool:
+    """A pool; without background runs unless `upkeep_interval` is given."""
+    options = {"upkeep_interval": NO_UPKEEP, **options}
+    owner = Owner(clears)
+    connection_options = ConnectionOptions(
+        connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
+    )
+    pool = Pool(address, PoolOptions(**options), connection_options, PoolEvents(address, (recorder,)), owner)
+    owner.pool = pool
+    if ready:
+        pool.ready()
+    return pool
+
+
+def owner_of(pool: Pool) -> Owner:
+    """The object that stands for the topology."""
+    assert isinstance(pool._owner, Owner)
+    return pool._owner
+
+
+def settle(passes: int = 5) -> None:
+    """Let all other greenlets run as far as they can without I/O."""
+    for _ in range(passes):
+        gevent.sleep(0)
+
+
+def ping(connection: Connection, timeout: float | None = 5.0, name: str = "ping") -> dict[str, Any]:
+    """Send a command on a connection and return the reply."""
+    request_id = next_request_id()
+    body = bson.encode({name: 1, "$db": "admin"})
+    return bson.decode(bytes(connection.exchange(request_id, encode_op_msg(request_id, 0, body), timeout).body))
+
+
+def counts(pool: Pool) -> tuple[int, int, int, int]:
+    """Total, pending, available, in use."""
+    stats = pool.stats()
+    return stats["total"], stats["pending"], stats["available"], stats["in_use"]
+
+
+def filled(pool: Pool, number: int) -> list[Connection]:
+    """Make `number` connections available, and return them in the order of their IDs."""
+    connections = [pool.check_out() for _ in range(number)]
+    for connection in connections:
+        pool.check_in(connection)
+    return connections
+
+
+def open_sockets(server: ScriptedServer) -> int:
+    """How many connections the server has open now."""
+    return len(server.peers)

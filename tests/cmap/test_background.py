@@ -1,0 +1,122 @@
+"""The background run (CMAP-172 to CMAP-177), and forks (CMAP-45, CMAP-169 to CMAP-171)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from tests.cmap.harness import counts, filled, make_pool
+from tests.scripted.server import ScriptedServer, eventually, held
+
+
+@pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
+def test_idle_connections_are_closed_though_nobody_asks(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool(max_idle_time=0.02, upkeep_interval=0.005)
+    filled(pool, 3)
+    recorder.wait_for("Closed", 3)
+    assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
+    assert counts(pool) == (0, 0, 0, 0)
+    eventually(lambda: not server.peers)
+
+
+@pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
+def test_a_clear_wakes_the_background(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(upkeep_interval=3600)
+    filled(pool, 3)
+    pool.clear()
+    assert not recorder.of("Closed")
+    recorder.wait_for("Closed", 3)
+    assert sorted(recorder.only("Closed")) == ["Closed 1 stale", "Closed 2 stale", "Closed 3 stale"]
+
+
+@pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
+def test_a_run_does_its_other_duties_while_handshakes_hang(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, upkeep_interval=0.005)
+    pool.mark_ready()
+    spare = pool.check_out()
+    gate = Event()
+    server.fail("handshake", held(gate))
+    pool.announce_ready()
+    server.wait_for("handshake", 2)
+    pool.check_in(spare)
+    recorder.wait_for("Closed")
+    assert recorder.only("Closed") == ["Closed 1 idle"]
+    assert counts(pool) == (1, 1, 0, 0)
+    gate.set()
+
+
+@pytest.mark.requirement("CMAP-175")
+def test_runs_come_one_after_the_other(new_pool: Any, monkeypatch: Any) -> None:
+    pool = new_pool(upkeep_interval=0.005)
+    runs: list[int] = []
+    monkeypatch.setattr(type(pool), "remove_perished", lambda self: runs.append(1))
+    gevent.sleep(0.1)
+    assert 2 <= len(runs) <= 40
+
+
+@pytest.mark.requirement("CMAP-172")
+def test_the_background_goes_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
+    pool = make_pool(server.address, recorder, upkeep_interval=3600)
+    reference, upkeep = weakref.ref(pool), pool._upkeep
+    gevent.sleep(0)
+    del pool._owner.pool  # type: ignore[attr-defined]
+    del pool
+    upkeep.join(timeout=5)
+    assert upkeep.dead
+    assert reference() is None
+
+
+@pytest.mark.requirement("CMAP-172")
+def test_the_background_ends_when_the_pool_is_closed(new_pool: Any) -> None:
+    pool = new_pool(upkeep_interval=3600)
+    gevent.sleep(0)
+    pool.close()
+    pool._upkeep.join(timeout=5)
+    assert pool._upkeep.dead
+
+
+FORK = """
+import os, sys, gevent
+from gmongo import MongoClient
+from gmongo.monitoring import ConnectionPoolListener
+from tests.scripted.server import ScriptedServer
+from tests.cmap.harness import Recorder
+
+server = ScriptedServer()
+server.start()
+recorder = Recorder()
+client = MongoClient(server.name, event_listeners=[recorder])
+client.db.c.find_one()
+pipe_in, pipe_out = os.pipe()
+go_on, let_go = os.pipe()
+child = gevent.os.fork()
+if child == 0:
+    os.close(let_go)
+    gevent.os.make_nonblocking(go_on)
+    with gevent.Timeout(10):
+        found = client.db.c.find_one({"_id": "child"})
+    answer = f"{found['_id']} {recorder.only('CheckedOut')[-1]}"
+    os.write(pipe_out, answer.encode())
+    os._exit(0)
+gevent.os.make_nonblocking(pipe_in)
+with gevent.Timeout(20):
+    print(gevent.os.nb_read(pipe_in, 100).decode())
+    gevent.os.waitpid(child, 0)
+    print(client.db.c.find_one({"_id": "parent"})["_id"], recorder.only("CheckedOut")[-1])
+numbers = [each.connection for each in server.received if each.name == "find"]
+print(numbers[0] == numbers[2], numbers[0] == numbers[1])
+"""
+
+
+@pytest.mark.requirement("CMAP-45", "CMAP-169", "CMAP-171")
+def test_a_child_has_connections_of_its_own() -> None:
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", FORK], cwd=root, capture_output=True, text=True, timeout=60)
+    assert ran.stdout.split("\n")[:3] == ["child CheckedOut 2", "parent CheckedOut 1", "True False"], ran.stderr

@@ -1,0 +1,134 @@
+"""Checking out and in (CMAP-104 to CMAP-137, CMAP-178, CMAP-179)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.errors import InvalidOperation, PyMongoError
+from tests.cmap.harness import counts, filled
+from tests.scripted.server import eventually, silent
+
+
+@pytest.mark.requirement("CMAP-104", "CMAP-109", "CMAP-120", "CMAP-130", "CMAP-131", "CMAP-136", "CMAP-137")
+def test_the_order_of_a_check_out_and_check_in(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    recorder.forget()
+    pool.check_in(pool.check_out())
+    assert recorder.story == ["Started", "Created 1", "Ready 1", "CheckedOut 1", "CheckedIn 1"]
+    recorder.forget()
+    pool.check_in(pool.check_out())
+    assert recorder.story == ["Started", "CheckedOut 1", "CheckedIn 1"]
+
+
+@pytest.mark.requirement("CMAP-108", "CMAP-128")
+def test_perished_connections_are_closed_on_the_way(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    filled(pool, 4)
+    pool.clear()
+    pool.ready()
+    recorder.forget()
+    assert pool.check_out().id == 5
+    assert recorder.story[0] == "Started"
+    assert sorted(recorder.only("Closed")) == [f"Closed {number} stale" for number in range(1, 5)]
+    assert recorder.story[5:] == ["Created 5", "Ready 5", "CheckedOut 5"]
+    assert counts(pool) == (1, 0, 0, 1)
+    eventually(lambda: len(server.peers) == 1)
+
+
+@pytest.mark.requirement("CMAP-108", "CMAP-107")
+def test_the_search_ends_with_a_good_one(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(max_idle_time=60)
+    old, good, tired = filled(pool, 3)
+    tired.idle_since -= 100
+    assert pool.check_out() is good
+    assert recorder.only("Closed") == ["Closed 3 idle"]
+    assert counts(pool) == (2, 0, 1, 1)
+    assert pool.check_out() is old
+
+
+@pytest.mark.requirement("CMAP-22", "CMAP-132", "CMAP-133")
+def test_a_stranger_is_not_checked_in(new_pool: Any, recorder: Any) -> None:
+    first, second = new_pool(), new_pool()
+    connection = first.check_out()
+    recorder.forget()
+    with pytest.raises(InvalidOperation, match="not checked out of"):
+        second.check_in(connection)
+    assert not recorder.events
+    assert (counts(first), counts(second)) == ((1, 0, 0, 1), (0, 0, 0, 0))
+    first.check_in(connection)
+
+
+@pytest.mark.requirement("CMAP-133")
+def test_a_connection_is_checked_in_once(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    pool.check_in(connection)
+    recorder.forget()
+    with pytest.raises(InvalidOperation):
+        pool.check_in(connection)
+    assert not recorder.events
+    assert counts(pool) == (1, 0, 1, 0)
+
+
+@pytest.mark.requirement("CMAP-134", "CMAP-137")
+def test_a_stale_connection_is_closed_at_its_check_in(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    pool.clear()
+    pool.ready()
+    assert not recorder.of("Closed")
+    pool.check_in(connection)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
+    eventually(lambda: not server.peers)
+
+
+@pytest.mark.requirement("CMAP-137", "CMAP-39")
+def test_checked_in_comes_before_checked_out_by_the_next(new_pool: Any, recorder: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=1)
+    connection = pool.check_out()
+    asking = go(pool.check_out)
+    recorder.forget()
+    pool.check_in(connection)
+    assert asking.get(timeout=5) is connection
+    assert recorder.story == ["CheckedIn 1", "CheckedOut 1"]
+
+
+@pytest.mark.requirement("CMAP-178")
+@pytest.mark.parametrize("end", ["well", "by an exception", "by a kill", "by a time-out"])
+def test_the_scope_checks_in_however_it_ends(new_pool: Any, recorder: Any, go: Any, end: str) -> None:
+    pool = new_pool()
+
+    def use() -> None:
+        with gevent.Timeout(0.01 if end == "by a time-out" else None, False), pool.checkout():
+            if end == "by an exception":
+                raise ZeroDivisionError
+            gevent.sleep(60 if end != "well" else 0)
+
+    task = go(use)
+    recorder.wait_for("CheckedOut")
+    if end == "by a kill":
+        task.kill()
+    task.join(timeout=5)
+    assert recorder.story[-1] == "CheckedIn 1"  # nothing was asked of the server, so it is as good as new
+    assert counts(pool) == (1, 0, 1, 0)
+
+
+@pytest.mark.requirement("CMAP-179")
+def test_operations_give_back_what_they_take(new_client: Any, server: Any, recorder: Any, go: Any) -> None:
+    client = new_client(retryReads=False)
+    server.replies["count"] = {"ok": 0, "code": 2, "errmsg": "no"}
+    client.db.c.insert_one({})
+    list(client.db.c.find())
+    with pytest.raises(PyMongoError):
+        client.db.command("count", "c")
+    server.fail("find", silent)
+    task = go(client.db.c.find_one)
+    server.wait_for("find", 2)
+    task.kill()
+    with pytest.raises(ZeroDivisionError):
+        client.db.c.insert_many(1 / 0 for _ in range(3))
+    assert len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn")) >= 4
+    assert client.pool_stats()[0]["in_use"] == 0

@@ -1,0 +1,317 @@
+"""Clearing a pool (CMAP-138 to CMAP-160)."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+import gevent
+import pytest
+from bson import ObjectId
+from gevent.event import Event
+
+from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
+from gmongo.monitoring import ServerListener
+from tests.cmap.harness import counts, filled, ping
+from tests.scripted.server import eventually, held, silent
+
+
+class Changes(ServerListener):
+    """What the topology thinks of its servers, as it changes."""
+
+    def __init__(self) -> None:
+        self.types: list[str] = []
+
+    def opened(self, event: Any) -> None:
+        pass
+
+    def closed(self, event: Any) -> None:
+        pass
+
+    def description_changed(self, event: Any) -> None:
+        self.types.append(event.new_description.server_type_name)
+
+
+@pytest.mark.requirement("CMAP-139")
+def test_a_service_cannot_be_cleared_without_a_load_balancer(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    with pytest.raises(InvalidOperation):
+        pool.clear(service_id=ObjectId())
+    assert (pool.generation, pool.stats()["state"]) == (0, "ready")
+    assert not recorder.of("PoolCleared")
+
+
+@pytest.mark.requirement("CMAP-51", "CMAP-140", "CMAP-141", "CMAP-142", "CMAP-143")
+def test_a_clear_only_counts_on(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    filled(pool, 2)
+    used = pool.check_out()
+    recorder.forget()
+    seen: list[Any] = []
+    recorder.hooks["PoolCleared"] = lambda _event: seen.append((pool.generation, pool.stats()["state"]))
+    pool.clear()
+    assert recorder.story == ["PoolCleared"]
+    assert seen == [(1, "paused")]
+    assert ping(used)["ok"] == 1  # who has one may go on with it
+    pool.check_in(used)
+    assert recorder.story[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
+
+
+@pytest.mark.requirement("CMAP-144", "CMAP-145")
+def test_a_paused_pool_is_cleared_in_silence(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    for _ in range(3):
+        pool.clear()
+    assert pool.generation == 3
+    assert recorder.only("PoolCleared") == ["PoolCleared"]
+    fresh = new_pool(ready=False)
+    recorder.forget()
+    fresh.clear()
+    assert (fresh.generation, recorder.story) == (1, [])
+
+
+@pytest.mark.requirement("CMAP-52", "CMAP-146", "CMAP-149", "CMAP-150", "CMAP-235")
+def test_waiters_are_evicted_at_once(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=1, wait_queue_timeout=None)
+    pool.check_out()
+    waiting = [go(pool.check_out) for _ in range(3)]
+    recorder.forget()
+    pool.clear(AutoReconnect("the original error"))
+    gevent.sleep(0)
+    gevent.sleep(0)
+    assert all(each.ready() for each in waiting)
+    assert recorder.story == ["PoolCleared", *["Failed connectionError"] * 3]
+    for each in waiting:
+        assert isinstance(each.exception, PoolClearedError)
+        assert isinstance(each.exception, AutoReconnect)
+        assert not each.exception.timeout
+        assert str(each.exception) == (
+            f"Connection pool for {server.name} was cleared because another operation failed with: the original error"
+        )
+    assert pool.stats()["waiting"] == 0
+
+
+@pytest.mark.requirement("CMAP-52", "CMAP-146")
+def test_who_waits_for_leave_to_connect_is_evicted_and_who_connects_is_not(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
+    gate = Event()
+    server.fail("handshake", held(gate))
+    pool = new_pool(max_connecting=1)
+    establishing, waiting = go(pool.check_out), go(pool.check_out)
+    server.wait_for("handshake")
+    pool.clear()
+    waiting.join(timeout=5)
+    assert isinstance(waiting.exception, PoolClearedError)
+    gate.set()
+    pool.check_in(establishing.get(timeout=5))
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
+
+
+@pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-146")
+@pytest.mark.xfail(
+    strict=True,
+    reason="Pool._wait looks only for a close since the hand-over: after a clear, a stale connection is checked out",
+)
+def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
+    new_pool: Any, recorder: Any, go: Any
+) -> None:
+    pool = new_pool(max_pool_size=1)
+    connection = pool.check_out()
+    waiting = go(pool.check_out)
+    pool.check_in(connection)
+    pool.clear()
+    recorder.forget()
+    waiting.join(timeout=5)
+    assert not recorder.of("CheckedOut")
+    assert isinstance(waiting.exception, PoolClearedError)
+
+
+@pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_who_is_evicted_tries_again(new_client: Any, server: Any, recorder: Any, go: Any, operation: str) -> None:
+    """It is retried, and says nothing of the server."""
+    changes = Changes()
+    server.hello_extra = {"msg": "isdbgrid"}
+    client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])
+    client.db.c.find_one()
+    pool = client._topology.pools()[0]
+    connection = pool.check_out()
+    act = client.db.c.find_one if operation == "read" else lambda: client.db.c.insert_one({"_id": 1})
+    task = go(act)
+    assert pool.stats()["waiting"] == 1
+    recorder.hooks["Failed"] = lambda _event: pool.ready()
+    pool.clear(AutoReconnect("gone"))
+    recorder.wait_for("Failed")
+    pool.check_in(connection)
+    task.get(timeout=5)
+    assert recorder.only("Failed") == ["Failed connectionError"]
+    assert changes.types == ["Mongos"]
+    assert recorder.only("PoolCleared") == ["PoolCleared"]
+
+
+@pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-55")
+def test_an_operation_that_meets_a_paused_pool_tries_again(new_client: Any, recorder: Any, go: Any) -> None:
+    changes = Changes()
+    client = new_client(event_listeners=[recorder, changes])
+    client.db.c.find_one()
+    pool = client._topology.pools()[0]
+    pool.clear(AutoReconnect("gone"))
+    recorder.hooks["Failed"] = lambda _event: pool.ready()
+    assert client.db.c.find_one({"_id": 5}) == {"_id": 5}
+    assert recorder.only("Failed") == ["Failed connectionError"]
+    assert changes.types == ["Standalone"]
+    assert recorder.only("PoolCleared") == ["PoolCleared"]
+
+
+# With interruptInUseConnections
+
+
+@pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-159", "CMAP-191", "CMAP-204")
+def test_an_interrupting_clear_ends_what_is_going_on(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    pool = new_pool()
+    server.fail("ping", silent, silent)
+
+    def use() -> None:
+        with pool.checkout() as connection:
+            ping(connection, None)
+
+    tasks = [go(use), go(use)]
+    server.wait_for("ping", 2)
+    recorder.forget()
+    started = monotonic()
+    pool.clear(interrupt=True)
+    assert recorder.story == ["PoolCleared"]  # clear itself waits for nobody
+    with pytest.raises(PoolClearedError):
+        pool.check_out()
+    gevent.joinall(tasks, timeout=5)
+    assert monotonic() - started < 1
+    for task in tasks:
+        assert isinstance(task.exception, PoolClearedError)
+        assert str(task.exception) == f"Connection to {server.name} interrupted due to server monitor timeout"
+        assert task.exception.address == server.address
+    in_order = [words for words in recorder.story if " 1" in words]
+    assert in_order == ["CheckedIn 1", "Closed 1 stale"]
+    assert recorder.events[0].interrupt_connections is True
+    eventually(lambda: not server.peers)
+
+
+@pytest.mark.requirement("CMAP-153", "CMAP-158", "CMAP-159")
+@pytest.mark.xfail(
+    strict=True,
+    reason="Transport.send looks at the socket before the interruption: 'connection closed' instead of PoolClearedError",
+)
+def test_a_connection_between_two_requests_is_interrupted_too(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    with pytest.raises(PoolClearedError, match="interrupted due to server monitor timeout"):  # noqa: PT012, SIM117
+        with pool.checkout() as connection:
+            ping(connection)
+            pool.clear(interrupt=True)
+            ping(connection)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
+
+
+@pytest.mark.requirement("CMAP-153")
+def test_an_interrupted_connection_is_perished_though_nothing_was_going_on(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    pool.clear(interrupt=True)
+    assert not recorder.of("Closed")
+    pool.check_in(connection)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
+
+
+@pytest.mark.requirement("CMAP-153", "CMAP-154")
+def test_establishing_is_interrupted_too(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    pool = new_pool()
+    server.fail("handshake", silent)
+    asking = go(pool.check_out)
+    server.wait_for("handshake")
+    recorder.forget()
+    pool.clear(interrupt=True)
+    asking.join(timeout=5)
+    assert isinstance(asking.exception, PoolClearedError)
+    assert recorder.story == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
+    assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-67", "CMAP-51")
+def test_a_plain_clear_interrupts_nobody(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    gate = Event()
+    server.fail("ping", held(gate))
+    pool = new_pool()
+    connection = pool.check_out()
+    asking = go(ping, connection)
+    server.wait_for("ping")
+    pool.clear()
+    gate.set()
+    assert asking.get(timeout=5)["ok"] == 1
+    assert recorder.of("PoolCleared")[0].interrupt_connections is False
+
+
+@pytest.mark.requirement("CMAP-157")
+def test_only_what_is_as_old_as_the_clear_is_interrupted(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    oldest = pool.check_out()
+    pool.clear()
+    pool.ready()
+    old = pool.check_out()
+    young: list[Any] = []
+
+    def go_on(_event: Any) -> None:  # the clear has counted, but not interrupted yet
+        pool.ready()
+        young.append(pool.check_out())
+
+    recorder.hooks["PoolCleared"] = go_on
+    pool.clear(interrupt=True)
+    recorder.hooks.clear()
+    assert [oldest.usable, old.usable, young[0].usable] == [False, False, True]
+    assert [oldest.generation, old.generation, young[0].generation] == [0, 1, 2]
+    assert ping(young[0])["ok"] == 1
+
+
+@pytest.mark.requirement("CMAP-145", "CMAP-152")
+def test_an_interrupting_clear_of_a_paused_pool_interrupts(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    pool.clear()
+    pool.clear(interrupt=True)
+    assert not connection.usable
+    assert recorder.only("PoolCleared") == ["PoolCleared"]
+    assert pool.generation == 2
+
+
+@pytest.mark.requirement("CMAP-156", "CMAP-154")
+def test_interrupting_does_not_wait_for_the_background(new_pool: Any, server: Any, go: Any) -> None:
+    pool = new_pool(upkeep_interval=3600)
+    server.fail("ping", silent)
+    connection = pool.check_out()
+    asking = go(ping, connection, None)
+    server.wait_for("ping")
+    pool.clear(interrupt=True)
+    asking.join(timeout=1)
+    assert isinstance(asking.exception, PoolClearedError)
+
+
+@pytest.mark.requirement("CMAP-158", "CMAP-160")
+def test_a_monitor_that_times_out_interrupts_and_the_operation_is_tried_again(
+    new_client: Any, server: Any, recorder: Any, go: Any
+) -> None:
+    client = new_client(heartbeatFrequencyMS=500, connectTimeoutMS=150, serverMonitoringMode="poll")
+    client.db.c.find_one()
+    server.fail("find", silent)
+    server.fail("hello", silent)
+    task = go(client.db.c.find_one, {"_id": 7})
+    assert task.get(timeout=10) == {"_id": 7}
+    cleared = recorder.of("PoolCleared")
+    assert [event.interrupt_connections for event in cleared] == [True]
+    assert [words for words in recorder.story if words.startswith("Closed")] == ["Closed 1 stale"]
+
+
+@pytest.mark.requirement("CMAP-160")
+def test_a_monitor_that_loses_its_connection_interrupts_nobody(new_client: Any, server: Any, recorder: Any) -> None:
+    client = new_client(heartbeatFrequencyMS=500)
+    client.db.c.find_one()
+    server.stop()
+    recorder.wait_for("PoolCleared")
+    assert recorder.of("PoolCleared")[0].interrupt_connections is False

@@ -1,0 +1,199 @@
+"""One connection: its life, its states, its one request at a time (CMAP-20 to CMAP-36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError, PyMongoError
+from tests.cmap.harness import counts, filled, ping
+from tests.scripted.server import cut, eventually, forged, held, silent
+
+
+@pytest.mark.requirement("CMAP-20", "CMAP-25", "CMAP-26", "CMAP-31")
+def test_what_a_connection_knows(new_pool: Any, server: Any) -> None:
+    pool = new_pool()
+    connections = [pool.check_out() for _ in range(3)]
+    assert [connection.id for connection in connections] == [1, 2, 3]
+    assert {connection.address for connection in connections} == {server.address}
+    assert {connection.generation for connection in connections} == {0}
+    pool.clear()
+    pool.ready()
+    assert pool.check_out().generation == 1
+
+
+@pytest.mark.requirement("CMAP-26")
+def test_failed_connections_have_numbers_too_and_each_pool_its_own(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool(clears=False)
+    server.fail("handshake", cut(0), cut(0))
+    for _ in range(2):
+        with pytest.raises(AutoReconnect):
+            pool.check_out()
+    pool.check_out()
+    assert recorder.only("Created") == ["Created 1", "Created 2", "Created 3"]
+    assert new_pool().check_out().id == 1
+
+
+@pytest.mark.requirement("CMAP-21", "CMAP-36", "CMAP-204")
+def test_a_closed_connection_is_never_used_again(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    pool.clear()
+    pool.check_in(connection)
+    eventually(lambda: not server.peers)
+    arrived = len(server.received)
+    with pytest.raises(AutoReconnect):
+        ping(connection)
+    with pytest.raises(InvalidOperation):
+        pool.check_in(connection)
+    gevent.sleep(0.01)
+    assert len(server.received) == arrived
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
+    assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-23", "CMAP-24", "CMAP-43")
+def test_the_server_never_has_two_requests_of_one_connection(new_client: Any, server: Any, go: Any) -> None:
+    client = new_client(maxPoolSize=3)
+    busy: set[int] = set()
+    overlaps: list[int] = []
+    reply_to = server.reply_to
+
+    def slow_reply(name: str, command: Any) -> Any:
+        if name == "find":
+            number = server.received[-1].connection
+            (overlaps.append if number in busy else busy.add)(number)
+            gevent.sleep(0.001)
+            busy.discard(number)
+        return reply_to(name, command)
+
+    server.reply_to = slow_reply
+    tasks = [go(client.db.c.find_one, {"_id": number}) for number in range(30)]
+    assert [task.get(timeout=10)["_id"] for task in tasks] == list(range(30))
+    assert not overlaps
+    assert len(set(server.connections_of("find"))) <= 3
+    assert not set(server.connections_of("find")) & set(server.connections_of("hello"))
+
+
+@pytest.mark.requirement("CMAP-23", "CMAP-24")
+@pytest.mark.xfail(
+    strict=True,
+    reason="Connection.exchange sends the second request before it finds out that another greenlet waits for a reply",
+)
+def test_a_second_request_on_a_busy_connection_is_not_sent(new_pool: Any, server: Any, go: Any) -> None:
+    gate = Event()
+    server.fail("ping", held(gate))
+    connection = new_pool().check_out()
+    first = go(ping, connection)
+    server.wait_for("ping")
+    with pytest.raises(Exception, match=r"."):
+        ping(connection, name="pong")
+    gate.set()
+    assert first.get(timeout=5)["ok"] == 1
+    gevent.sleep(0.01)
+    assert not server.commands("pong")
+
+
+@pytest.mark.requirement("CMAP-27", "CMAP-33", "CMAP-34", "CMAP-35", "CMAP-36", "CMAP-58", "CMAP-63", "CMAP-65")
+def test_the_states_of_a_connection_in_the_counts(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    gate = Event()
+    server.fail("handshake", held(gate))
+    pool = new_pool()
+    asking = go(pool.check_out)
+    server.wait_for("handshake")
+    assert counts(pool) == (1, 1, 0, 0)
+    assert recorder.story[-1] == "Created 1"
+    gate.set()
+    connection = asking.get(timeout=5)
+    assert recorder.story[-2:] == ["Ready 1", "CheckedOut 1"]
+    assert counts(pool) == (1, 0, 0, 1)
+    pool.check_in(connection)
+    assert counts(pool) == (1, 0, 1, 0)
+    pool.close()
+    assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-191", "CMAP-221")
+def test_stale_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    filled(pool, 3)
+    pool.clear()
+    assert not recorder.of("Closed")
+    pool.ready()
+    assert pool.check_out().id == 4
+    assert sorted(recorder.only("Closed")) == ["Closed 1 stale", "Closed 2 stale", "Closed 3 stale"]
+
+
+@pytest.mark.requirement("CMAP-09", "CMAP-29", "CMAP-192")
+def test_idle_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(max_idle_time=0.02)
+    filled(pool, 2)
+    gevent.sleep(0.03)
+    assert pool.check_out().id == 3
+    assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle"]
+
+
+@pytest.mark.requirement("CMAP-09", "CMAP-29")
+def test_use_is_not_idleness(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(max_idle_time=0.05)
+    connection = pool.check_out()
+    gevent.sleep(0.06)
+    pool.check_in(connection)
+    assert pool.check_out() is connection
+    assert not recorder.of("Closed")
+
+
+@pytest.mark.requirement("CMAP-30", "CMAP-134", "CMAP-193")
+@pytest.mark.parametrize(
+    ("fault", "timeout", "error"),
+    [
+        pytest.param(cut(0), 5, AutoReconnect, id="the endpoint closes"),
+        pytest.param(cut(7), 5, AutoReconnect, id="the endpoint closes in mid-reply"),
+        pytest.param(silent, 0.02, NetworkTimeout, id="network time-out"),
+        pytest.param(forged(length=3), 5, ProtocolError, id="a length that cannot be"),
+        pytest.param(forged(response_to=77), 5, ProtocolError, id="a reply to another request"),
+    ],
+)
+def test_errored_connections_are_closed(
+    new_pool: Any, server: Any, recorder: Any, fault: Any, timeout: float, error: type[Exception]
+) -> None:
+    pool = new_pool()
+    server.fail("ping", fault)
+    with pytest.raises(error), pool.checkout() as connection:
+        ping(connection, timeout)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
+    assert counts(pool) == (0, 0, 0, 0)
+    eventually(lambda: not server.peers)
+
+
+@pytest.mark.requirement("CMAP-30", "CMAP-134")
+@pytest.mark.parametrize("how", ["kill", "somebody's time-out"])
+def test_a_request_without_its_reply_closes_the_connection(
+    new_pool: Any, server: Any, recorder: Any, go: Any, how: str
+) -> None:
+    pool = new_pool()
+    server.fail("ping", silent)
+
+    def ask() -> None:
+        limit = 0.02 if how != "kill" else None
+        with gevent.Timeout(limit, False), pool.checkout() as connection:
+            ping(connection, None)
+
+    asking = go(ask)
+    server.wait_for("ping")
+    if how == "kill":
+        asking.kill()
+    asking.join(timeout=5)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
+    assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-30", "CMAP-136")
+def test_an_error_in_a_reply_does_no_harm_to_the_connection(new_client: Any, server: Any, recorder: Any) -> None:
+    server.replies["find"] = {"ok": 0, "code": 2, "errmsg": "bad value"}
+    with pytest.raises(PyMongoError, match="bad value"):
+        new_client().db.c.find_one()
+    assert recorder.story[-1] == "CheckedIn 1"

@@ -1,0 +1,110 @@
+"""Errors (CMAP-232 to CMAP-236)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gmongo.errors import (
+    AutoReconnect,
+    ConnectionFailure,
+    PoolClearedError,
+    PoolClosedError,
+    PyMongoError,
+    WaitQueueTimeoutError,
+)
+from gmongo.execution.retry import may_retry_read, may_retry_write
+from gmongo.sdam.error_rules import Consequence, consequence
+from tests.cmap.harness import Recorder
+
+
+@pytest.mark.requirement("CMAP-232", "CMAP-233")
+def test_the_errors_fit_into_the_tree() -> None:
+    for kind in (PoolClosedError, PoolClearedError, WaitQueueTimeoutError):
+        assert issubclass(kind, ConnectionFailure)
+        assert issubclass(kind, PyMongoError)
+    assert issubclass(PoolClearedError, AutoReconnect)
+
+
+@pytest.mark.requirement("CMAP-52", "CMAP-55", "CMAP-115", "CMAP-147", "CMAP-235")
+def test_a_cleared_pool_is_worth_another_try() -> None:
+    error = PoolClearedError("cleared")
+    assert may_retry_read(error)
+    assert not error.timeout
+    from gmongo.execution.retry import label_write_error
+
+    label_write_error(error, 25)
+    assert may_retry_write(error)
+
+
+@pytest.mark.requirement("CMAP-116", "CMAP-148")
+@pytest.mark.parametrize("during_handshake", [False, True])
+def test_a_cleared_pool_says_nothing_of_the_server(during_handshake: bool) -> None:
+    assert consequence(PoolClearedError("cleared"), during_handshake, 25) is Consequence.NOTHING
+
+
+@pytest.mark.requirement("CMAP-232", "CMAP-234")
+def test_closed(new_pool: Any, server: Any) -> None:
+    pool = new_pool()
+    pool.close()
+    with pytest.raises(PoolClosedError) as raised:
+        pool.check_out()
+    assert str(raised.value) == "Attempted to check out a Connection from closed connection pool"
+    assert raised.value.address == server.address
+
+
+@pytest.mark.requirement("CMAP-232", "CMAP-235")
+@pytest.mark.parametrize(("cause", "text"), [(AutoReconnect("10.0.0.1: gone"), "10.0.0.1: gone"), (None, "None")])
+def test_cleared(new_pool: Any, server: Any, cause: Any, text: str) -> None:
+    pool = new_pool()
+    pool.clear(cause)
+    with pytest.raises(PoolClearedError) as raised:
+        pool.check_out()
+    assert str(raised.value) == (
+        f"Connection pool for {server.name} was cleared because another operation failed with: {text}"
+    )
+    assert raised.value.address == server.address
+
+
+@pytest.mark.requirement("CMAP-235")
+def test_the_cause_lasts_until_the_pool_is_ready(new_pool: Any) -> None:
+    pool = new_pool()
+    pool.clear(AutoReconnect("first"))
+    pool.clear()
+    with pytest.raises(PoolClearedError, match="first"):
+        pool.check_out()
+    pool.ready()
+    pool.clear()
+    with pytest.raises(PoolClearedError, match="failed with: None"):
+        pool.check_out()
+
+
+@pytest.mark.requirement("CMAP-235")
+@pytest.mark.xfail(strict=True, reason="Pool._pause: a second cause takes the place of the error that cleared the pool")
+def test_the_original_error_is_the_one_that_is_told(new_pool: Any) -> None:
+    pool = new_pool()
+    pool.clear(AutoReconnect("first"))
+    pool.clear(AutoReconnect("second"))
+    with pytest.raises(PoolClearedError, match="first"):
+        pool.check_out()
+
+
+@pytest.mark.requirement("CMAP-232", "CMAP-236")
+def test_timed_out(new_pool: Any, server: Any) -> None:
+    pool = new_pool(max_pool_size=1, wait_queue_timeout=0.01)
+    pool.check_out()
+    with pytest.raises(WaitQueueTimeoutError) as raised:
+        pool.check_out()
+    assert str(raised.value) == "Timed out while checking out a Connection from connection pool"
+    assert (raised.value.address, raised.value.timeout) == (server.address, True)
+
+
+@pytest.mark.requirement("CMAP-123")
+def test_a_timeout_is_not_tried_again(new_client: Any, recorder: Recorder) -> None:
+    client = new_client(maxPoolSize=1, waitQueueTimeoutMS=10)
+    client.db.c.find_one()
+    client._topology.pools()[0].check_out()
+    with pytest.raises(WaitQueueTimeoutError):
+        client.db.c.find_one()
+    assert recorder.only("Failed", "PoolCleared") == ["Failed timeout"]

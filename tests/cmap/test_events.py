@@ -1,0 +1,140 @@
+"""Events (CMAP-05, CMAP-06, CMAP-180 to CMAP-204)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo import monitoring
+from gmongo.errors import AutoReconnect, WaitQueueTimeoutError
+from gmongo.monitoring import listeners as listeners_module
+from tests.cmap.harness import Recorder, filled, short_name
+from tests.scripted.server import cut
+
+KINDS = {
+    "PoolCreated", "PoolReady", "PoolCleared", "PoolClosed", "Created", "Ready", "Closed", "Started", "Failed",
+    "CheckedOut", "CheckedIn",
+}  # fmt: skip
+
+
+def live(client: Any, server: Any) -> None:
+    """Make everything happen once."""
+    client.db.c.find_one()
+    server.fail("find", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    with pytest.raises(AutoReconnect):
+        client._topology.pools()[0].check_out()
+    client.close()
+
+
+@pytest.mark.requirement(
+    "CMAP-05", "CMAP-48", "CMAP-49", "CMAP-180", "CMAP-181", "CMAP-182", "CMAP-183", "CMAP-184", "CMAP-185",
+    "CMAP-186", "CMAP-187", "CMAP-190", "CMAP-195", "CMAP-196", "CMAP-200", "CMAP-202",
+)  # fmt: skip
+def test_a_listener_hears_everything(new_client: Any, server: Any, recorder: Any) -> None:
+    live(new_client(retryReads=False, maxPoolSize=9), server)
+    assert {short_name(event) for event in recorder.events} == KINDS
+    for event in recorder.events:
+        assert event.address == server.address
+        assert isinstance(getattr(event, "connection_id", 1), int)
+        assert getattr(event, "duration", 0.0) >= 0
+    assert recorder.of("PoolCreated")[0].options == {"maxPoolSize": 9}
+    assert (recorder.of("PoolCleared")[0].service_id, recorder.of("PoolCleared")[0].interrupt_connections) == (
+        None,
+        False,
+    )
+
+
+@pytest.mark.requirement("CMAP-05", "CMAP-49", "CMAP-181")
+def test_listeners_can_be_registered_for_all_clients(new_client: Any, monkeypatch: Any, recorder: Any) -> None:
+    monkeypatch.setattr(listeners_module, "_registered", [])
+    monitoring.register(recorder)
+    new_client(event_listeners=[]).db.c.find_one()
+    assert recorder.story == ["PoolCreated", "PoolReady", "Started", "Created 1", "Ready 1", "CheckedOut 1", "CheckedIn 1"]
+
+
+@pytest.mark.requirement("CMAP-06", "CMAP-180")
+def test_an_event_is_delivered_when_it_happens(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    told: list[int] = []
+    recorder.hooks["Started"] = lambda _event: told.append(len(recorder.events))
+    before = len(recorder.events)
+    pool.check_out()
+    assert told == [before + 1]
+    assert recorder.story[before] == "Started"
+
+
+@pytest.mark.requirement("CMAP-06", "CMAP-180", "CMAP-203", "CMAP-204", "CMAP-26", "CMAP-120")
+def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    """Listeners that yield do not put them out of order, either."""
+    pool = new_pool(max_pool_size=4, max_connecting=2, clears=False, wait_queue_timeout=0.2)
+    for kind in ("Created", "Ready", "Closed", "CheckedIn", "CheckedOut", "Started"):
+        recorder.hooks[kind] = lambda _event: gevent.sleep(0)
+
+    def use(number: int) -> None:
+        if number % 10 == 3:
+            server.fail("handshake", cut(0))
+        try:
+            with pool.checkout() as connection:
+                gevent.sleep(0)
+                if number % 7 == 0:
+                    connection.error = ConnectionError("lost")
+        except (AutoReconnect, WaitQueueTimeoutError):
+            pass
+
+    tasks = [go(use, number) for number in range(200)]
+    gevent.joinall(tasks, timeout=20)
+    assert all(task.successful() for task in tasks)
+    check_lives(recorder)
+
+
+def check_lives(recorder: Recorder) -> None:
+    """Each connection has a sensible life, each check-out one end."""
+    assert [event.connection_id for event in recorder.of("Created")] == list(
+        range(1, len(recorder.of("Created")) + 1)
+    )
+    lives: dict[int, list[str]] = {}
+    for event in recorder.events:
+        if getattr(event, "connection_id", 0):
+            lives.setdefault(event.connection_id, []).append(short_name(event))
+    for life in lives.values():
+        closed = life[-1:] == ["Closed"]
+        middle = life[: len(life) - closed]
+        assert "Closed" not in middle
+        assert middle[0] == "Created"
+        assert middle[1:] == [] or middle[1] == "Ready"
+        uses = middle[2:]
+        assert uses == ["CheckedOut", "CheckedIn"] * (len(uses) // 2) + ["CheckedOut"] * (len(uses) % 2)
+    assert len(recorder.of("Started")) == len(recorder.of("CheckedOut")) + len(recorder.of("Failed"))
+
+
+@pytest.mark.requirement("CMAP-40", "CMAP-81", "CMAP-180")
+def test_a_listener_that_fails_changes_nothing(new_pool: Any, recorder: Any, caplog: Any) -> None:
+    def fail(_event: Any) -> None:
+        raise ZeroDivisionError("in a listener")
+
+    for kind in KINDS:
+        recorder.hooks[kind] = fail
+    pool = new_pool()
+    filled(pool, 2)
+    pool.clear()
+    pool.ready()
+    pool.check_in(pool.check_out())
+    pool.close()
+    assert recorder.story[-2:] == ["Closed 3 poolClosed", "PoolClosed"]
+    assert "in a listener" in caplog.text
+
+
+@pytest.mark.requirement("CMAP-43", "CMAP-96", "CMAP-193", "CMAP-134")
+def test_the_order_of_an_error_in_use(new_client: Any, server: Any, recorder: Any) -> None:
+    """The topology judges before the connection is given back."""
+    client = new_client(retryReads=False)
+    client.db.c.find_one()
+    recorder.forget()
+    server.fail("find", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    assert recorder.story[:5] == ["Started", "CheckedOut 1", "PoolCleared", "CheckedIn 1", "Closed 1 error"]

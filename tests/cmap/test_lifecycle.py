@@ -1,0 +1,273 @@
+"""The states of a pool: paused, ready, closed (CMAP-43 to CMAP-81)."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+
+import gmongo
+from gmongo.cmap.pool import Pool
+from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
+from tests.cmap.harness import counts, filled, settle
+from tests.scripted.server import ScriptedServer, eventually, held
+
+
+@pytest.mark.requirement("CMAP-03", "CMAP-04")
+def test_the_pool_is_internal() -> None:
+    assert {"check_out", "check_in", "clear", "ready", "close"} <= set(dir(Pool))
+    assert not {name for name in dir(gmongo) if "pool" in name.lower()}
+
+
+@pytest.mark.requirement("CMAP-54", "CMAP-60", "CMAP-70", "CMAP-72")
+def test_a_new_pool_is_paused_and_says_so_first(new_pool: Any, server: Any, recorder: Any) -> None:
+    seen: list[Any] = []
+    pool = new_pool(ready=False)
+    assert pool.stats()["state"] == "paused"
+    assert (pool.generation, counts(pool)) == (0, (0, 0, 0, 0))
+    assert recorder.story == ["PoolCreated"]
+    with pytest.raises(PoolClearedError):
+        pool.check_out()
+    assert recorder.story[1:] == ["Started", "Failed connectionError"]
+    gevent.sleep(0.01)
+    assert server.connection_count == 0
+    assert not seen
+
+
+@pytest.mark.requirement("CMAP-53", "CMAP-54", "CMAP-55", "CMAP-61", "CMAP-114", "CMAP-122", "CMAP-142", "CMAP-151")
+def test_paused_and_resumed(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(wait_queue_timeout=None)
+    assert pool.stats()["state"] == "ready"
+    pool.check_in(pool.check_out())
+    pool.clear()
+    assert pool.stats()["state"] == "paused"
+    recorder.forget()
+    with pytest.raises(AutoReconnect) as raised:
+        pool.check_out()
+    assert isinstance(raised.value, PoolClearedError)
+    assert not raised.value.timeout
+    assert recorder.story == ["Started", "Failed connectionError"]
+    pool.ready()
+    pool.check_in(pool.check_out())
+
+
+@pytest.mark.requirement("CMAP-56", "CMAP-71", "CMAP-95", "CMAP-98")
+def test_a_paused_pool_is_not_populated(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool(ready=False, min_pool_size=3, upkeep_interval=0.001)
+    gevent.sleep(0.02)
+    assert recorder.story == ["PoolCreated"]
+    pool.ready()
+    recorder.wait_for("Ready", 3)
+    assert recorder.story.index("PoolReady") < recorder.story.index("Created 1")
+    pool.clear()
+    recorder.wait_for("Closed", 3)
+    gevent.sleep(0.02)
+    assert len(recorder.of("Created")) == 3
+    assert server.connection_count == 3
+
+
+@pytest.mark.requirement("CMAP-68", "CMAP-78", "CMAP-79")
+def test_ready_twice_is_ready_once(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    pool.ready()
+    assert recorder.story == ["PoolCreated", "PoolReady"]
+    assert pool.stats()["state"] == "ready"
+
+
+@pytest.mark.requirement("CMAP-80")
+def test_a_listener_hears_of_a_pool_that_is_ready(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(ready=False)
+    states: list[str] = []
+    recorder.hooks["PoolReady"] = lambda _event: states.append(pool.stats()["state"])
+    pool.ready()
+    assert states == ["ready"]
+
+
+@pytest.mark.requirement("CMAP-80", "CMAP-81")
+def test_nothing_is_created_in_the_background_before_everybody_knows(new_pool: Any, recorder: Any) -> None:
+    """Even if a listener is slow, and the background is woken meanwhile."""
+    pool = new_pool(ready=False, min_pool_size=2, upkeep_interval=0.001)
+    during: list[list[str]] = []
+
+    def dawdle(_event: Any) -> None:
+        gevent.sleep(0.03)
+        pool._alarm.ring()
+        settle()
+        during.append(recorder.only("Created"))
+
+    recorder.hooks["PoolReady"] = dawdle
+    pool.ready()
+    recorder.wait_for("Ready", 2)
+    assert during == [[]]
+
+
+@pytest.mark.requirement("CMAP-81")
+@pytest.mark.xfail(
+    strict=True, reason="Pool.announce_ready tells of a pool that is ready although it has been cleared since mark_ready"
+)
+def test_what_was_cleared_meanwhile_is_not_announced_as_ready(new_pool: Any, recorder: Any) -> None:
+    """The topology marks a pool ready, publishes its own events, where anything can happen, and then announces it."""
+    pool = new_pool(ready=False)
+    assert pool.mark_ready()
+    pool.clear()
+    pool.announce_ready()
+    last = [words for words in recorder.story if words in ("PoolReady", "PoolCleared", "PoolCreated")][-1]
+    assert last != "PoolReady"
+    assert pool.stats()["state"] == "paused"
+
+
+@pytest.mark.requirement("CMAP-43", "CMAP-48", "CMAP-73", "CMAP-205")
+def test_a_pool_is_ready_after_each_recovery_of_its_server(new_client: Any, server: Any, recorder: Any) -> None:
+    client = new_client(heartbeatFrequencyMS=500)
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+    assert recorder.story[:2] == ["PoolCreated", "PoolReady"]
+    server.stop()
+    eventually(lambda: client.pool_stats()[0]["state"] == "paused")
+    server.start()
+    assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
+    assert recorder.only("PoolReady", "PoolCleared") == ["PoolReady", "PoolCleared", "PoolReady"]
+
+
+@pytest.mark.requirement("CMAP-239", "CMAP-43", "CMAP-57")
+def test_monitors_have_connections_of_their_own(new_client: Any, server: Any, recorder: Any) -> None:
+    client = new_client(maxPoolSize=1)
+    recorder.wait_for("PoolReady")
+    eventually(lambda: server.connection_count >= 1)
+    assert recorder.story == ["PoolCreated", "PoolReady"]
+    assert client.pool_stats()[0]["total"] == 0
+    client.db.c.find_one()
+    assert client.pool_stats()[0]["total"] == 1
+    assert server.connection_count >= 2
+
+
+@pytest.mark.requirement("CMAP-50", "CMAP-62", "CMAP-69", "CMAP-77", "CMAP-114", "CMAP-121", "CMAP-197", "CMAP-234")
+def test_a_closed_pool_stays_closed(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool(min_pool_size=2, upkeep_interval=0.001)
+    recorder.wait_for("Ready", 2)
+    pool.close()
+    recorder.forget()
+    pool.ready()
+    pool.clear()
+    pool.close()
+    gevent.sleep(0.01)
+    assert pool.stats()["state"] == "closed"
+    assert not recorder.events
+    with pytest.raises(PoolClosedError) as raised:
+        pool.check_out()
+    assert str(raised.value) == "Attempted to check out a Connection from closed connection pool"
+    assert raised.value.address == server.address
+    assert recorder.story == ["Started", "Failed poolClosed"]
+
+
+@pytest.mark.requirement("CMAP-74", "CMAP-75", "CMAP-76", "CMAP-135", "CMAP-194")
+def test_the_order_of_a_close(new_pool: Any, server: Any, recorder: Any) -> None:
+    pool = new_pool()
+    states: list[str] = []
+    used = pool.check_out()
+    filled(pool, 2)
+    recorder.forget()
+    recorder.hooks["Closed"] = lambda _event: states.append(pool.stats()["state"])
+    pool.close()
+    assert sorted(recorder.story[:2]) == ["Closed 2 poolClosed", "Closed 3 poolClosed"]
+    assert recorder.story[2:] == ["PoolClosed"]
+    assert states == ["closed", "closed"]
+    eventually(lambda: len(server.peers) == 1)
+    pool.check_in(used)
+    assert recorder.story[3:] == ["CheckedIn 1", "Closed 1 poolClosed"]
+    eventually(lambda: not server.peers)
+
+
+@pytest.mark.requirement("CMAP-52", "CMAP-69", "CMAP-114", "CMAP-121")
+def test_waiters_hear_of_a_close_at_once(new_pool: Any, recorder: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=1)
+    pool.check_out()
+    waiting = [go(pool.check_out) for _ in range(3)]
+    recorder.forget()
+    pool.close()
+    gevent.joinall(waiting, timeout=5)
+    assert [type(each.exception) for each in waiting] == [PoolClosedError] * 3
+    assert recorder.story == ["PoolClosed", *["Failed poolClosed"] * 3]
+
+
+@pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
+def test_a_connection_that_becomes_ready_after_the_close_is_closed(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
+    gate = Event()
+    server.fail("handshake", held(gate))
+    pool = new_pool()
+    asking = go(pool.check_out)
+    server.wait_for("handshake")
+    pool.close()
+    gate.set()
+    asking.join(timeout=5)
+    assert isinstance(asking.exception, PoolClosedError)
+    assert recorder.story[-3:] == ["Ready 1", "Closed 1 poolClosed", "Failed poolClosed"]
+    assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-69")
+def test_what_was_handed_over_before_the_close_is_not_checked_out_after_it(
+    new_pool: Any, recorder: Any, go: Any
+) -> None:
+    pool = new_pool(max_pool_size=1)
+    connection = pool.check_out()
+    waiting = go(pool.check_out)
+    pool.check_in(connection)
+    pool.close()
+    waiting.join(timeout=5)
+    assert isinstance(waiting.exception, PoolClosedError)
+    assert recorder.story[-1] == "Failed poolClosed"
+    assert recorder.only("Closed") == ["Closed 1 poolClosed"]
+    assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
+def test_what_a_pool_shows(new_pool: Any, server: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=1)
+    filled(pool, 1)
+    shown = pool.stats()
+    assert (shown["address"], shown["state"], shown["generation"]) == (server.address, "ready", 0)
+    assert (shown["available"], shown["waiting"], shown["oldest_wait"]) == (1, 0, None)
+    assert pool.generations.services() == {}
+    connection = pool.check_out()
+    go(pool.check_out)
+    shown = pool.stats()
+    assert (shown["available"], shown["in_use"], shown["waiting"]) == (0, 1, 1)
+    assert shown["oldest_wait"] >= 0
+    pool.check_in(connection)
+
+
+@pytest.mark.requirement("CMAP-67", "CMAP-140", "CMAP-152")
+def test_the_signature_of_clear() -> None:
+    parameters = inspect.signature(Pool.clear).parameters
+    assert parameters["interrupt"].default is False
+
+
+@pytest.mark.requirement("CMAP-57")
+def test_never_more_sockets_than_the_maximum(new_pool: Any, server: ScriptedServer, go: Any) -> None:
+    pool = new_pool(max_pool_size=3, max_connecting=10)
+    most: list[int] = []
+
+    def use() -> None:
+        for turn in range(5):
+            with pool.checkout() as connection:
+                most.append(len(server.peers))
+                gevent.sleep(0.001)
+                if turn % 2:
+                    connection.error = ConnectionError("lost")
+
+    gevent.joinall([go(use) for _ in range(20)], timeout=20)
+    assert len(most) == 100
+    # A socket that the pool has closed may live on at the server until it has read its end.
+    assert counts(pool)[0] <= 3
+    eventually(lambda: len(server.peers) <= 3)
+
+
+@pytest.mark.requirement("CMAP-07", "CMAP-110")
+def test_zero_is_no_maximum(new_pool: Any) -> None:
+    pool = new_pool(max_pool_size=0)
+    assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))

@@ -1,0 +1,304 @@
+"""Forks: a child starts afresh on sockets of its own, and its parent does not notice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import gevent
+import gevent.subprocess
+import pytest
+from gevent.event import Event
+
+from tests.scripted.faults import held
+from tests.scripted.server import ScriptedServer, cursor_reply, eventually
+
+# Every program below forks with FORK(), gives what the child prints to the parent, and ends with the child's status.
+PRELUDE = """
+import gc, json, os, sys, gevent, gevent.os
+from gmongo import MongoClient
+
+FORK = {"os": os.fork, "gevent": gevent.os.fork}[sys.argv[2]]
+client = MongoClient(sys.argv[1], **json.loads(sys.argv[3]))
+
+def in_child(work):
+    child = FORK()
+    if child == 0:
+        status = 1
+        try:
+            with gevent.Timeout(5):
+                work()
+            sys.stdout.flush()
+            status = 0
+        except BaseException as error:
+            print("child:", repr(error), file=sys.stderr, flush=True)
+        finally:
+            os._exit(status)
+    with gevent.Timeout(8):
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG) if sys.argv[2] == "os" else gevent.os.waitpid(child, 0)
+            if ended:
+                break
+            gevent.sleep(0.005)
+    assert status == 0, status
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+def server(request):
+    with gevent.Timeout(20), ScriptedServer(streams=request.param) as server:
+        yield server
+
+
+@pytest.fixture(params=["os", "gevent"])
+def fork(request, server):
+    """Runs a program that forks; returns what parent and child printed."""
+
+    def run(program, **options):
+        arguments = [server.name, request.param, json.dumps(options)]
+        child = gevent.subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", PRELUDE + program, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            output, errors = child.communicate(timeout=12)
+        finally:
+            child.kill()
+        assert (child.returncode, errors) == (0, "")
+        return output
+
+    return run
+
+
+def by_connection(server, name="find"):
+    """Connection number -> what was asked on it."""
+    asked = {}
+    for each in server.received:
+        if each.name == name:
+            asked.setdefault(each.connection, []).append(each.command["filter"].get("_id"))
+    return asked
+
+
+def sessions(server, who):
+    return {
+        bytes(each.command["lsid"]["id"])
+        for each in server.received
+        if each.name == "find" and each.command["filter"].get("_id") == who
+    }
+
+
+def test_child_uses_connections_and_sessions_of_its_own(fork, server):
+    program = """
+client.db.c.find_one({"_id": "parent"})
+def work():
+    print([client.db.c.find_one({"_id": "child"})["_id"] for _ in range(3)])
+    client.close()
+in_child(work)
+print([client.db.c.find_one({"_id": "parent"})["_id"] for _ in range(3)])
+"""
+    assert fork(program).splitlines() == [str(["child"] * 3), str(["parent"] * 3)]
+    asked = by_connection(server)
+    assert sorted(asked.values()) == [["child"] * 3, ["parent"] * 4]
+    assert not sessions(server, "parent") & sessions(server, "child")
+
+
+def test_parents_connections_carry_nothing_of_the_child(fork, server):
+    """Not a byte, not even of a monitor or of a farewell."""
+    program = """
+client.db.c.find_one({"_id": "parent"})
+before = client.pool_stats()
+print(len(before))
+def work():
+    client.db.c.find_one({"_id": "child"})
+    print("child has", [pool["total"] for pool in client.pool_stats()])
+    client.close()
+    del globals()["client"]
+    gc.collect()
+in_child(work)
+client.db.c.find_one({"_id": "parent"})
+print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool_stats()[0]["generation"])
+"""
+    assert fork(program).splitlines() == ["1", "child has [1]", "parent has [1] 0"]
+    for asked in by_connection(server).values():
+        assert len(set(asked)) == 1
+    handshakes = server.connections_of("handshake")
+    assert len(handshakes) == len(set(handshakes))  # nobody greeted on a connection that was greeted before
+    ends = server.connections_of("endSessions")
+    assert all("parent" not in by_connection(server).get(number, []) for number in ends)
+
+
+def test_child_that_does_not_use_the_client(fork, server):
+    program = """
+client.db.c.find_one({"_id": "parent"})
+def work():
+    gevent.sleep(0.1)
+in_child(work)
+print(client.db.c.find_one({"_id": "parent"}), client.pool_stats()[0]["generation"])
+"""
+    assert fork(program) == "{'_id': 'parent'} 0\n"
+    assert list(by_connection(server).values()) == [["parent"] * 2]
+
+
+def test_client_made_but_not_used_before_the_fork(fork, server):
+    program = """
+def work():
+    print(client.db.c.find_one({"_id": "child"})["_id"])
+in_child(work)
+print(client.db.c.find_one({"_id": "parent"})["_id"])
+"""
+    assert fork(program).splitlines() == ["child", "parent"]
+
+
+def test_client_that_connects_late(fork, server):
+    program = """
+def work():
+    print(client.db.c.find_one({"_id": "child"})["_id"])
+in_child(work)
+"""
+    assert fork(program, connect=False) == "child\n"
+    assert len(by_connection(server)) == 1
+
+
+@pytest.fixture
+def hanging(server):
+    """The next find is answered when the parent sends the command ``release``."""
+    gate = Event()
+    server.fail("find", held(gate))
+    server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
+
+
+READER = """
+reader = gevent.spawn(client.db.c.find_one, {"_id": "parent"})
+gevent.sleep(0.1)
+"""
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Pool.forget empties the sets, so that Pool.check_in refuses the inherited connection with InvalidOperation",
+)
+def test_fork_while_an_operation_runs(fork, server, hanging):
+    """The parent's operation goes on; the child, which has inherited the greenlet, is not disturbed by it."""
+    program = (
+        READER
+        + """
+def work():
+    print(client.db.c.find_one({"_id": "child"})["_id"])
+in_child(work)
+client.admin.command("release")
+print(reader.get()["_id"])
+"""
+    )
+    assert fork(program).splitlines() == ["child", "parent"]
+    first = server.connections_of("find")[0]
+    assert "child" not in by_connection(server)[first]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Pool.forget empties the sets, so that Pool.check_in refuses the inherited connection with InvalidOperation",
+)
+def test_inherited_operation_ends_with_what_is_thrown_at_it(fork, server, hanging):
+    program = (
+        READER
+        + """
+def work():
+    print(client.db.c.find_one({"_id": "child"})["_id"])
+    reader.kill()
+    print(type(reader.value).__name__)
+in_child(work)
+client.admin.command("release")
+print(reader.get()["_id"])
+"""
+    )
+    assert fork(program).splitlines() == ["child", "GreenletExit", "parent"]
+
+
+def test_fork_of_a_fork(fork, server):
+    program = """
+client.db.c.find_one({"_id": "parent"})
+def grandchild():
+    print(client.db.c.find_one({"_id": "grandchild"})["_id"])
+def work():
+    client.db.c.find_one({"_id": "child"})
+    in_child(grandchild)
+    print(client.db.c.find_one({"_id": "child"})["_id"])
+in_child(work)
+print(client.db.c.find_one({"_id": "parent"})["_id"])
+"""
+    assert fork(program).splitlines() == ["grandchild", "child", "parent"]
+    for asked in by_connection(server).values():
+        assert len(set(asked)) == 1
+
+
+CURSOR = """
+cursor = client.db.c.find({"_id": "parent"})
+next(cursor)
+"""
+
+
+def test_inherited_cursor_is_not_killed_by_the_child(fork, server):
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
+    program = (
+        CURSOR
+        + """
+def work():
+    global cursor
+    del cursor
+    gc.collect()
+    client.admin.command("ping")
+in_child(work)
+print(next(cursor))
+"""
+    )
+    assert fork(program) == "{'_id': 2}\n"
+    assert not server.commands("killCursors")
+
+
+def child_sessions(server):
+    return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
+
+
+def test_session_of_an_inherited_cursor_is_not_used_by_the_child(fork, server):
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    program = (
+        CURSOR
+        + """
+def work():
+    cursor.close()
+    client.admin.command("ping")
+in_child(work)
+"""
+    )
+    fork(program)
+    assert not child_sessions(server) & {bytes(each["lsid"]["id"]) for each in server.commands("find")}
+
+
+def test_inherited_session_is_not_used_by_the_child(fork, server):
+    program = """
+session = client.start_session()
+client.db.c.find_one({"_id": "parent"}, session=session)
+def work():
+    session.end_session()
+    client.admin.command("ping")
+in_child(work)
+"""
+    fork(program)
+    assert not child_sessions(server) & sessions(server, "parent")
+
+
+def test_many_children(fork, server):
+    """As a server that loads the application and then forks its workers."""
+    program = """
+client.db.c.find_one({"_id": "parent"})
+for number in range(4):
+    in_child(lambda: print(client.db.c.find_one({"_id": number})["_id"]))
+print(client.db.c.find_one({"_id": "parent"})["_id"])
+"""
+    assert fork(program).splitlines() == ["0", "1", "2", "3", "parent"]
+    assert sorted(map(str, by_connection(server).values())) == ["['parent', 'parent']", "[0]", "[1]", "[2]", "[3]"]
+    eventually(lambda: not server.peers)

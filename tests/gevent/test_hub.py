@@ -1,0 +1,273 @@
+"""The driver's greenlets and the hub: they never hold it, and end with the client they work for."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import warnings
+
+import gevent
+import gevent.subprocess
+import pytest
+from gevent.event import Event
+
+from gmongo import MongoClient
+from gmongo.errors import AutoReconnect, InvalidOperation
+from tests.scripted.faults import cut, silent
+from tests.scripted.replica_set import ScriptedReplicaSet
+from tests.scripted.server import ScriptedServer, eventually
+
+
+@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+def server(request):
+    with gevent.Timeout(15), ScriptedServer(streams=request.param) as server:
+        yield server
+
+
+def run(program, *arguments):
+    """Run a program that uses gmongo, in a process of its own; returns what it printed."""
+    child = gevent.subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        output, errors = child.communicate(timeout=10)
+    finally:
+        child.kill()
+    assert (child.returncode, errors) == (0, "")
+    return output
+
+
+def greenlets():
+    """How many greenlets of the driver are alive."""
+    gc.collect()
+    return sum(
+        isinstance(each, gevent.Greenlet) and not each.dead and "gmongo" in repr(each._run) for each in gc.get_objects()
+    )
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+# Never holding the hub
+
+JOIN = """
+import sys, gevent
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1], minPoolSize=2)
+client.db.c.find_one()
+print("joined", gevent.get_hub().join(timeout=5), gevent.wait(timeout=5))
+"""
+
+
+def test_join_returns_with_an_idle_client(server):
+    assert run(JOIN, server.name) == "joined True True\n"
+
+
+def test_join_returns_while_servers_cannot_be_reached():
+    with ScriptedServer() as dead:
+        name = dead.name
+    program = "import sys, gevent; from gmongo import MongoClient; c = MongoClient(sys.argv[1]);"
+    assert run(program + "print(gevent.get_hub().join(timeout=5))", name) == "True\n"
+
+
+def test_join_waits_for_an_operation(server):
+    program = """
+import sys, gevent
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1])
+gevent.spawn(lambda: print(client.db.c.find_one({"_id": 5})))
+gevent.get_hub().join()
+"""
+    assert run(program, server.name) == "{'_id': 5}\n"
+
+
+def test_process_with_an_open_client_ends(server):
+    program = """
+import sys
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1])
+print(client.db.c.find_one({"_id": 5}))
+"""
+    assert run(program, server.name) == "{'_id': 5}\n"
+    eventually(lambda: not server.peers)
+
+
+def test_process_with_a_hanging_operation_ends(server):
+    program = """
+import sys, gevent
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1])
+gevent.spawn(client.db.c.find_one)
+gevent.sleep(0.2)
+"""
+    server.fail("find", silent)
+    assert run(program, server.name) == ""
+
+
+def test_waiting_main_greenlet_meets_no_loop_exit():
+    """The only thing that the process waits for is a server: the wait is what keeps it running."""
+    with ScriptedServer() as dead:
+        name = dead.name
+    program = """
+import sys
+from gmongo import MongoClient
+from gmongo.errors import ServerSelectionTimeoutError
+try:
+    MongoClient(sys.argv[1], serverSelectionTimeoutMS=700).db.c.find_one()
+except ServerSelectionTimeoutError as error:
+    print(type(error).__name__)
+"""
+    assert run(program, name) == "ServerSelectionTimeoutError\n"
+
+
+# Closing
+
+
+def test_close_ends_everything(server):
+    before = greenlets()
+    client = MongoClient(server.name, minPoolSize=2)
+    client.db.c.find_one()
+    assert greenlets() > before
+    client.close()
+    eventually(lambda: not server.peers)
+    eventually(lambda: greenlets() == before)
+    with pytest.raises(InvalidOperation, match="after close"):
+        client.db.c.find_one()
+    client.close()
+
+
+def test_close_ends_those_who_wait_for_a_server():
+    with ScriptedServer() as dead:
+        name = dead.name
+    client = MongoClient(name)
+    waiter = gevent.spawn(client.db.c.find_one)
+    gevent.sleep(0.02)
+    client.close()
+    gevent.joinall([waiter], timeout=2)
+    assert isinstance(waiter.exception, InvalidOperation)
+
+
+def test_close_while_an_operation_runs(server):
+    gate = Event()
+    server.fail("find", lambda peer, message: (gate.wait(), peer.send(message)))
+    client = MongoClient(server.name)
+    reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
+    eventually(lambda: server.commands("find"))
+    client.close()
+    gate.set()
+    assert reader.get(timeout=2) == {"_id": 1}
+    eventually(lambda: not server.peers)
+
+
+def test_closed_replica_set():
+    with ScriptedReplicaSet() as replica_set:
+        with MongoClient(replica_set.members[0].name, replicaSet="scripted") as client:
+            eventually(lambda: len(client.nodes) == 3)
+        for member in replica_set.members:
+            eventually(lambda member=member: not member.peers)
+
+
+# Dropping
+
+
+def test_dropped_clients_leave_nothing_behind(server):
+    def use_one():
+        client = MongoClient(server.name)
+        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+    use_one()
+    eventually(lambda: not server.peers)
+    before = greenlets(), descriptors()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(50):
+            use_one()
+        eventually(lambda: not server.peers)
+    gevent.sleep(0.01)
+    eventually(lambda: (greenlets(), descriptors()) <= before)
+
+
+def test_dropped_client_goes_without_the_garbage_collector(server):
+    gc.collect()
+    gc.disable()
+    try:
+        client = MongoClient(server.name)
+        client.db.c.find_one()
+        del client
+        eventually(lambda: not server.peers, 2)
+    finally:
+        gc.enable()
+
+
+def test_dropped_client_after_an_error_goes_with_the_garbage(server):
+    client = MongoClient(server.name, retryReads=False)
+    client.db.c.find_one()
+    server.fail("find", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    del client
+    gc.collect()
+    eventually(lambda: gc.collect() is not None and not server.peers, 2)
+
+
+def test_dropped_while_its_server_is_frozen():
+    with ScriptedServer() as server:
+        before = greenlets()
+        server.answering.clear()
+        client = MongoClient(server.name)
+        eventually(lambda: server.commands("handshake"))
+        del client
+        eventually(lambda: greenlets() == before)
+
+
+# Threads
+
+THREAD = """
+import sys, threading
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1])
+client.db.c.find_one()
+def use():
+    try:
+        client.db.c.find_one()
+    except Exception as error:
+        print(type(error).__name__, error)
+thread = threading.Thread(target=use)
+thread.start()
+thread.join()
+print(client.db.c.find_one({"_id": 5}))
+own = threading.Thread(target=lambda: print(MongoClient(sys.argv[1]).db.c.find_one({"_id": 6})))
+own.start()
+own.join()
+"""
+
+
+def test_use_from_another_thread_is_refused_clearly(server):
+    refused, *found = run(THREAD, server.name).splitlines()
+    assert refused.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
+    assert "make a client for each thread" in refused
+    assert found == ["{'_id': 5}", "{'_id': 6}"]
+
+
+def test_client_dropped_in_another_thread(server):
+    program = """
+import sys, threading, gevent
+from gmongo import MongoClient
+clients = [MongoClient(sys.argv[1])]
+clients[0].db.c.find_one()
+thread = threading.Thread(target=clients.clear)
+thread.start()
+thread.join()
+gevent.sleep(0.2)
+print("dropped")
+sys.stdin = None
+gevent.sleep(0.2)
+"""
+    assert run(program, server.name) == "dropped\n"
+    eventually(lambda: not server.peers)

@@ -1,0 +1,310 @@
+"""The transport: bytes through a raw socket, in any pieces, and interruptions of every kind."""
+
+from __future__ import annotations
+
+import _socket
+import struct
+
+import gevent
+import pytest
+from gevent import Timeout
+from gevent.exceptions import ConcurrentObjectUseError
+
+from gmongo.errors import ProtocolError
+from gmongo.wire.connect import connect
+from gmongo.wire.message import OP_MSG
+from gmongo.wire.transport import Transport, TransportError
+
+
+@pytest.fixture
+def pair():
+    """A transport, and the blocking-free raw socket at its other end."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    transport = Transport(ours)
+    with gevent.Timeout(10):
+        yield transport, theirs
+    transport.close()
+    theirs.close()
+
+
+def message(payload, response_to=1, request_id=9, length=None):
+    return struct.pack("<iiii", length or 16 + len(payload), request_id, response_to, OP_MSG) + payload
+
+
+def push(sock, data):
+    """Send everything, however small the socket's buffer is."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[sock.send(view) :]
+        except BlockingIOError:
+            gevent.sleep(0)
+
+
+def pull(sock, size):
+    data = b""
+    while len(data) < size:
+        try:
+            data += sock.recv(size - len(data))
+        except BlockingIOError:
+            gevent.sleep(0)
+    return data
+
+
+@pytest.mark.parametrize("size", [0, 1, 16 * 1024 - 16, 16 * 1024 - 15, 100_000, 3_000_000])
+def test_message_of_any_size(pair, size):
+    transport, peer = pair
+    payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    gevent.spawn(push, peer, message(payload))
+    reply_id, opcode, received = transport.receive(1)
+    assert (reply_id, opcode, bytes(received)) == (9, OP_MSG, payload)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 15, 16, 17, 40])
+def test_message_in_pieces(pair, pieces):
+    transport, peer = pair
+    whole = message(b"x" * 30)
+
+    def dribble():
+        for start in range(0, len(whole), pieces):
+            push(peer, whole[start : start + pieces])
+            gevent.sleep(0)
+
+    gevent.spawn(dribble)
+    assert bytes(transport.receive(1)[2]) == b"x" * 30
+
+
+def test_messages_that_arrive_together(pair):
+    transport, peer = pair
+    sizes = [5, 16_000, 3, 20_000, 7, 15_000, 15_000, 0]
+    push_all = b"".join(message(bytes([number]) * size, number) for number, size in enumerate(sizes))
+    gevent.spawn(push, peer, push_all)
+    for number, size in enumerate(sizes):
+        assert bytes(transport.receive(number)[2]) == bytes([number]) * size
+
+
+@pytest.mark.parametrize("count", [1, 2, 1000])
+def test_sending_more_than_the_socket_holds(pair, count):
+    transport, peer = pair
+    buffers = [bytes([number % 256]) * (4_000_000 // count) for number in range(count)]
+    sender = gevent.spawn(transport.send, buffers)
+    expected = b"".join(buffers)
+    received = bytearray()
+    while len(received) < len(expected):
+        try:
+            received += peer.recv(1 << 20)
+        except BlockingIOError:
+            gevent.sleep(0)
+    sender.get()
+    assert received == expected
+
+
+def test_end_of_the_stream(pair):
+    transport, peer = pair
+    push(peer, message(b"abc")[:10])
+    peer.close()
+    with pytest.raises(TransportError, match="closed by the server"):
+        transport.receive(1)
+
+
+def test_false_length_costs_no_memory(pair):
+    """A length of 40 MB is believed only as far as bytes arrive."""
+    import tracemalloc
+
+    transport, peer = pair
+    push(peer, message(b"abc", length=40_000_000))
+    tracemalloc.start()
+    try:
+        with gevent.Timeout(0.02, False):
+            transport.receive(1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4_000_000
+
+
+def test_limit_of_messages(pair):
+    transport, peer = pair
+    transport.limit_messages(1000)
+    push(peer, message(b"x" * 985))
+    with pytest.raises(ProtocolError, match="length 1001 is not between 16 and 1000"):
+        transport.receive(1)
+
+
+# Interruptions
+
+
+class Interruption(Exception):
+    pass
+
+
+def test_interrupt_while_it_waits(pair):
+    transport, _peer = pair
+    error = Interruption()
+    reader = gevent.spawn(transport.receive, 1)
+    gevent.sleep(0)
+    transport.interrupt(error)
+    gevent.joinall([reader])
+    assert reader.exception is error
+    assert transport.closed
+
+
+def test_interrupt_before_it_waits(pair):
+    transport, _peer = pair
+    error = Interruption()
+    transport.interrupt(error)
+    with pytest.raises((Interruption, OSError)):
+        transport.receive(1)
+    with pytest.raises((Interruption, OSError)):
+        transport.send([b"abc"])
+
+
+def test_interrupt_that_comes_with_the_reply(pair):
+    """The reply is there and the interruption too: the reader gets one of them, and nobody else is thrown at."""
+    transport, peer = pair
+    error = Interruption()
+    reader = gevent.spawn(transport.receive, 1)
+    gevent.sleep(0)
+    push(peer, message(b"abc"))
+    transport.interrupt(error)
+    gevent.joinall([reader])
+    assert reader.exception is error
+    gevent.sleep(0.01)
+
+
+def test_interrupt_aimed_at_one_who_has_left(pair):
+    """The greenlet was killed in the meantime and does something else, which must not be hit."""
+    transport, _peer = pair
+
+    def read_and_go_on():
+        try:
+            transport.receive(1)
+        except Timeout:
+            gevent.sleep(0.02)
+            return "went on"
+
+    reader = gevent.spawn(read_and_go_on)
+    gevent.sleep(0)
+    reader.kill(Timeout(), block=False)
+    transport.interrupt(Interruption())
+    assert reader.get() == "went on"
+
+
+def test_first_interruption_counts(pair):
+    transport, _peer = pair
+    first = Interruption()
+    reader = gevent.spawn(transport.receive, 1)
+    gevent.sleep(0)
+    transport.interrupt(first)
+    transport.interrupt(Interruption())
+    transport.close()
+    gevent.joinall([reader])
+    assert reader.exception is first
+
+
+def test_close_while_it_waits(pair):
+    transport, _peer = pair
+    reader = gevent.spawn(transport.receive, 1)
+    gevent.sleep(0)
+    transport.close()
+    transport.close()
+    gevent.joinall([reader])
+    assert isinstance(reader.exception, OSError)
+
+
+def test_two_greenlets_at_a_time_are_refused(pair):
+    transport, _peer = pair
+    reader = gevent.spawn(transport.receive, 1)
+    gevent.sleep(0)
+    with pytest.raises(ConcurrentObjectUseError):
+        transport.receive(1)
+    transport.close()
+    gevent.joinall([reader])
+
+
+@pytest.mark.parametrize("thrown", [Timeout, gevent.GreenletExit, Interruption])
+def test_what_is_thrown_comes_out_as_it_went_in(pair, thrown):
+    transport, _peer = pair
+    error = thrown()
+    reader = gevent.spawn(transport.receive, 1)
+    gevent.sleep(0)
+    reader.kill(error)
+    assert reader.exception is error or reader.value is error
+
+
+def test_abandoned_transport_touches_its_stream_no_more(pair):
+    transport, peer = pair
+    error = Interruption()
+    push(peer, message(b"abc"))
+    transport.abandon(error)
+    with pytest.raises(Interruption):
+        transport.receive(1)
+    with pytest.raises(Interruption):
+        transport.send([b"abc"])
+    with pytest.raises(BlockingIOError):
+        peer.recv(1)
+
+
+# Connecting
+
+
+def listener():
+    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    sock.bind(("127.0.0.1", 0))
+    sock.listen(5)
+    return sock, sock.getsockname()[1]
+
+
+def test_connect():
+    sock, port = listener()
+    attached = []
+    with gevent.Timeout(5):
+        connect(("127.0.0.1", port), attached.append)
+        connect(("localhost", port), attached.append)
+    assert not attached[0].closed
+    assert not attached[-1].closed  # an earlier one may have been the other kind of localhost
+    for transport in attached:
+        transport.close()
+    sock.close()
+
+
+def test_refused():
+    sock, port = listener()
+    sock.close()
+    attached = []
+    with pytest.raises(TransportError, match="Connection refused"):
+        connect(("127.0.0.1", port), attached.append)
+    assert [transport.closed for transport in attached] == [True]
+
+
+def test_unknown_host():
+    with pytest.raises(OSError):
+        connect(("no-such-host.invalid", 1), lambda transport: None)
+
+
+def test_unix_socket(tmp_path):
+    path = str(tmp_path / "server.sock")
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    sock.bind(path)
+    sock.listen(1)
+    attached = []
+    connect((path, None), attached.append)
+    assert not attached[0].closed
+    attached[0].close()
+    sock.close()
+
+
+def test_interrupted_before_it_is_connected():
+    sock, port = listener()
+    attached = []
+
+    def attach(transport):
+        attached.append(transport)
+        transport.interrupt(Interruption())
+
+    with pytest.raises((Interruption, OSError)):
+        connect(("127.0.0.1", port), attach)
+    assert attached[0].closed
+    sock.close()

@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import bson
+import gevent
+import pytest
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+
+from gmongo import MongoClient
+from gmongo.command_cursor import CommandCursor
+from gmongo.cursor import Cursor, RawBatchCursor
+from gmongo.errors import InvalidOperation
+
+from .recording import Recorded, Recorder, recorded_collection
+
+
+@pytest.fixture
+def recorded(database: str) -> Iterator[Recorded]:
+    """A collection of ten documents, numbered from 0."""
+    with recorded_collection(database) as recorded:
+        recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
+        recorded.recorder.clear()
+        yield recorded
+
+
+@pytest.fixture
+def large(database: str) -> Iterator[Recorded]:
+    """A collection of 6 MB, more than is decoded at once."""
+    with recorded_collection(database) as recorded:
+        recorded.collection.insert_many([{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)])
+        recorded.recorder.clear()
+        yield recorded
+
+
+def ids(documents: Any) -> list[Any]:
+    return [document["_id"] for document in documents]
+
+
+def eventually(condition: Callable[[], Any]) -> bool:
+    """Let other greenlets run until a condition holds."""
+    for _ in range(500):
+        if condition():
+            return True
+        gevent.sleep(0.01)
+    return False
+
+
+# Batches
+
+
+def test_a_cursor_sends_nothing_until_its_first_document_is_asked_for(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find()
+    assert isinstance(cursor, Cursor)
+    assert (cursor.alive, cursor.retrieved, cursor.cursor_id, cursor.address) == (True, 0, None, None)
+    assert cursor.collection is collection
+    assert recorder.names == []
+
+
+def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find(batch_size=4, comment="why")
+    assert ids(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
+    assert recorder.names == ["find"]
+    assert cursor.cursor_id
+    assert cursor.address == collection.database.client.address
+    assert cursor.retrieved == 4
+    assert ids(cursor) == [4, 5, 6, 7, 8, 9]
+    assert recorder.names == ["find", "getMore", "getMore"]
+    assert (cursor.alive, cursor.retrieved, cursor.cursor_id) == (False, 10, 0)
+    get_more = recorder.sent("getMore")[0]
+    assert isinstance(get_more["getMore"], bson.Int64)
+    assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
+
+
+def test_all_batches_of_a_cursor_belong_to_one_session(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    list(collection.find(batch_size=4))
+    assert len({bytes(event.command["lsid"]["id"]) for event in recorder.events}) == 1
+
+
+def test_the_last_batch_of_a_limit_is_as_small_as_needed(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    assert ids(collection.find(batch_size=4, limit=6)) == [0, 1, 2, 3, 4, 5]
+    assert [command["batchSize"] for command in recorder.sent("getMore")] == [2]
+
+
+def test_next_after_the_end_stops_again_and_asks_nobody(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find({"_id": 1})
+    assert next(cursor) == {"_id": 1, "name": "n1"}
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            next(cursor)
+    assert recorder.names == ["find"]
+
+
+def test_a_cursor_of_a_command_fetches_its_batches(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.aggregate([{"$match": {}}], batchSize=3)
+    assert isinstance(cursor, CommandCursor)
+    assert cursor.alive
+    assert cursor.cursor_id
+    assert cursor.address == collection.database.client.address
+    cursor.batch_size(5)
+    assert ids(cursor) == list(range(10))
+    assert recorder.sent("getMore")[0]["batchSize"] == 5
+    assert (cursor.alive, cursor.cursor_id) == (False, 0)
+    assert cursor.try_next() is None
+
+
+def test_try_next_returns_documents_and_then_none(recorded: Recorded) -> None:
+    cursor = recorded.collection.aggregate([{"$match": {"_id": {"$lt": 2}}}])
+    assert cursor.try_next() == {"_id": 0, "name": "n0"}
+    assert cursor.try_next() == {"_id": 1, "name": "n1"}
+    assert cursor.try_next() is None
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 5])
+def test_to_list_takes_at_most_so_many_and_goes_on_from_there(recorded: Recorded, length: int) -> None:
+    cursor = recorded.collection.find(batch_size=4)
+    assert ids(cursor.to_list(length)) == list(range(length))
+    assert ids(cursor.to_list()) == list(range(length, 10))
+    assert cursor.to_list() == []
+
+
+@pytest.mark.parametrize("length", [0, -1])
+def test_to_list_refuses_a_length_that_is_not_positive(recorded: Recorded, length: int) -> None:
+    with pytest.raises(ValueError, match="greater than 0"):
+        recorded.collection.find().to_list(length)
+
+
+# Closing
+
+
+def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find(batch_size=2)
+    next(cursor)
+    cursor_id = cursor.cursor_id
+    cursor.close()
+    cursor.close()
+    assert recorder.only("killCursors")["cursors"] == [cursor_id]
+    assert recorder.replies[-1].reply["cursorsKilled"] == [cursor_id]
+    assert (cursor.alive, cursor.cursor_id) == (False, 0)
+    assert list(cursor) == []
+
+
+def test_close_of_an_unsent_or_finished_cursor_sends_nothing(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    collection.find().close()
+    with collection.find() as cursor:
+        list(cursor)
+    assert recorder.names == ["find"]
+
+
+def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    with pytest.raises(RuntimeError), collection.find(batch_size=2) as cursor:
+        next(cursor)
+        raise RuntimeError
+    with collection.aggregate([{"$match": {}}], batchSize=2):
+        pass
+    assert recorder.names == ["find", "killCursors", "aggregate", "killCursors"]
+
+
+def test_reaching_the_limit_leaves_no_cursor_behind(recorded: Recorded) -> None:
+    cursor = recorded.collection.find(limit=4, batch_size=3)
+    assert len(list(cursor)) == 4
+    assert (cursor.alive, cursor.cursor_id) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda collection: collection.find(batch_size=2),
+        lambda collection: collection.aggregate([{"$match": {}}], batchSize=2),
+        lambda collection: collection.find_raw_batches(batch_size=2),
+    ],
+    ids=["find", "aggregate", "raw"],
+)
+def test_a_dropped_cursor_is_killed_in_the_background(recorded: Recorded, opened: Any) -> None:
+    collection, recorder = recorded
+    cursor = opened(collection)
+    next(cursor)
+    cursor_id = cursor.cursor_id
+    del cursor
+    gc.collect()
+    assert eventually(lambda: recorder.sent("killCursors"))
+    assert recorder.only("killCursors")["cursors"] == [cursor_id]
+
+
+def test_the_session_of_a_dropped_cursor_is_used_again(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find(batch_size=2)
+    next(cursor)
+    session_id = recorder.only("find")["lsid"]
+    del cursor
+    gc.collect()
+    assert eventually(lambda: recorder.sent("killCursors"))
+    gevent.sleep(0.01)
+    recorder.clear()
+    collection.find_one()
+    assert recorder.only("find")["lsid"] == session_id
+
+
+def test_closing_the_client_kills_dropped_cursors_first(recorded: Recorded, database: str) -> None:
+    recorder = Recorder()
+    client: MongoClient[Any]
+    with MongoClient(database, event_listeners=[recorder]) as client:
+        cursor = client.gmongo_tests[recorded.collection.name].find(batch_size=2)
+        next(cursor)
+        del cursor
+        gc.collect()
+    assert recorder.names == ["find", "killCursors", "endSessions"]
+
+
+# Copies, indexes, slices
+
+
+def test_a_clone_is_unsent_and_has_the_same_options(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find({"_id": {"$gt": 3}}, sort=[("name", -1)], limit=3, batch_size=2)
+    next(cursor)
+    clone = cursor.clone()
+    assert (clone.cursor_id, clone.retrieved, clone.alive) == (None, 0, True)
+    assert ids(clone) == [9, 8, 7]
+    assert ids(cursor) == [8, 7]
+    first, second = recorder.sent("find")
+    assert {**first, "lsid": 0} == {**second, "lsid": 0}
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
+def test_copies_are_independent(recorded: Recorded, copied: Any) -> None:
+    cursor = recorded.collection.find({"_id": {"$lt": 3}})
+    other = copied(cursor).sort("name", -1).limit(2)
+    assert ids(other) == [2, 1]
+    assert ids(cursor) == [0, 1, 2]
+
+
+def test_a_deep_copy_does_not_share_its_filter(recorded: Recorded) -> None:
+    condition = {"$lt": 3}
+    cursor = recorded.collection.find({"_id": condition})
+    other = copy.deepcopy(cursor)
+    condition["$lt"] = 1
+    assert ids(cursor) == [0]
+    assert ids(other) == [0, 1, 2]
+
+
+def test_rewind_starts_again(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find(batch_size=3)
+    assert ids([next(cursor), next(cursor)]) == [0, 1]
+    assert cursor.rewind() is cursor
+    assert cursor.retrieved == 0
+    assert ids(cursor.limit(2)) == [0, 1]
+    assert recorder.names[:3] == ["find", "killCursors", "find"]
+
+
+def test_options_cannot_change_after_the_query(recorded: Recorded) -> None:
+    cursor = recorded.collection.find(batch_size=2)
+    next(cursor)
+    for change in (
+        lambda: cursor.limit(1),
+        lambda: cursor.skip(1),
+        lambda: cursor.sort("a"),
+        lambda: cursor.batch_size(1),
+        lambda: cursor.hint("a"),
+        lambda: cursor.comment("a"),
+        lambda: cursor.max_time_ms(1),
+        lambda: cursor[0],
+        lambda: cursor.where("a"),
+    ):
+        with pytest.raises(InvalidOperation, match="cannot set options after executing query"):
+            change()
+    cursor.close()
+
+
+def test_an_index_is_a_query_of_its_own(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    cursor = collection.find(sort=[("name", 1)], skip=2)
+    assert cursor[3] == {"_id": 5, "name": "n5"}
+    assert (recorder.only("find")["skip"], recorder.only("find")["limit"]) == (5, 1)
+    assert ids(cursor) == [2, 3, 4, 5, 6, 7, 8, 9]
+    with pytest.raises(IndexError, match="no such item"):
+        cursor.clone()[50]
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (slice(2, 5), [2, 3, 4]),
+        (slice(7, None), [7, 8, 9]),
+        (slice(None, 2), [0, 1]),
+        (slice(4, 4), []),
+        (slice(None, None), list(range(10))),
+        (slice(8, 50), [8, 9]),
+    ],
+)
+def test_slices(recorded: Recorded, part: slice, expected: list[int]) -> None:
+    assert ids(recorded.collection.find(sort=[("name", 1)])[part]) == expected
+
+
+def test_a_later_slice_replaces_an_earlier_one(recorded: Recorded) -> None:
+    assert ids(recorded.collection.find()[2:2][3:5]) == [3, 4]
+
+
+def test_the_clone_of_an_empty_slice_is_empty(recorded: Recorded) -> None:
+    assert recorded.collection.find()[2:2].clone().to_list() == []
+
+
+# Raw and large batches
+
+
+def test_raw_batches_hold_the_encoded_documents(recorded: Recorded) -> None:
+    cursor = recorded.collection.find_raw_batches({}, batch_size=4)
+    assert isinstance(cursor, RawBatchCursor)
+    batches = list(cursor)
+    assert [len(bson.decode_all(batch)) for batch in batches] == [4, 4, 2]
+    assert bson.decode_all(b"".join(batches)) == list(recorded.collection.find())
+
+
+def test_raw_batches_of_an_aggregation(recorded: Recorded) -> None:
+    batches = list(recorded.collection.aggregate_raw_batches([{"$match": {"_id": {"$lt": 5}}}], batchSize=3))
+    assert [ids(bson.decode_all(batch)) for batch in batches] == [[0, 1, 2], [3, 4]]
+
+
+def test_raw_batches_of_nothing(recorded: Recorded) -> None:
+    assert list(recorded.collection.find_raw_batches({"_id": "none"})) == []
+    with pytest.raises(InvalidOperation):
+        recorded.collection.find_raw_batches()[0]
+
+
+def test_a_batch_of_several_megabytes_comes_out_whole(large: Recorded) -> None:
+    collection, recorder = large
+    documents = list(collection.find(batch_size=1000))
+    assert documents == [{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)]
+    assert "find" in recorder.names
+
+
+def test_a_large_batch_is_decoded_in_small_parts(large: Recorded) -> None:
+    cursor = large.collection.find(batch_size=1000)
+    next(cursor)
+    assert cursor._cursor is not None
+    assert 0 < len(cursor._cursor._documents) < 100
+
+
+def test_a_large_batch_counts_against_the_limit(large: Recorded) -> None:
+    cursor = large.collection.find(limit=700, batch_size=300)
+    assert ids(cursor) == list(range(700))
+    assert cursor.retrieved == 700
+
+
+def test_large_raw_batches(large: Recorded) -> None:
+    batches = list(large.collection.find_raw_batches(batch_size=400))
+    assert ids(bson.decode_all(b"".join(batches))) == list(range(1000))
+
+
+@pytest.mark.parametrize(
+    "codec_options", [CodecOptions(), CodecOptions(document_class=RawBSONDocument)], ids=["dict", "raw"]
+)
+def test_retrieved_counts_the_documents_of_large_batches(large: Recorded, codec_options: Any) -> None:
+    cursor = large.collection.with_options(codec_options=codec_options).find()
+    documents = list(cursor)
+    assert len(documents) == cursor.retrieved == 1000
+
+
+def test_retrieved_counts_raw_batches(recorded: Recorded) -> None:
+    cursor = recorded.collection.find_raw_batches(batch_size=4)
+    assert len(list(cursor)) == cursor.retrieved == 3
+
+
+@pytest.mark.parametrize("wanted", ["large", "typed"])
+def test_events_show_the_documents_of_a_reply(large: Recorded, wanted: str) -> None:
+    collection, recorder = large
+    if wanted == "typed":
+        collection = collection.with_options(codec_options=CodecOptions(document_class=RawBSONDocument))
+    found = collection.find({}, {"_id": 1} if wanted == "typed" else None, limit=200).to_list()
+    shown = list(recorder.replies[0].reply["cursor"]["firstBatch"])
+    assert shown
+    assert shown == found[: len(shown)]

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import importlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from examples.main_job import Result
+from examples.visitors import Visit, percentile
+from gmongo import MongoClient
+from gmongo.testing import URI_VARIABLE
+
+from .programs import ROOT, TIMEOUT, environment, run_python
+
+NOWHERE = "mongodb://127.0.0.1:1/"
+# A job of a shell that works in the background ignores SIGINT, and so do its children.
+INTERRUPTIBLE_MAIN_JOB = """
+import signal, sys
+from examples.main_job import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main())
+"""
+
+
+# The quickstart
+
+
+@pytest.mark.parametrize("how", [("-m", "examples.quickstart"), ("examples/quickstart.py",)], ids=["module", "file"])
+def test_quickstart_shows_the_everyday_operations_on_an_embedded_database(how):
+    done = run_python(*how)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for line in (
+        "find_one: {'name': 'Mars', 'moons': 2, 'rocky': True}",
+        "find, sorted: ['Earth', 'Mars', 'Venus']",
+        "create_index: name_1",
+        "DuplicateKeyError: there is an Earth already; code 11000",
+        "update_one: matched 1 modified 1",
+        "bulk_write: inserted 1 modified 1",
+        "aggregate: 3 giant planets with 397 moons",
+        "100 inserts by 20 greenlets: now 106 documents",
+    ):
+        assert line in done.stdout.splitlines()
+
+
+def test_quickstart_uses_the_given_database_and_leaves_nothing_there(database, client):
+    done = run_python("-m", "examples.quickstart", uri=database)
+    assert done.returncode == 0, done.stderr
+    left = client.gmongo_examples.list_collection_names()
+    assert not [name for name in left if name.startswith("planets_")]
+
+
+# The main job
+
+
+@pytest.mark.parametrize(
+    ("options", "server", "processes", "patched"),
+    [
+        ((), "gunicorn, 2 gevent workers,", 2, "(patched)"),
+        (("--preload",), "gunicorn, 2 gevent workers, preloaded,", 2, "(patched)"),
+        (("--server", "pywsgi"), "gevent.pywsgi, not patched,", 1, "(not patched)"),
+    ],
+    ids=["gunicorn", "preload", "pywsgi"],
+)
+def test_main_job_stores_every_document(options, server, processes, patched):
+    done = run_python("-m", "examples.main_job", "--requests", "60", "--concurrency", "10", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = dict(row for row in map(cells, done.stdout.splitlines()) if row is not None)
+    assert server in done.stdout
+    assert done.stdout.count(patched) == processes
+    assert table["requests"] == "60"
+    assert table["failures"] == "0"
+    assert table["documents stored"] == "30 of 30 posted"
+    assert done.stdout.splitlines()[-1] == "all is well"
+
+
+def test_main_job_uses_the_given_database_and_leaves_no_note_there(database, client):
+    done = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=database)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"database: {database}" in done.stdout
+    assert client.gmongo_examples.notes.count_documents({"topic": {"$regex": "^main job"}}) == 0
+
+
+def test_main_job_fails_clearly_without_a_database():
+    done = run_python("-m", "examples.main_job", uri=NOWHERE)
+    assert done.returncode == 1
+    assert "ServerSelectionTimeoutError" in done.stdout
+    assert "topology_type: Unknown" in " ".join(done.stdout.split())
+
+
+def test_main_job_gives_up_after_its_time_limit():
+    done = run_python("-m", "examples.main_job", "--requests", "100000", "--time-limit", "3")
+    assert done.returncode == 1
+    assert "not finished after 3 seconds" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_main_job_ends_what_it_started_when_it_is_interrupted(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    command = [sys.executable, "-c", INTERRUPTIBLE_MAIN_JOB, "--requests", "100000"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        assert "mongodb://" in job.stdout.readline()
+        assert "gunicorn" in job.stdout.readline()
+        job.send_signal(signal.SIGINT)
+        try:
+            rest, _ = job.communicate(timeout=TIMEOUT)
+        finally:
+            job.kill()
+    assert job.returncode == 130
+    assert "interrupted" in rest
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--requests", "--concurrency", "--workers"])
+def test_main_job_refuses_an_impossible_number(option):
+    done = run_python("-m", "examples.main_job", option, "0")
+    assert done.returncode == 2
+    assert f"argument {option}: must be at least 1, not 0" in done.stderr
+
+
+def cells(line: str) -> tuple[str, str] | None:
+    """The name and the value in a line of the table."""
+    parts = [part.strip() for part in line.strip("│").split("│")]
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+FINE = Visit([0.1, 0.1], True, None)
+
+
+@pytest.mark.parametrize(
+    ("visits", "documents", "good"),
+    [
+        ([FINE, FINE], 2, True),
+        ([FINE, FINE], 1, False),
+        ([FINE, FINE], 3, False),
+        ([FINE, Visit([0.1], False, "POST /notes: status 503")], 1, False),
+        ([FINE, Visit([0.1, 0.1], True, "GET: status 404")], 2, False),
+    ],
+    ids=["all well", "one lost", "one too many", "not stored", "not found"],
+)
+def test_main_job_is_good_only_if_every_note_was_stored_and_found(visits, documents, good):
+    assert Result(visits, 1.0, [], documents).is_good is good
+
+
+@pytest.mark.parametrize(
+    ("latencies", "percent", "expected"),
+    [([], 50, 0.0), ([3.0], 99, 3.0), ([4.0, 1.0, 3.0, 2.0], 50, 2.0), ([4.0, 1.0, 3.0, 2.0], 100, 4.0)],
+)
+def test_percentile_is_the_least_latency_that_so_many_do_not_exceed(latencies, percent, expected):
+    assert percentile(latencies, percent) == expected
+
+
+# The web application
+
+
+@pytest.fixture(scope="module")
+def wsgi_app(database: str) -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(URI_VARIABLE, database)
+        patch.delitem(sys.modules, "examples.wsgi_app", raising=False)
+        module = importlib.import_module("examples.wsgi_app")
+        yield module
+        module.client.close()
+        sys.modules.pop("examples.wsgi_app", None)
+
+
+@pytest.fixture
+def browser(wsgi_app: ModuleType) -> Any:
+    return wsgi_app.app.test_client()
+
+
+def test_application_stores_a_note_and_shows_it(browser):
+    posted = browser.post("/notes", json={"text": "hello", "topic": "greetings"})
+    assert posted.status_code == 201
+    shown = browser.get(posted.headers["Location"])
+    assert shown.status_code == 200
+    assert {**shown.json, "created": None} == {
+        "_id": posted.json["id"],
+        "text": "hello",
+        "topic": "greetings",
+        "created": None,
+    }
+
+
+def test_application_lists_the_newest_notes_of_a_topic(browser):
+    topic = str(ObjectId())
+    ids = [browser.post("/notes", json={"text": str(n), "topic": topic}).json["id"] for n in range(4)]
+    browser.post("/notes", json={"text": "another matter"})
+    listed = browser.get(f"/notes?topic={topic}&limit=3").json["notes"]
+    assert [note["_id"] for note in listed] == [ids[3], ids[2], ids[1]]
+
+
+@pytest.mark.parametrize(
+    ("note", "complaint"),
+    [
+        ([], "a note must be a JSON object"),
+        ({}, "text must be a string"),
+        ({"text": 5}, "text must be a string"),
+        ({"text": "x", "topic": {"$ne": 1}}, "topic must be a string"),
+        ({"text": ""}, "text must have from 1 to 10000 characters, not 0"),
+    ],
+)
+def test_application_refuses_what_is_not_a_note(browser, note, complaint):
+    refused = browser.post("/notes", json=note)
+    assert (refused.status_code, refused.json) == (400, {"error": complaint})
+
+
+@pytest.mark.parametrize("note_id", ["nonsense", str(ObjectId())])
+def test_application_knows_which_notes_are_not_there(browser, note_id):
+    missing = browser.get(f"/notes/{note_id}")
+    assert (missing.status_code, missing.json) == (404, {"error": f"there is no note {note_id}"})
+
+
+def test_health_shows_the_topology_and_the_pools(browser, database, wsgi_app):
+    health = browser.get("/health")
+    assert health.status_code == 200
+    assert health.json["status"] == "ok"
+    assert health.json["topology"] == wsgi_app.client.topology_description.topology_type_name
+    assert health.json["patched"] is False
+    known = {server["address"]: server for server in health.json["servers"]}
+    assert known and all(server["type"] != "Unknown" for server in known.values())
+    for pool in health.json["pools"]:
+        assert pool["address"] in known
+        assert pool["total"] == pool["available"] + pool["in_use"] + pool["pending"] >= 1
+        assert pool["state"] == "ready"
+        assert pool["waiting"] == 0
+
+
+def test_application_says_503_while_the_database_is_away(browser, wsgi_app, monkeypatch):
+    with MongoClient(NOWHERE, serverSelectionTimeoutMS=50) as away:
+        monkeypatch.setattr(wsgi_app, "client", away)
+        monkeypatch.setattr(wsgi_app, "notes", away.gmongo_examples.notes)
+        for answer in (browser.get("/health"), browser.post("/notes", json={"text": "x"}), browser.get("/notes")):
+            assert (answer.status_code, answer.json) == (503, {"error": "the database is not available"})

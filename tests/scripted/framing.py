@@ -1,0 +1,46 @@
+"""Messages of the wire protocol, from the server's side."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+
+from gmongo.wire.message import OP_MSG, OP_QUERY, OP_REPLY
+
+HEADER = struct.Struct("<iiii")
+BODY_AT = {OP_MSG: 21, OP_REPLY: 36}
+
+
+def command_name(command: Mapping[str, Any]) -> str:
+    """The name of a command; a hello that opens a connection is called ``handshake``."""
+    name = next(iter(command))
+    if name.lower() not in ("hello", "ismaster"):
+        return name
+    return "handshake" if "client" in command else "hello"
+
+
+def read_request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
+    """The flags and the command of a request, with the documents that travel beside it."""
+    if opcode == OP_QUERY:
+        return 0, bson.decode(payload[payload.index(0, 4) + 9 :])
+    (flags,) = struct.unpack_from("<I", payload)
+    (size,) = struct.unpack_from("<i", payload, 5)
+    command = bson.decode(payload[5 : 5 + size])
+    if len(payload) > 5 + size:
+        section = payload[5 + size + 5 :]
+        identifier, _, documents = section.partition(b"\x00")
+        command[identifier.decode()] = bson.decode_all(documents)
+    return flags, command
+
+
+def write_message(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
+    """A reply to a request with that opcode."""
+    if opcode == OP_QUERY:
+        payload, opcode = struct.pack("<iqii", 8, 0, 0, 1), OP_REPLY
+    else:
+        payload, opcode = struct.pack("<IB", flags, 0), OP_MSG
+    payload += bson.encode(reply)
+    return HEADER.pack(16 + len(payload), number, response_to, opcode) + payload

@@ -1,0 +1,127 @@
+"""The house has one way down: each floor imports only those below it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gmongo
+
+ROOT = Path(gmongo.__file__).parent
+
+# From the top. What is not a directory here is a module of the API.
+FLOORS = ("api", "operations", "execution", "sdam", "cmap", "wire")
+# What any floor may import. They import each other, and `bson`, but no floor.
+LEAVES = frozenset(
+    {
+        "_version",
+        "background",
+        "collation",
+        "cursor_type",
+        "driver_info",
+        "errors",
+        "events",
+        "hello",
+        "monitoring",
+        "read_concern",
+        "read_preferences",
+        "server_api",
+        "server_type",
+        "topology_type",
+        "write_concern",
+    }
+)
+# Beside the house.
+ASIDE = frozenset({"options", "testing"})
+# Events name the objects that they show: an exception to the rule, each with its reason.
+ALLOWED = {
+    ("events", "cmap"): "an event of a command shows the connection it was sent on",
+    ("events", "wire"): "the type of an address",
+    ("testing", "wire"): "the embedded database is asked whether it is ready",
+}
+
+
+def part_of(module: str) -> str:
+    """The floor, leaf or annexe that a module of gmongo belongs to."""
+    first = module.split(".")[1] if "." in module else "api"
+    known = first in FLOORS or first in LEAVES or first in ASIDE
+    return first if known else "api"
+
+
+def imports_of(path: Path) -> set[str]:
+    """The gmongo modules that a file imports when it runs; not those for type checkers only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {id(node) for branch in ast.walk(tree) if _for_types_only(branch) for node in ast.walk(branch)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} has a relative import"
+            found.update(_names(node))
+    return {name for name in found if name.split(".")[0] == "gmongo"}
+
+
+def _for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def _names(node: ast.ImportFrom) -> set[str]:
+    """``from gmongo import monitoring`` imports a module, ``from gmongo.errors import X`` a name of one."""
+    module = node.module or ""
+    if module == "gmongo":
+        return {f"gmongo.{alias.name}" for alias in node.names}
+    return {module}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = ("gmongo", *path.relative_to(ROOT).with_suffix("").parts)
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def allowed(source: str, target: str) -> bool:
+    if source == target or target in LEAVES or (source, target) in ALLOWED:
+        return True
+    if source == "api":
+        return target != "testing"
+    return source in FLOORS and target in FLOORS and FLOORS.index(source) < FLOORS.index(target)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_module_imports_only_what_is_below(module):
+    source = part_of(module)
+    wrong = {name for name in imports_of(MODULES[module]) if not allowed(source, part_of(name))}
+    assert not wrong, f"{module} ({source}) imports {sorted(wrong)}"
+
+
+def test_exceptions_to_the_rule_are_in_use():
+    used = {(part_of(module), part_of(name)) for module, path in MODULES.items() for name in imports_of(path)}
+    assert set(ALLOWED) <= used
+
+
+def test_pure_modules_know_no_greenlets():
+    """The transition functions and server selection run without gevent."""
+    for name in ("server_description", "topology_description", "transitions", "selection", "error_rules"):
+        tree = ast.parse(MODULES[f"gmongo.sdam.{name}"].read_text(encoding="utf-8"))
+        roots = {
+            name.split(".")[0]
+            for node in ast.walk(tree)
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
+        assert not roots & {"gevent", "greenlet", "socket", "_socket"}, name

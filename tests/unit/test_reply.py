@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import datetime
+import struct
+import uuid
+from collections import OrderedDict
+
+import bson
+import pytest
+from bson import Binary, Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
+from bson.raw_bson import RawBSONDocument
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gmongo.errors import ProtocolError
+from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, decode_field
+
+PLAIN = CodecOptions()
+names = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=6)
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    texts,
+    st.binary(max_size=12).map(Binary),
+    st.builds(Binary, st.binary(max_size=8), st.sampled_from([0, 2, 5, 128])),
+    st.uuids().map(lambda value: Binary.from_uuid(uuid.UUID(str(value)))),
+    st.binary(min_size=12, max_size=12).map(ObjectId),
+    st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(3000, 1, 1)).map(
+        lambda value: value.replace(microsecond=value.microsecond // 1000 * 1000)
+    ),
+    st.builds(Regex, names, st.sampled_from(["", "i", "mx"])),
+    texts.map(Code),
+    st.builds(Code, texts, st.dictionaries(names, st.integers(0, 9), max_size=2)),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-1000, max_value=1000).map(Decimal128),
+    st.builds(Timestamp, st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)),
+    st.builds(DBRef, st.just("c"), st.integers(0, 9)),
+    st.sampled_from([MinKey(), MaxKey()]),
+    st.integers(-(2**63), 2**63 - 1).map(Int64),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(names, inner, max_size=3)),
+    max_leaves=8,
+)
+documents = st.dictionaries(names, values, max_size=5)
+batches = st.lists(documents, max_size=8)
+
+
+def reply_with(batch, field="firstBatch", **extra):
+    cursor = {"id": Int64(5), field: batch, "ns": "db.c"}
+    return bson.encode({"cursor": cursor, "ok": 1.0, **extra})
+
+
+def drain(batch):
+    found = []
+    while run := batch.decode_run():
+        found += run
+    return found
+
+
+def large_batch(count=300):
+    return [{"_id": number, "text": "x" * 1000, "pattern": Regex("a", "i")} for number in range(count)]
+
+
+# Cutting the batch out changes nothing
+
+
+@given(batches, st.sampled_from(["firstBatch", "nextBatch"]))
+def test_lazy_equals_eager(batch, field):
+    body = reply_with(batch, field, operationTime=Timestamp(1, 1))
+    eager = bson.decode(body, PLAIN)
+    lazy = cut_batch(body, PLAIN)
+    cut = lazy["cursor"][field]
+    assert cut.raw() == b"".join(bson.encode(each) for each in batch)
+    lazy["cursor"][field] = drain(cut)
+    assert lazy == eager
+
+
+@given(batches)
+def test_decoded_batch_does_not_depend_on_a_buffer_that_is_used_again(batch):
+    buffer = bytearray(reply_with(batch))
+    cut = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
+    buffer[:] = b"\xff" * len(buffer)
+    assert drain(cut) == [bson.decode(bson.encode(each)) for each in batch]
+
+
+@given(documents)
+def test_reply_without_batch_is_decoded_whole(document):
+    document = {name: value for name, value in document.items() if name != "cursor"}
+    body = bson.encode(document)
+    assert cut_batch(body, PLAIN) == bson.decode(body)
+
+
+@given(documents, documents)
+def test_fields_around_the_batch_may_be_anything(before, after):
+    before = {f"b{name}": value for name, value in before.items()}
+    after = {f"a{name}": value for name, value in after.items()}
+    body = bson.encode({**before, "cursor": {**before, "id": 0, "firstBatch": [{"a": 1}], **after}, **after})
+    reply = cut_batch(body, PLAIN)
+    reply["cursor"]["firstBatch"] = drain(reply["cursor"]["firstBatch"])
+    assert reply == bson.decode(body)
+
+
+# Large batches in runs
+
+
+def test_large_reply_is_decoded_in_runs():
+    expected = large_batch()
+    body = reply_with(expected)
+    assert len(body) > WHOLE_BELOW
+    batch = decode_cursor(body, PLAIN)["cursor"]["firstBatch"]
+    runs = []
+    while run := batch.decode_run():
+        runs.append(list(run))
+    assert len(runs) > 5
+    assert max(map(len, runs)) < 60
+    assert [each for run in runs for each in run] == expected
+    assert not batch.decode_run()
+
+
+def test_small_reply_is_decoded_whole():
+    assert decode_cursor(reply_with([{"a": 1}]), PLAIN)["cursor"]["firstBatch"] == [{"a": 1}]
+
+
+def test_document_larger_than_a_run():
+    expected = [{"_id": 1, "text": "x" * 200_000}, {"_id": 2}]
+    batch = decode_cursor(reply_with(expected), PLAIN)["cursor"]["firstBatch"]
+    assert [len(batch.decode_run()), len(batch.decode_run()), len(batch.decode_run())] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 99, 100, 101, 1001])
+def test_array_indexes_of_any_width(count):
+    expected = [{"n": number} for number in range(count)]
+    batch = cut_batch(reply_with(expected), PLAIN)["cursor"]["firstBatch"]
+    assert drain(batch) == expected
+
+
+# The user's types stay where the user's documents are
+
+
+class Money:
+    def __init__(self, amount):
+        self.amount = amount
+
+    def __eq__(self, other):
+        return isinstance(other, Money) and self.amount == other.amount
+
+    def __hash__(self):
+        return hash(self.amount)
+
+
+class MoneyCodec(TypeCodec):
+    python_type = Money
+    bson_type = Int64
+
+    def transform_python(self, value):
+        return Int64(value.amount)
+
+    def transform_bson(self, value):
+        return Money(int(value))
+
+
+WITH_CODEC = CodecOptions(type_registry=TypeRegistry([MoneyCodec()]))
+
+
+@pytest.mark.parametrize("size", [1, 300], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (WITH_CODEC, dict),
+        (CodecOptions(document_class=OrderedDict), OrderedDict),
+        (CodecOptions(document_class=RawBSONDocument), RawBSONDocument),
+    ],
+    ids=["type registry", "document class", "raw"],
+)
+def test_users_types_do_not_reach_the_servers_fields(options, kind, size):
+    body = reply_with([{"_id": number, "price": Int64(3), "text": "x" * 1000} for number in range(size)])
+    reply = decode_cursor(body, options)
+    assert type(reply) is dict
+    assert type(reply["cursor"]) is dict
+    assert type(reply["cursor"]["id"]) is Int64
+    found = drain(reply["cursor"]["firstBatch"])
+    assert len(found) == size
+    assert all(type(each) is kind for each in found)
+    assert found[0]["price"] == (Money(3) if options is WITH_CODEC else 3)
+
+
+@pytest.mark.parametrize("value", [{"price": Int64(3), "in": {"price": Int64(4)}}, None], ids=["document", "nothing"])
+def test_value_of_find_and_modify(value):
+    body = bson.encode({"lastErrorObject": {"n": Int64(1)}, "value": value, "ok": 1})
+    reply = decode_field(body, WITH_CODEC, "value")
+    assert type(reply["lastErrorObject"]["n"]) is Int64
+    assert reply["value"] == (value and {"price": Money(3), "in": {"price": Money(4)}})
+
+
+def test_values_of_distinct():
+    body = bson.encode({"values": [Int64(1), "a", {"b": Int64(2)}], "n": Int64(5), "ok": 1})
+    reply = decode_field(body, WITH_CODEC, "values")
+    assert reply["values"] == [Money(1), "a", {"b": Money(2)}]
+    assert type(reply["n"]) is Int64
+
+
+@given(documents)
+def test_field_decodes_as_with_plain_options(document):
+    body = bson.encode({"value": document, "ok": 1})
+    options = CodecOptions(document_class=OrderedDict)
+    assert decode_field(body, options, "value") == bson.decode(body)
+
+
+# What is false
+
+ACCEPTED = (ProtocolError, bson.errors.InvalidBSON)
+
+
+def read_all(body):
+    """Read a reply to its end, in all ways; only errors that name themselves as such may come of it."""
+    reply = cut_batch(body, PLAIN)
+    cursor = reply.get("cursor")
+    for field in ("firstBatch", "nextBatch"):
+        batch = cursor.get(field) if isinstance(cursor, dict) else None
+        if isinstance(batch, Batch):
+            batch.raw()
+            drain(batch)
+
+
+def test_every_truncation_is_refused():
+    body = reply_with([{"a": 1, "b": Regex("x"), "c": [1, "two"]}, {"d": Code("f", {"x": 1})}])
+    for size in range(len(body)):
+        with pytest.raises(ACCEPTED):
+            read_all(body[:size])
+
+
+@settings(max_examples=150)
+@given(batches.filter(bool), st.data())
+def test_any_false_length_is_an_error_or_harmless(batch, data):
+    """Four bytes anywhere are replaced."""
+    body = bytearray(reply_with(batch))
+    position = data.draw(st.integers(0, len(body) - 4))
+    length = data.draw(st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-3, len(body) + 3)))
+    struct.pack_into("<i", body, position, length)
+    try:
+        read_all(bytes(body))
+    except ACCEPTED:
+        pass
+
+
+@settings(max_examples=150)
+@given(st.binary(max_size=60))
+def test_noise_is_refused(noise):
+    body = bytearray(reply_with([{"a": 1}]))
+    body[20 : 20 + len(noise)] = noise
+    try:
+        read_all(bytes(body))
+    except ACCEPTED:
+        pass
+
+
+@pytest.mark.parametrize("kind", [0x06 - 2, 0x14, 0x55, 0x80])
+def test_unknown_type_in_front_of_the_cursor(kind):
+    body = bytearray(bson.encode({"x": None, "cursor": {"firstBatch": [], "id": 0}}))
+    body[4] = kind
+    with pytest.raises(ACCEPTED):
+        read_all(bytes(body))

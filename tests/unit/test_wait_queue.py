@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import gevent
+import pytest
+from gevent import GreenletExit, Timeout
+
+from gmongo.cmap.wait_queue import WaitQueue
+
+
+class Late(Exception):
+    pass
+
+
+@pytest.fixture
+def queue():
+    with gevent.Timeout(5):
+        yield WaitQueue()
+
+
+@pytest.fixture
+def returned():
+    return []
+
+
+def start(queue, count, returned, limit=None):
+    waiters = [gevent.spawn(queue.wait, limit, Late(), returned.append) for _ in range(count)]
+    gevent.sleep(0)
+    assert len(queue) == count
+    return waiters
+
+
+def test_first_come_first_served(queue, returned):
+    waiters = start(queue, 3, returned)
+    for item in "abc":
+        queue.hand(item)
+    assert len(queue) == 0
+    gevent.joinall(waiters)
+    assert [waiter.value for waiter in waiters] == ["a", "b", "c"]
+    assert returned == []
+
+
+def test_hand_does_not_switch(queue, returned):
+    (waiter,) = start(queue, 1, returned)
+    queue.hand("a")
+    assert not waiter.ready()
+    assert waiter.get() == "a"
+
+
+def test_limit(queue):
+    error = Late()
+    with pytest.raises(Late) as caught:
+        queue.wait(0.01, error)
+    assert caught.value is error
+    assert len(queue) == 0
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_no_time_at_all(queue, limit):
+    with pytest.raises(Late):
+        queue.wait(limit, Late())
+    assert len(queue) == 0
+
+
+def test_one_who_leaves_is_gone_at_once(queue, returned):
+    first, second, third = start(queue, 3, returned)
+    second.kill()
+    assert len(queue) == 2
+    queue.hand("a")
+    queue.hand("b")
+    gevent.joinall([first, third])
+    assert (first.value, third.value) == ("a", "b")
+
+
+@pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
+def test_what_was_handed_to_one_who_dies_is_given_back_once(queue, returned, thrown):
+    (waiter,) = start(queue, 1, returned)
+    error = thrown()
+    waiter.kill(error, block=False)
+    queue.hand("a")
+    gevent.joinall([waiter])
+    assert returned == ["a"]
+    assert waiter.exception is error or waiter.value is error
+    assert len(queue) == 0
+
+
+def test_kill_after_waking_comes_too_late(queue, returned):
+    """The one who has woken owns what it was handed."""
+    taken = []
+
+    def wait():
+        taken.append(queue.wait(None, Late(), returned.append))
+        gevent.sleep(10)
+
+    waiter = gevent.spawn(wait)
+    gevent.sleep(0)
+    queue.hand("a")
+    waiter.kill(block=False)
+    gevent.joinall([waiter])
+    assert (taken, returned) == (["a"], [])
+
+
+def test_eviction(queue, returned):
+    waiters = start(queue, 3, returned)
+    detached = queue.detach()
+    assert len(queue) == 0
+    queue.evict(detached, lambda: ConnectionError("cleared"))
+    gevent.joinall(waiters)
+    assert [str(waiter.exception) for waiter in waiters] == ["cleared"] * 3
+    assert len({id(waiter.exception) for waiter in waiters}) == 3  # a traceback for each
+
+
+def test_one_who_dies_between_detaching_and_eviction(queue, returned):
+    first, second = start(queue, 2, returned)
+    detached = queue.detach()
+    first.kill()
+    queue.evict(detached, lambda: ConnectionError("cleared"))
+    gevent.joinall([second])
+    assert isinstance(second.exception, ConnectionError)
+    assert isinstance(first.value, GreenletExit)
+
+
+def test_newcomers_after_a_detachment_queue_up_anew(queue, returned):
+    (old,) = start(queue, 1, returned)
+    detached = queue.detach()
+    (new,) = start(queue, 1, returned)
+    queue.hand("a")
+    queue.evict(detached, ConnectionError)
+    gevent.joinall([old, new])
+    assert new.value == "a"
+    assert isinstance(old.exception, ConnectionError)
+
+
+def test_age_of_the_head(queue, returned):
+    assert queue.oldest() is None
+    first, _second = start(queue, 2, returned)
+    gevent.sleep(0.01)
+    before = queue.oldest()
+    assert before >= 0.009
+    first.kill()
+    assert 0 < queue.oldest() < before + 1
+    queue.hand("a")
+
+
+def test_wait_without_limit_keeps_the_hub_running(queue):
+    """Otherwise the main greenlet would end with LoopExit while nothing else goes on."""
+    main = gevent.getcurrent()
+    gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand("a"))
+    assert queue.wait(None, Late()) == "a"
+    assert gevent.getcurrent() is main
+
+
+def test_many_who_come_and_go(queue, returned):
+    """Every item ends in exactly one place."""
+    taken = []
+    waiters = [gevent.spawn(lambda: taken.append(queue.wait(None, Late(), returned.append))) for _ in range(200)]
+    gevent.sleep(0)
+    for number, waiter in enumerate(waiters):
+        if number % 3 == 0:
+            waiter.kill(block=False)
+        if number % 2 == 0:
+            queue.hand(number)
+        if number % 7 == 0:
+            gevent.sleep(0)
+    gevent.sleep(0.01)
+    assert sorted(taken + returned) == list(range(0, 200, 2))
+    gevent.killall(waiters)
+    assert len(queue) == 0
