@@ -47,6 +47,7 @@ class Connection:
         "hello",
         "id",
         "idle_since",
+        "inherited",
         "mid_message",
         "purpose",
         "service_id",
@@ -61,6 +62,7 @@ class Connection:
         self.service_id: Any = None
         self.idle_since = 0.0
         self.hello: Hello
+        self.inherited = False  # whether this is a forked child's copy of a connection of its parent's
         self.purpose = Purpose.OTHER
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
@@ -189,6 +191,7 @@ class Connection:
 
     def abandon(self, error: BaseException) -> None:
         """Never touch the socket again, which a forked child has inherited from its parent."""
+        self.inherited = True
         self.error = self._interruption = error
         if self._transport is not None:
             self._transport.abandon(error)

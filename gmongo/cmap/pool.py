@@ -261,6 +261,8 @@ class Pool:
         :raises InvalidOperation: the connection is of another pool, or not checked out (CMAP-133).
         """
         if connection not in self.inventory.in_use:
+            if connection.inherited:  # the child's pool has forgotten it
+                return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         try:
             if self._events.wanted():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import _socket
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gevent import get_hub, getcurrent
@@ -58,7 +58,7 @@ class Transport:
     )
 
     def __init__(self, sock: _socket.socket, ref: bool = True) -> None:
-        self._socket: _socket.socket | None = sock
+        self._socket = sock
         self._hub = get_hub()
         self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
@@ -71,13 +71,12 @@ class Transport:
         self._end = 0  # and where they end
 
     def __repr__(self) -> str:
-        state = "closed" if self._socket is None else f"fd={self._socket.fileno()}"
-        return f"<Transport {state}>"
+        return f"<Transport fd={self._socket.fileno()}>"
 
     @property
     def closed(self) -> bool:
         """Whether the socket is gone."""
-        return self._socket is None
+        return self._socket.fileno() == -1
 
     def limit_messages(self, max_message_size: int) -> None:
         """Take no reply longer than `max_message_size` bytes from now on."""
@@ -92,10 +91,10 @@ class Transport:
 
         :raises TransportError: the peer cannot be reached.
         """
-        error = self._open_socket().connect_ex(sockaddr)
+        error = self._socket.connect_ex(sockaddr)
         if error == errno.EINPROGRESS:
             self._wait(self._writable)
-            error = self._open_socket().getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
+            error = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
         if error:
             raise TransportError(error, os.strerror(error))
 
@@ -108,7 +107,7 @@ class Transport:
         """
         if len(buffers) == 1:
             data = buffers[0]
-            sent = self._try(self._open_socket().send, data)
+            sent = self._try_to_send(data)
             if sent != len(data):
                 self._send_rest(memoryview(data)[sent:])
             return
@@ -117,16 +116,16 @@ class Transport:
 
     def _send_rest(self, data: memoryview) -> None:
         while data:
-            sent = self._try(self._open_socket().send, data)
+            sent = self._try_to_send(data)
             data = data[sent:]
             if data and not sent:
                 self._wait(self._writable)
 
-    def _try(self, send: Callable[[Any], int], data: Any) -> int:
+    def _try_to_send(self, data: bytes | memoryview) -> int:
         if self._interruption is not None:
             raise self._interruption
         try:
-            return send(data)
+            return self._socket.send(data)
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -183,7 +182,7 @@ class Transport:
         while True:
             self._wait(self._readable)
             try:
-                count = self._open_socket().recv_into(into)
+                count = self._socket.recv_into(into)
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -224,7 +223,7 @@ class Transport:
 
     def close(self) -> None:
         """Close the socket; whoever waits on it gets :class:`TransportError`. Does not switch, and may be repeated."""
-        if self._socket is not None:
+        if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
     def _wake(self) -> None:
@@ -239,19 +238,13 @@ class Transport:
         self._hub.loop.run_callback(throw)
 
     def _close_socket(self) -> None:
-        sock, self._socket = self._socket, None
-        if sock is not None:
+        if not self.closed:
             self._readable.close()
             self._writable.close()
-            sock.close()
+            self._socket.close()
 
     def __del__(self) -> None:
         self._close_socket()
-
-    def _open_socket(self) -> _socket.socket:
-        if self._socket is None:
-            raise TransportError("connection closed")
-        return self._socket
 
 
 def _joined(buffers: Sequence[bytes]) -> Sequence[bytes]:
