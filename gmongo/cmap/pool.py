@@ -179,11 +179,7 @@ class Pool:
 
     def _wait(self, deadline: float | None) -> Connection:
         """Queue up for a connection."""
-        timed_out = WaitQueueTimeoutError("")
-        try:
-            connection = self._waiters.wait(self._wait_limit(deadline), timed_out, self._take_back)
-        except WaitQueueTimeoutError as error:
-            raise (self._wait_error() if error is timed_out else error) from None
+        connection = self._waiters.wait(self._wait_limit(deadline), self._wait_error, self._take_back)
         if self.inventory.state is PoolState.CLOSED:
             self._take_back(connection)  # the pool has been closed since the hand-over
             raise self._refusal()

@@ -10,25 +10,26 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
 
 Item = TypeVar("Item")
 
-# A wait without limit has a timer all the same: with no timer and no socket to wait for, the hub would find the
-# loop empty and end the main greenlet with LoopExit.
-_NO_LIMIT = 10 * 365 * 24 * 3600.0
+# While anybody waits, a timer holds the hub: with no timer and no socket to wait for, it would find the loop empty and
+# end the main greenlet with LoopExit. It is never meant to go off.
+_FOREVER = 10 * 365 * 24 * 3600.0
 
 
 class Waiter(Generic[Item]):
     """One greenlet in the queue, and what came of its wait."""
 
-    __slots__ = ("_asleep", "_greenlet", "error", "item", "since")
+    __slots__ = ("_asleep", "_greenlet", "_hub", "error", "item", "since")
 
     def __init__(self) -> None:
         self._greenlet: greenlet = getcurrent()
+        self._hub = get_hub()
         self._asleep = False
         self.since = monotonic()
         self.item: Item | None = None
@@ -36,17 +37,16 @@ class Waiter(Generic[Item]):
 
     def sleep(self) -> None:
         """Switch to the hub until something has been handed over. Anything may be thrown here."""
-        hub = get_hub()
         self._asleep = True
         try:
             while self.item is None and self.error is None:
-                hub.switch()
+                self._hub.switch()
         finally:
             self._asleep = False
 
     def wake(self) -> None:
         """Let the greenlet go on in the next pass of the loop. Does not switch."""
-        get_hub().loop.run_callback(self._switch)
+        self._hub.loop.run_callback(self._switch)
 
     def _switch(self) -> None:
         if self._asleep:
@@ -56,42 +56,72 @@ class Waiter(Generic[Item]):
 class WaitQueue(Generic[Item]):
     """The waiters, in order of arrival."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("_holding", "_waiters")
 
     def __init__(self) -> None:
+        self._holding: Any = None  # the timer that holds the hub
         self._waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
 
     def __len__(self) -> int:
         return len(self._waiters)
 
     def wait(
-        self, limit: float | None, timed_out: BaseException, give_back: Callable[[Item], None] | None = None
+        self,
+        limit: float | None,
+        timed_out: Callable[[], Exception],
+        give_back: Callable[[Item], None] | None = None,
     ) -> Item:
         """Queue up until something is handed over.
 
         :param limit: seconds, or None for no limit.
+        :param timed_out: makes the error to raise when the limit is reached.
         :param give_back: takes what was handed to this waiter if it leaves all the same; must not switch.
-        :raises BaseException: `timed_out` when the limit is reached, or the error of an eviction.
+        :raises BaseException: the error of a time-out or an eviction, or whatever is thrown into the greenlet.
         """
         waiter: Waiter[Item] = Waiter()
         self._waiters[waiter] = None
+        self._hold_hub()
         try:
-            with Timeout(_NO_LIMIT if limit is None else max(limit, 0), timed_out):
+            if limit is None:
                 waiter.sleep()
+            else:
+                self._sleep_for(waiter, limit, timed_out)
         except BaseException:
             if waiter.item is not None and give_back is not None:
                 give_back(waiter.item)
             else:
                 self._waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come
+                self._hold_hub()
             raise
         if waiter.error is not None:
             raise waiter.error
         assert waiter.item is not None
         return waiter.item
 
+    @staticmethod
+    def _sleep_for(waiter: Waiter[Item], limit: float, timed_out: Callable[[], Exception]) -> None:
+        timeout = Timeout(max(limit, 0))
+        try:
+            with timeout:
+                waiter.sleep()
+        except Timeout as error:
+            if error is not timeout:
+                raise
+            raise timed_out() from None
+
+    def _hold_hub(self) -> None:
+        """Hold the hub exactly while there are waiters."""
+        if self._waiters and self._holding is None:
+            self._holding = get_hub().loop.timer(_FOREVER)
+            self._holding.start(_never)
+        elif not self._waiters and self._holding is not None:
+            holding, self._holding = self._holding, None
+            holding.close()
+
     def hand(self, item: Item) -> None:
         """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
         waiter, _ = self._waiters.popitem(last=False)
+        self._hold_hub()
         waiter.item = item
         waiter.wake()
 
@@ -99,6 +129,7 @@ class WaitQueue(Generic[Item]):
         """Take everybody out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
         detached = list(self._waiters)
         self._waiters.clear()
+        self._hold_hub()
         return detached
 
     @staticmethod
@@ -111,3 +142,7 @@ class WaitQueue(Generic[Item]):
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
         return monotonic() - next(iter(self._waiters)).since if self._waiters else None
+
+
+def _never() -> None:
+    """What the timer that holds the hub calls."""

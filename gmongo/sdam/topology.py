@@ -233,7 +233,6 @@ class Topology:
         log = self._selection_events if self._selection_events.wanted() else None
         end = monotonic() + self.settings.server_selection_timeout
         end = end if deadline is None else min(end, deadline)
-        timed_out = ServerSelectionTimeoutError()
         if log:
             log.waiting(selector, operation, self.description, end - monotonic())
         while True:
@@ -243,12 +242,11 @@ class Topology:
                 if servers:
                     return servers
                 self.request_checks()
-                self._waiters.wait(end - monotonic(), timed_out)
+                self._waiters.wait(end - monotonic(), lambda: self._selection_error(selector))
             except Exception as error:
-                failure = self._selection_error(selector) if error is timed_out else error
                 if log:
-                    log.failed(selector, operation, self.description, failure)
-                raise failure from None
+                    log.failed(selector, operation, self.description, error)
+                raise
 
     def _selection_error(self, selector: Any) -> ServerSelectionTimeoutError:
         timeout = self.settings.server_selection_timeout

@@ -11,8 +11,7 @@ import gevent.subprocess
 import pytest
 from gevent.event import Event
 
-from tests.scripted.faults import held
-from tests.scripted.server import ScriptedServer, cursor_reply, eventually
+from tests.scripted.server import ScriptedServer, cursor_reply, eventually, held
 
 # Every program below forks with FORK(), gives what the child prints to the parent, and ends with the child's status.
 PRELUDE = """
@@ -176,10 +175,6 @@ gevent.sleep(0.1)
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Pool.forget empties the sets, so that Pool.check_in refuses the inherited connection with InvalidOperation",
-)
 def test_fork_while_an_operation_runs(fork, server, hanging):
     """The parent's operation goes on; the child, which has inherited the greenlet, is not disturbed by it."""
     program = (
@@ -197,24 +192,20 @@ print(reader.get()["_id"])
     assert "child" not in by_connection(server)[first]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Pool.forget empties the sets, so that Pool.check_in refuses the inherited connection with InvalidOperation",
-)
 def test_inherited_operation_ends_with_what_is_thrown_at_it(fork, server, hanging):
     program = (
         READER
         + """
 def work():
-    print(client.db.c.find_one({"_id": "child"})["_id"])
     reader.kill()
     print(type(reader.value).__name__)
+    print(client.db.c.find_one({"_id": "child"})["_id"])
 in_child(work)
 client.admin.command("release")
 print(reader.get()["_id"])
 """
     )
-    assert fork(program).splitlines() == ["child", "GreenletExit", "parent"]
+    assert fork(program).splitlines() == ["GreenletExit", "child", "parent"]
 
 
 def test_fork_of_a_fork(fork, server):

@@ -15,9 +15,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
-from tests.scripted.faults import cut, silent
-from tests.scripted.replica_set import ScriptedReplicaSet
-from tests.scripted.server import ScriptedServer, eventually
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])

@@ -12,8 +12,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, PoolClearedError, WaitQueueTimeoutError
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerListener
-from tests.scripted.faults import cut, held, silent
-from tests.scripted.server import ScriptedServer, cursor_reply, eventually
+from tests.scripted.server import ScriptedServer, cursor_reply, cut, eventually, held, silent
 
 
 class Foreign(BaseException):

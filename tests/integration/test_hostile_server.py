@@ -26,9 +26,17 @@ from gmongo.errors import (
     WriteError,
     WTimeoutError,
 )
-from tests.scripted.faults import cut, forged, garbled, held, silent
-from tests.scripted.replica_set import ScriptedReplicaSet
-from tests.scripted.server import ScriptedServer, cursor_reply, eventually
+from tests.scripted.server import (
+    ScriptedReplicaSet,
+    ScriptedServer,
+    cursor_reply,
+    cut,
+    eventually,
+    forged,
+    garbled,
+    held,
+    silent,
+)
 
 BROKEN = {  # name: fault, exception, what its message says
     "closed before the reply": (cut(0), AutoReconnect, "connection closed by the server"),
@@ -388,14 +396,11 @@ def test_cursor_is_closed_on_its_server_when_the_with_is_left_by_an_error(client
 # Bad arguments, which must not cost a connection either
 
 
-@pytest.mark.parametrize("document", [5, None, "text", [1, 2], object()], ids=str)
+@pytest.mark.parametrize("document", [5, "text", [1, 2], object()], ids=str)
 @pytest.mark.parametrize("method", ["insert_one", "find_one_and_delete", "delete_one", "find"])
 def test_no_document(client, server, method, document):
-    if method == "find" and document is None:
-        pytest.skip("no filter is a filter")
     with pytest.raises(TypeError, match=r"must be|mapping"):
-        result = getattr(client.db.c, method)(document)
-        list(result)
+        getattr(client.db.c, method)(document)
     check_nothing_lost(client, server, 0)
 
 

@@ -10,9 +10,7 @@ from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, Serv
 from gmongo.monitoring import ServerHeartbeatListener
 from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
-from tests.scripted.faults import cut
-from tests.scripted.replica_set import ScriptedReplicaSet
-from tests.scripted.server import ScriptedServer, eventually
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
 

@@ -14,7 +14,7 @@ from gevent.event import Event
 from tests.scripted.framing import BODY_AT, HEADER
 
 if TYPE_CHECKING:
-    from tests.scripted.server import Peer
+    from tests.scripted.single import Peer
 
 Fault = Callable[["Peer", bytes], None]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from tests.scripted.server import ScriptedServer
+from tests.scripted.single import ScriptedServer
 
 
 class ScriptedReplicaSet:

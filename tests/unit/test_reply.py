@@ -10,7 +10,7 @@ import pytest
 from bson import Binary, Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 from bson.raw_bson import RawBSONDocument
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
@@ -234,14 +234,16 @@ def test_every_truncation_is_refused():
             read_all(body[:size])
 
 
+@pytest.mark.xfail(
+    strict=True, reason="Batch.raw and Batch.decode_run let struct.error through where an element ends behind the array"
+)
 @settings(max_examples=150)
-@given(batches.filter(bool), st.data())
-def test_any_false_length_is_an_error_or_harmless(batch, data):
+@given(batches, st.floats(0, 1), st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-3, 400)))
+@example([{}, {}, {}, {}], 0.69, -1)
+def test_any_false_length_is_an_error_or_harmless(batch, where, length):
     """Four bytes anywhere are replaced."""
     body = bytearray(reply_with(batch))
-    position = data.draw(st.integers(0, len(body) - 4))
-    length = data.draw(st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-3, len(body) + 3)))
-    struct.pack_into("<i", body, position, length)
+    struct.pack_into("<i", body, round(where * (len(body) - 4)), length)
     try:
         read_all(bytes(body))
     except ACCEPTED:

@@ -23,7 +23,7 @@ def returned():
 
 
 def start(queue, count, returned, limit=None):
-    waiters = [gevent.spawn(queue.wait, limit, Late(), returned.append) for _ in range(count)]
+    waiters = [gevent.spawn(queue.wait, limit, Late, returned.append) for _ in range(count)]
     gevent.sleep(0)
     assert len(queue) == count
     return waiters
@@ -49,7 +49,7 @@ def test_hand_does_not_switch(queue, returned):
 def test_limit(queue):
     error = Late()
     with pytest.raises(Late) as caught:
-        queue.wait(0.01, error)
+        queue.wait(0.01, lambda: error)
     assert caught.value is error
     assert len(queue) == 0
 
@@ -57,7 +57,7 @@ def test_limit(queue):
 @pytest.mark.parametrize("limit", [0, -1])
 def test_no_time_at_all(queue, limit):
     with pytest.raises(Late):
-        queue.wait(limit, Late())
+        queue.wait(limit, Late)
     assert len(queue) == 0
 
 
@@ -88,7 +88,7 @@ def test_kill_after_waking_comes_too_late(queue, returned):
     taken = []
 
     def wait():
-        taken.append(queue.wait(None, Late(), returned.append))
+        taken.append(queue.wait(None, Late, returned.append))
         gevent.sleep(10)
 
     waiter = gevent.spawn(wait)
@@ -145,14 +145,14 @@ def test_wait_without_limit_keeps_the_hub_running(queue):
     """Otherwise the main greenlet would end with LoopExit while nothing else goes on."""
     main = gevent.getcurrent()
     gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand("a"))
-    assert queue.wait(None, Late()) == "a"
+    assert queue.wait(None, Late) == "a"
     assert gevent.getcurrent() is main
 
 
 def test_many_who_come_and_go(queue, returned):
     """Every item ends in exactly one place."""
     taken = []
-    waiters = [gevent.spawn(lambda: taken.append(queue.wait(None, Late(), returned.append))) for _ in range(200)]
+    waiters = [gevent.spawn(lambda: taken.append(queue.wait(None, Late, returned.append))) for _ in range(200)]
     gevent.sleep(0)
     for number, waiter in enumerate(waiters):
         if number % 3 == 0:
