@@ -22,6 +22,7 @@ _RUN_SIZE = 32 * 1024
 
 _INT32 = struct.Struct("<i")
 _DOCUMENT, _ARRAY = 3, 4
+_SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}  # what the int32 length leaves out
@@ -108,13 +109,9 @@ def cut_batch(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:
 
     :raises ProtocolError: a length inside the reply is false.
     """
-    try:
-        return _cut_batch(memoryview(body), codec_options)
-    except (IndexError, struct.error) as error:
-        raise ProtocolError(f"a reply of {len(body)} bytes ends inside an element") from error
-
-
-def _cut_batch(view: memoryview, codec_options: CodecOptions[Any]) -> dict[str, Any]:
+    view = memoryview(body)
+    if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view, 0)[0] != len(view):
+        raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
     cursor = _find(view, 0, b"cursor", _DOCUMENT)
     found = None
     if cursor is not None:
@@ -138,10 +135,11 @@ def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None
     """Where the value of the element `name` begins in the document at `document`, or None."""
     position = document + 4
     while view[position] != 0:
+        end = _element_end(view, position)
         value = _value_start(view, position)
         if view[position] == kind and bytes(view[position + 1 : value - 1]) == name:
             return value
-        position = _element_end(view, position)
+        position = end
     return None
 
 
@@ -153,17 +151,29 @@ def _value_start(view: memoryview, element: int) -> int:
 
 
 def _element_end(view: memoryview, element: int) -> int:
-    """Where the element at `element` ends."""
+    """Where the element at `element` ends.
+
+    :raises ProtocolError: not within the document.
+    """
+    try:
+        end = _claimed_end(view, element)
+    except (IndexError, struct.error) as error:
+        raise ProtocolError("a reply ends inside an element") from error
+    if not element < end < len(view):
+        raise ProtocolError(f"a reply has an element of {end - element} bytes where {len(view) - element} remain")
+    return end
+
+
+def _claimed_end(view: memoryview, element: int) -> int:
     kind = view[element]
     value = _value_start(view, element)
     if kind in _FIXED_SIZES:
-        end = value + _FIXED_SIZES[kind]
-    elif kind in _LENGTH_PREFIXED:
-        end = value + _INT32.unpack_from(view, value)[0] + _LENGTH_PREFIXED[kind]
-    elif kind == 11:  # a regular expression is two strings that end with a zero byte
-        end = _value_start(view, _value_start(view, value - 1) - 1)
-    else:
-        raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")
-    if not value <= end < len(view):
-        raise ProtocolError(f"a reply has an element of {end - value} bytes where {len(view) - value} remain")
-    return end
+        return value + _FIXED_SIZES[kind]
+    if kind in _LENGTH_PREFIXED:
+        length = _INT32.unpack_from(view, value)[0]
+        if length < (_SHORTEST_DOCUMENT if kind in (_DOCUMENT, _ARRAY) else 0):
+            raise ProtocolError(f"a reply has an element with the length {length}")
+        return int(value + length + _LENGTH_PREFIXED[kind])
+    if kind == 11:  # a regular expression is two strings that end with a zero byte
+        return _value_start(view, _value_start(view, value - 1) - 1)
+    raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")

@@ -546,9 +546,6 @@ BAD_INPUTS: dict[str, Case] = {
     "delete_many with a bad let": lambda m, c: c.delete_many({}, let=5),
     "delete_many with a bad hint": lambda m, c: c.delete_many({}, hint=5),
     "find_one_and_update by a replacement": lambda m, c: c.find_one_and_update({}, {"a": 1}),
-    "find_one_and_update with a bad return_document": lambda m, c: c.find_one_and_update(
-        {}, {"$set": {"a": 1}}, return_document="after"
-    ),
     "find_one_and_update with a string upsert": lambda m, c: c.find_one_and_update({}, {"$set": {"a": 1}}, upsert="y"),
     "find_one_and_update with a bad let": lambda m, c: c.find_one_and_update({}, {"$set": {"a": 1}}, let=5),
     "find_one_and_replace by operators": lambda m, c: c.find_one_and_replace({}, {"$set": {"a": 1}}),
