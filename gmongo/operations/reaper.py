@@ -21,28 +21,35 @@ class CursorReaper:
     :param executor: runs `killCursors`.
     """
 
-    __slots__ = ("_dropped", "_executor")
+    __slots__ = ("_dropped", "_executor", "_reaping")
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._dropped: deque[_Dropped] = deque()
+        self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
 
     def take(self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None) -> None:
         """Take a cursor over, with its implicit session. Does no I/O and does not switch."""
         self._dropped.append((cursor_id, namespace, address, session))
         hub = self._executor.topology.hub
-        if len(self._dropped) == 1 and hub is not None:
+        if self._reaping != self._executor.epoch and hub is not None:
+            self._reaping = self._executor.epoch
             hub.loop.run_callback_threadsafe(spawn, self.reap)
 
     def reap(self) -> None:
         """End all cursors taken so far."""
-        while self._dropped:
-            cursor_id, namespace, address, session = self._dropped.popleft()
-            try:
-                if cursor_id:
-                    self._executor.run(KillCursors(namespace, [cursor_id], address), session)
-            except PyMongoError:
-                pass  # the server forgets it by itself after a while
-            finally:
-                if session is not None:
-                    self._executor.end_session(session)
+        try:
+            while self._dropped:
+                self._end(*self._dropped.popleft())
+        finally:
+            self._reaping = None
+
+    def _end(self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None) -> None:
+        try:
+            if cursor_id:
+                self._executor.run(KillCursors(namespace, [cursor_id], address), session)
+        except PyMongoError:
+            pass  # the server forgets it by itself after a while
+        finally:
+            if session is not None:
+                self._executor.end_session(session)

@@ -355,13 +355,15 @@ class Topology:
             server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()
         )
         # End of the critical section.
-        self._announce(before, after, previous, current or new)
-        for gone in dropped:
-            gone.close()
-        if made_ready and server is not None:
-            server.pool.announce_ready()
-        while self._waiters:
-            self._waiters.hand(after)
+        try:
+            self._announce(before, after, previous, current or new)
+        finally:  # a listener may be interrupted
+            while self._waiters:
+                self._waiters.hand(after)
+            for gone in dropped:
+                gone.close()
+            if made_ready and server is not None:
+                server.pool.announce_ready()
 
     def _update_servers(self) -> list[Server]:
         """Create servers for new addresses, and return those whose address has gone."""

@@ -9,7 +9,7 @@ from bson import json_util
 
 from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.handshake import Hello
+from gmongo.cmap.hello import Hello
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, NetworkTimeout
 from gmongo.execution.classify import error_of
