@@ -29,13 +29,8 @@ _DEFAULT_HEARTBEAT = 10.0
 _DEFAULT_LOCAL_THRESHOLD_MS = 15
 _DEFAULT_MAX_POOL_SIZE = 100
 
-# Times of the pool as the specification names them, which events and logs show in milliseconds.
-_SPECIFIED_COUNTS = {
-    "maxpoolsize": "maxPoolSize",
-    "minpoolsize": "minPoolSize",
-    "maxconnecting": "maxConnecting",
-}
-_SPECIFIED_TIMES = {"maxidletimems": "maxIdleTimeMS", "waitqueuetimeoutms": "waitQueueTimeoutMS"}
+# The pool's options as events and logs show them, times in milliseconds, in the order of the log message (CMAP-214).
+_SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
 class ClientOptions:
@@ -129,10 +124,11 @@ class ClientOptions:
 
     def _pool(self) -> PoolOptions:
         get = self.merged.get
-        specified = {shown: get(key) for key, shown in _SPECIFIED_COUNTS.items() if key in self.merged}
-        for key, shown in _SPECIFIED_TIMES.items():
-            if key in self.merged:
-                specified[shown] = round((get(key) or 0) * 1000)
+        specified = {
+            name: round((get(name) or 0) * 1000) if name.endswith("MS") else get(name)
+            for name in _SHOWN_POOL_OPTIONS
+            if name in self.merged
+        }
         return PoolOptions(
             max_pool_size=get("maxpoolsize", _DEFAULT_MAX_POOL_SIZE),
             min_pool_size=get("minpoolsize", 0),

@@ -139,8 +139,8 @@ class Pool:
         if not self._events.wanted():
             return self._check_out(deadline)
         events, started = self._events, monotonic()
-        events.check_out_started()
         try:
+            events.check_out_started()
             connection = self._check_out(deadline)
         except BaseException as error:
             events.check_out_failed(_failed_reason(error), error, monotonic() - started)
@@ -180,10 +180,13 @@ class Pool:
     def _wait(self, deadline: float | None) -> Connection:
         """Queue up for a connection."""
         connection = self._waiters.wait(self._wait_limit(deadline), self._wait_error, self._take_back)
-        if self.inventory.state is PoolState.CLOSED:
-            self._take_back(connection)  # the pool has been closed since the hand-over
-            raise self._refusal()
-        return connection
+        inventory = self.inventory
+        if inventory.state is PoolState.READY and (
+            connection in inventory.pending or inventory.why_perished(connection) is None
+        ):
+            return connection
+        self._take_back(connection)  # the pool has been cleared or closed since the hand-over
+        return self._acquire(deadline)
 
     def _serve(self) -> None:
         """Hand on what there is to the waiters, in order. Call it after every change that could let one go on."""
@@ -345,7 +348,7 @@ class Pool:
         """Stop handing out and making connections; returns the waiters, who are to be told."""
         self.inventory.state = PoolState.PAUSED
         self._told_ready = self._announced = False
-        self._cause = cause or self._cause
+        self._cause = self._cause or cause
         return self._waiters.detach()
 
     def _interrupt(self, generation: int, service_id: Any) -> None:
@@ -402,6 +405,8 @@ class Pool:
             self._establish(connection, ref=False)
         finally:
             self._populating = False
+            if connection.generation != self.generation:
+                self._alarm.ring()  # a run since the clear has found this one still under way
         connection.hold_hub(True)
         # In one run without a switch, so that a waiter for leave to make a connection gets this one (CMAP-102).
         self.inventory.pending.remove(connection)
