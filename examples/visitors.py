@@ -54,9 +54,7 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
         connection.close()
 
 
-def send_visitors(
-    port: int, topic: str, visits: int, at_once: int, finished: Callable[[int], object]
-) -> list[Visit]:
+def send_visitors(port: int, topic: str, visits: int, at_once: int, finished: Callable[[int], object]) -> list[Visit]:
     """Let visitors come, each as a greenlet with a connection of its own.
 
     :param topic: of all their notes.

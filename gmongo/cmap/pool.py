@@ -68,7 +68,7 @@ class Pool:
         self._owner = owner
         self._waiters: WaitQueue[Connection] = WaitQueue()
         self._last_id = 0
-        self._cause: BaseException | None = None  # why the pool is paused
+        self._cause: BaseException | None = None  # why the pool is paused, or was last
         self._told_ready = False  # whether others have heard that the pool is ready
         self._announced = False  # whether the background may act on it, because all have heard it (CMAP-81)
         self._populating = False
@@ -185,8 +185,9 @@ class Pool:
             connection in inventory.pending or inventory.why_perished(connection) is None
         ):
             return connection
-        self._take_back(connection)  # the pool has been cleared or closed since the hand-over
-        return self._acquire(deadline)
+        # The pool has been cleared or closed since the hand-over. To queue up again would be to be overtaken.
+        self._take_back(connection)
+        raise self._refusal()
 
     def _serve(self) -> None:
         """Hand on what there is to the waiters, in order. Call it after every change that could let one go on."""
@@ -213,10 +214,12 @@ class Pool:
     def _put_back(self, connection: Connection) -> None:
         """Make a connection that has just left one of the other sets available, or close it if it has perished."""
         reason = self.inventory.make_available(connection)
-        if self._waiters:
-            self._serve()
-        if reason is not None:
-            self._close(connection, reason)
+        try:
+            if self._waiters:
+                self._serve()
+        finally:
+            if reason is not None:
+                self._close(connection, reason)
 
     # Establishing
 
@@ -225,6 +228,7 @@ class Pool:
         # No switch between giving an ID and telling of it, so that the events show the IDs in order.
         self._last_id += 1
         connection.id = self._last_id
+        connection.generation = self.generation
         started = monotonic()
         try:
             if self._events.wanted():
@@ -267,8 +271,9 @@ class Pool:
             if self._events.wanted():
                 self._events.checked_in(connection.id)
         finally:
-            self.inventory.in_use.remove(connection)
-            self._put_back(connection)
+            if connection in self.inventory.in_use:  # a listener may have switched
+                self.inventory.in_use.remove(connection)
+                self._put_back(connection)
 
     def _close_all(self, perished: Perished, taken: Connection | None = None) -> None:
         """Close connections; if a listener is interrupted meanwhile, give `taken` back, and close the others."""
@@ -277,20 +282,24 @@ class Pool:
                 self._close(*perished.pop(0))
         except BaseException:
             for connection, _reason in perished:
-                connection.close()
+                self._discard(connection)
             if taken is not None:
                 self._take_back(taken)
             raise
 
     def _close(self, connection: Connection, reason: str) -> None:
         """Close a connection that is in none of the sets any more."""
-        if connection.service_id is not None:
-            self.generations.leave(connection.service_id)
         try:
             if self._events.wanted():
                 self._events.connection_closed(connection.id, reason, connection.error)
         finally:
-            connection.close()
+            self._discard(connection)
+
+    def _discard(self, connection: Connection) -> None:
+        """Close the socket, and have the background make up for the loss."""
+        if connection.service_id is not None:
+            self.generations.leave(connection.service_id)
+        connection.close()
         if self.is_short():
             self._alarm.ring()
 
@@ -306,7 +315,6 @@ class Pool:
         if self.inventory.state is not PoolState.PAUSED:
             return False
         self.inventory.state = PoolState.READY
-        self._cause = None
         return True
 
     def announce_ready(self) -> None:
@@ -346,9 +354,12 @@ class Pool:
 
     def _pause(self, cause: BaseException | None) -> list[Any]:
         """Stop handing out and making connections; returns the waiters, who are to be told."""
+        if self.inventory.state is PoolState.READY:
+            self._cause = cause
+        else:  # the first cause is the one that paused the pool
+            self._cause = self._cause or cause
         self.inventory.state = PoolState.PAUSED
         self._told_ready = self._announced = False
-        self._cause = self._cause or cause
         return self._waiters.detach()
 
     def _interrupt(self, generation: int, service_id: Any) -> None:

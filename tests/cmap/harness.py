@@ -18,10 +18,6 @@ from gmongo.wire.message import encode_op_msg, next_request_id
 from tests.scripted.server import ScriptedServer, eventually
 
 NO_UPKEEP = -1.0
-ALL_METHODS = (
-    "pool_created pool_ready pool_cleared pool_closed connection_created connection_ready connection_closed"
-    " connection_check_out_started connection_check_out_failed connection_checked_out connection_checked_in"
-).split()
 
 
 def short_name(event: Any) -> str:

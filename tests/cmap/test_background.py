@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import weakref
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import gevent
 import pytest
+from gevent import subprocess
 from gevent.event import Event
 
 from tests.cmap.harness import counts, filled, make_pool
@@ -83,40 +83,28 @@ def test_the_background_ends_when_the_pool_is_closed(new_pool: Any) -> None:
 
 
 FORK = """
-import os, sys, gevent
+import os, sys, gevent.os
 from gmongo import MongoClient
-from gmongo.monitoring import ConnectionPoolListener
-from tests.scripted.server import ScriptedServer
 from tests.cmap.harness import Recorder
 
-server = ScriptedServer()
-server.start()
 recorder = Recorder()
-client = MongoClient(server.name, event_listeners=[recorder])
-client.db.c.find_one()
-pipe_in, pipe_out = os.pipe()
-go_on, let_go = os.pipe()
+client = MongoClient(sys.argv[1], event_listeners=[recorder])
+client.db.c.find_one({"_id": "before"})
 child = gevent.os.fork()
+client.db.c.find_one({"_id": "after" if child else "in the child"})
+print(recorder.only("CheckedOut")[-1], "in the", "parent" if child else "child", flush=True)
 if child == 0:
-    os.close(let_go)
-    gevent.os.make_nonblocking(go_on)
-    with gevent.Timeout(10):
-        found = client.db.c.find_one({"_id": "child"})
-    answer = f"{found['_id']} {recorder.only('CheckedOut')[-1]}"
-    os.write(pipe_out, answer.encode())
     os._exit(0)
-gevent.os.make_nonblocking(pipe_in)
-with gevent.Timeout(20):
-    print(gevent.os.nb_read(pipe_in, 100).decode())
-    gevent.os.waitpid(child, 0)
-    print(client.db.c.find_one({"_id": "parent"})["_id"], recorder.only("CheckedOut")[-1])
-numbers = [each.connection for each in server.received if each.name == "find"]
-print(numbers[0] == numbers[2], numbers[0] == numbers[1])
+gevent.os.waitpid(child, 0)
 """
 
 
 @pytest.mark.requirement("CMAP-45", "CMAP-169", "CMAP-171")
-def test_a_child_has_connections_of_its_own() -> None:
-    root = Path(__file__).parents[2]
-    ran = subprocess.run([sys.executable, "-c", FORK], cwd=root, capture_output=True, text=True, timeout=60)
-    assert ran.stdout.split("\n")[:3] == ["child CheckedOut 2", "parent CheckedOut 1", "True False"], ran.stderr
+def test_a_child_has_connections_of_its_own(server: ScriptedServer) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORK, server.name], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
+    )
+    said = sorted(ran.stdout.decode().splitlines())
+    assert said == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], ran.stderr
+    used = {each.command["filter"]["_id"]: each.connection for each in server.received if each.name == "find"}
+    assert used["after"] == used["before"] != used["in the child"]

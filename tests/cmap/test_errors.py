@@ -81,7 +81,6 @@ def test_the_cause_lasts_until_the_pool_is_ready(new_pool: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-235")
-@pytest.mark.xfail(strict=True, reason="Pool._pause: a second cause takes the place of the error that cleared the pool")
 def test_the_original_error_is_the_one_that_is_told(new_pool: Any) -> None:
     pool = new_pool()
     pool.clear(AutoReconnect("first"))

@@ -53,7 +53,15 @@ def test_listeners_can_be_registered_for_all_clients(new_client: Any, monkeypatc
     monkeypatch.setattr(listeners_module, "_registered", [])
     monitoring.register(recorder)
     new_client(event_listeners=[]).db.c.find_one()
-    assert recorder.story == ["PoolCreated", "PoolReady", "Started", "Created 1", "Ready 1", "CheckedOut 1", "CheckedIn 1"]
+    assert recorder.story == [
+        "PoolCreated",
+        "PoolReady",
+        "Started",
+        "Created 1",
+        "Ready 1",
+        "CheckedOut 1",
+        "CheckedIn 1",
+    ]
 
 
 @pytest.mark.requirement("CMAP-06", "CMAP-180")
@@ -93,9 +101,7 @@ def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: 
 
 def check_lives(recorder: Recorder) -> None:
     """Each connection has a sensible life, each check-out one end."""
-    assert [event.connection_id for event in recorder.of("Created")] == list(
-        range(1, len(recorder.of("Created")) + 1)
-    )
+    assert [event.connection_id for event in recorder.of("Created")] == list(range(1, len(recorder.of("Created")) + 1))
     lives: dict[int, list[str]] = {}
     for event in recorder.events:
         if getattr(event, "connection_id", 0):

@@ -105,9 +105,6 @@ def test_nothing_is_created_in_the_background_before_everybody_knows(new_pool: A
 
 
 @pytest.mark.requirement("CMAP-81")
-@pytest.mark.xfail(
-    strict=True, reason="Pool.announce_ready tells of a pool that is ready although it has been cleared since mark_ready"
-)
 def test_what_was_cleared_meanwhile_is_not_announced_as_ready(new_pool: Any, recorder: Any) -> None:
     """The topology marks a pool ready, publishes its own events, where anything can happen, and then announces it."""
     pool = new_pool(ready=False)

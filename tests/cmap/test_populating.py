@@ -103,9 +103,7 @@ def test_what_is_established_after_a_clear_is_not_kept(new_pool: Any, server: An
 
 
 @pytest.mark.requirement("CMAP-101", "CMAP-102", "CMAP-110")
-def test_who_waits_to_connect_gets_the_populated_connection(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
+def test_who_waits_to_connect_gets_the_populated_connection(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(min_pool_size=1, max_connecting=1, **SOON)
@@ -146,11 +144,6 @@ def test_populating_keeps_to_the_limits(new_pool: Any, server: Any, recorder: An
 
 
 @pytest.mark.requirement("CMAP-97", "CMAP-98")
-@pytest.mark.xfail(
-    strict=True,
-    reason="Pool.populate does not wake the background after a failure, so a pool that is ready again is not populated"
-    " before the next run (10 s)",
-)
 def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_failed(
     new_pool: Any, server: Any, recorder: Any
 ) -> None:

@@ -236,10 +236,6 @@ def test_who_establishes_is_no_longer_in_the_queue(new_pool: Any, server: Any, g
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-110")
-@pytest.mark.xfail(
-    strict=True,
-    reason="Pool._acquire queues up, without another look, after closing perished connections, where it may switch",
-)
 @pytest.mark.parametrize("meanwhile", ["a check-in", "a clear", "a close"])
 def test_nothing_is_missed_while_perished_connections_are_closed(
     new_pool: Any, server: Any, recorder: Any, go: Any, meanwhile: str

@@ -47,9 +47,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, None),
     ],
 )
-def test_functions_as_a_service(
-    variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_functions_as_a_service(variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if expected == "aws full":

@@ -1,0 +1,181 @@
+"""The conformance pages: ``docs/conformance/<seed>.md``, one row for each requirement.
+
+A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by hand; the fourth
+is written by ``python -m tests.conformance.pages --write`` from the markers ``@pytest.mark.requirement("CMAP-17")`` of
+all tests. A requirement that no test proves has a reason there instead, written by hand, which begins with ``none: ``.
+
+Markers are read without importing the tests. A further page needs nothing but its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TESTS, PAGES = ROOT / "tests", ROOT / "docs" / "conformance"
+NO_PROOF = "none: "
+UNPROVEN = "**not proven**"
+SHOWN = 6  # tests in a row; a longer list hides the page
+
+_ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
+
+Proofs = dict[str, list[str]]  # ID -> test nodes such as tests/cmap/test_clear.py::test_x
+
+
+@dataclass(frozen=True)
+class Row:
+    """One requirement on a page."""
+
+    id: str
+    level: str
+    demand: str
+    proof: str
+
+    def __str__(self) -> str:
+        return f"| {self.id} | {self.level} | {self.demand} | {self.proof} |"
+
+    @property
+    def reason(self) -> str | None:
+        """Why no test proves it, if the page says so."""
+        return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
+
+
+# Markers
+
+
+def find_proofs(tests: Path = TESTS) -> Proofs:
+    """All markers of all tests, by ID."""
+    proofs: defaultdict[str, list[str]] = defaultdict(list)
+    for file in sorted(tests.rglob("*.py")):
+        where = file.relative_to(tests.parent).as_posix()
+        for identifier, name in read_markers(file.read_text("utf-8")):
+            proofs[identifier].append(f"{where}::{name}")
+    return dict(proofs)
+
+
+def read_markers(source: str) -> Iterator[tuple[str, str]]:
+    """The IDs in the markers of a file, each with the test it belongs to; a class passes its own on to its tests."""
+    module = ast.parse(source)
+    of_module = _assigned_markers(module.body)
+    for node in module.body:
+        if isinstance(node, ast.ClassDef):
+            of_class = of_module + _marked(node) + _assigned_markers(node.body)
+            for member in node.body:
+                yield from _of_test(member, of_class, f"{node.name}::")
+        else:
+            yield from _of_test(node, of_module, "")
+
+
+def _of_test(node: ast.AST, inherited: list[str], prefix: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+        for identifier in dict.fromkeys(inherited + _marked(node)):
+            yield identifier, prefix + node.name
+
+
+def _marked(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
+    return [identifier for decorator in node.decorator_list for identifier in _ids_in(decorator)]
+
+
+def _assigned_markers(body: list[ast.stmt]) -> list[str]:
+    """What ``pytestmark = ...`` gives to everything in a module or class."""
+    return [
+        identifier
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in statement.targets)
+        for identifier in _ids_in(statement.value)
+    ]
+
+
+def _ids_in(expression: ast.AST) -> list[str]:
+    return [
+        argument.value
+        for call in ast.walk(expression)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("mark.requirement")
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+
+
+# Pages
+
+
+def pages(folder: Path = PAGES) -> list[Path]:
+    """All pages."""
+    return sorted(page for page in folder.glob("*.md") if page.name != "README.md")
+
+
+def read_rows(text: str) -> list[Row]:
+    """The requirements of a page."""
+    matches = filter(None, map(_ROW.match, text.splitlines()))
+    return [Row(*(value.strip() for value in match.group("id", "level", "demand", "proof"))) for match in matches]
+
+
+def rendered(text: str, proofs: Proofs) -> str:
+    """A page with the proofs that there are."""
+    return "\n".join(_rendered_line(line, proofs) for line in text.splitlines()) + "\n"
+
+
+def _rendered_line(line: str, proofs: Proofs) -> str:
+    rows = read_rows(line)
+    return str(replace(rows[0], proof=_proof(rows[0], proofs))) if rows else line
+
+
+def _proof(row: Row, proofs: Proofs) -> str:
+    nodes = proofs.get(row.id, [])
+    if not nodes:
+        return row.reason or UNPROVEN
+    links = [_link(node) for node in nodes[:SHOWN]]
+    more = len(nodes) - SHOWN
+    return ", ".join([*links, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _link(node: str) -> str:
+    file, _, name = node.partition("::")
+    return f"[{file}::{name}](../../{file})"
+
+
+def complaints(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
+    """Everything in which pages and markers disagree; empty when all is well."""
+    proofs = find_proofs(tests)
+    known: dict[str, str] = {}
+    found: list[str] = []
+    for page in pages(folder):
+        text = page.read_text("utf-8")
+        for row in read_rows(text):
+            if row.id in known:
+                found.append(f"{page.name}: {row.id} is there twice")
+            known[row.id] = page.name
+            if row.id not in proofs and row.reason is None:
+                found.append(f"{page.name}: {row.id} has neither a proof nor a reason")
+            if row.id in proofs and row.reason is not None:
+                found.append(f"{page.name}: {row.id} has a proof, so its reason has to go")
+        if rendered(text, proofs) != text:
+            found.append(f"{page.name}: out of date; run python -m tests.conformance.pages --write")
+    seeds = {identifier.split("-")[0] for identifier in known}
+    strangers = sorted(each for each in proofs if each.split("-")[0] in seeds and each not in known)
+    return found + [f"{proofs[each][0]}: no page knows {each}" for each in strangers]
+
+
+def main() -> int:
+    """Check the pages, or write them."""
+    parser = argparse.ArgumentParser(description="Check that the conformance pages agree with the tests.")
+    parser.add_argument("--write", action="store_true", help="bring the column of proofs up to date first")
+    if parser.parse_args().write:
+        proofs = find_proofs()
+        for page in pages():
+            page.write_text(rendered(page.read_text("utf-8"), proofs), "utf-8")
+    found = complaints()
+    print("\n".join(found) or f"{len(pages())} page(s), all true")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""The conformance pages are true, and the tool that says so is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.pages import PAGES, complaints, find_proofs, pages, read_markers, read_rows, rendered
+
+SOURCE = """
+import pytest
+from pytest import mark
+
+@pytest.mark.requirement("X-1", "X-2")
+@pytest.mark.parametrize("number", [1])
+def test_one(number): ...
+
+@mark.requirement("X-3")
+class TestThings:
+    @pytest.mark.requirement("X-4")
+    def test_two(self): ...
+
+    def no_test(self): ...
+
+@pytest.mark.requirement("X-9")
+def no_test(): ...
+"""
+PAGE = """# X
+
+| ID | Level | What it demands | Proof |
+|---|---|---|---|
+| X-1 | MUST | one | |
+| X-5 | MAY | five | none: it is a permission |
+| X-6 | MUST | six | |
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one page and one file of tests."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text(SOURCE)
+    (tmp_path / "docs" / "x.md").write_text(PAGE)
+    return tmp_path
+
+
+def test_markers_are_read_without_importing() -> None:
+    assert list(read_markers(SOURCE)) == [
+        ("X-1", "test_one"),
+        ("X-2", "test_one"),
+        ("X-3", "TestThings::test_two"),
+        ("X-4", "TestThings::test_two"),
+    ]
+
+
+def test_markers_of_a_whole_module() -> None:
+    source = 'pytestmark = [pytest.mark.requirement("X-1")]\ndef test_a(): ...\n'
+    assert list(read_markers(source)) == [("X-1", "test_a")]
+
+
+def test_a_page_is_rendered(project: Path) -> None:
+    text = rendered(PAGE, find_proofs(project / "tests"))
+    assert [row.proof for row in read_rows(text)] == [
+        "[tests/test_x.py::test_one](../../tests/test_x.py)",
+        "none: it is a permission",
+        "**not proven**",
+    ]
+    assert text.startswith("# X\n\n| ID |")
+    assert rendered(text, find_proofs(project / "tests")) == text
+
+
+def test_what_is_wrong_is_named(project: Path) -> None:
+    found = complaints(project / "docs", project / "tests")
+    assert found == [
+        "x.md: X-6 has neither a proof nor a reason",
+        "x.md: out of date; run python -m tests.conformance.pages --write",
+        "tests/test_x.py::test_one: no page knows X-2",
+        "tests/test_x.py::TestThings::test_two: no page knows X-3",
+        "tests/test_x.py::TestThings::test_two: no page knows X-4",
+    ]
+
+
+def test_a_reason_beside_a_proof_is_wrong(project: Path) -> None:
+    (project / "docs" / "x.md").write_text(PAGE.replace("| one | |", "| one | none: forgotten |"))
+    assert "x.md: X-1 has a proof, so its reason has to go" in complaints(project / "docs", project / "tests")
+
+
+def test_the_pages_are_true() -> None:
+    assert complaints() == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_a_page_is_complete(page: Path) -> None:
+    rows = read_rows(page.read_text("utf-8"))
+    seed = rows[0].id.split("-")[0]
+    assert [row.id for row in rows] == [f"{seed}-{number:02}" for number in range(1, len(rows) + 1)]
+    assert all(row.level in ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY") for row in rows)
+
+
+def test_the_page_of_the_pool_is_there() -> None:
+    assert len(read_rows((PAGES / "cmap.md").read_text("utf-8"))) == 239
