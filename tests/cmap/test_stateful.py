@@ -370,8 +370,6 @@ def is_a_life(life: list[str]) -> bool:
     )
 
 
-OVERTAKEN = "Pool._wait queues up again, behind newcomers, if the pool was cleared and ready since the hand-over"
-
 # How often each is tried. Most lives should get far.
 ACTIONS = {
     Life.check_out: 5,
