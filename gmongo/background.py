@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, TypeVar
 
-from gevent import Greenlet, get_hub, getcurrent
+from gevent import Greenlet, Timeout, get_hub, getcurrent, sleep
 
 Owner = TypeVar("Owner")
+
+_log = logging.getLogger("gmongo.background")
+_AFTER_INTERRUPTION = 1.0  # seconds
+_TURN = 0.002  # seconds
+
+
+class Turns:
+    """Lets other greenlets have a turn now and then during a long loop of pure work, which would hold the hub."""
+
+    __slots__ = ("_since",)
+
+    def __init__(self) -> None:
+        self._since = monotonic()
+
+    def take(self) -> None:
+        """Switch, if this greenlet has been running for two milliseconds."""
+        if monotonic() - self._since > _TURN:
+            sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
+            self._since = monotonic()
 
 
 class Alarm:
@@ -72,7 +93,11 @@ def _run(reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], fl
         owner = reference()
         if owner is None:
             return
-        pause = step(owner)
+        try:
+            pause = step(owner)
+        except (Exception, Timeout):  # of a listener: the work goes on all the same
+            _log.exception("background work for %r was interrupted", owner)
+            pause = _AFTER_INTERRUPTION
         del owner
         if pause is not None and pause < 0:
             return

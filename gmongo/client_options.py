@@ -50,7 +50,6 @@ class ClientOptions:
         self.seeds, self.default_database, merged, srv = self._gather(host, port or 27017, checked)
         merged.update(checked)
         client_options.check_combination(merged, len(self.seeds), srv)
-        _refuse_what_is_missing(merged, self.username)
         self.merged: Options = merged
         self.codec_options: CodecOptions[Any] = client_options.codec_options(merged)
         self.read_preference: _ReadPreference = client_options.read_preference(merged)
@@ -88,6 +87,24 @@ class ClientOptions:
             merged.update(parsed["options"])
             srv = srv or parsed["fqdn"] is not None
         return tuple(seeds), database, merged, srv
+
+    def refuse_what_is_missing(self) -> None:
+        """Refuse what this version cannot do, where going on without it would be unsafe.
+
+        :raises ConfigurationError: such a thing was asked for.
+        """
+        get = self.merged.get
+        missing = {
+            "authentication": self.username or get("authmechanism"),
+            "TLS": client_options.tls_enabled(self.merged),
+            "a SOCKS5 proxy (proxyHost)": get("proxyhost"),
+            "automatic encryption (auto_encryption_opts)": get("auto_encryption_opts"),
+            "load-balanced mode (loadBalanced)": get("loadbalanced"),
+            "a time-out of whole operations (timeoutMS)": get("timeoutms") is not None,
+        }
+        for what, wanted in missing.items():
+            if wanted:
+                raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")
 
     @property
     def connect_at_once(self) -> bool:
@@ -160,16 +177,3 @@ def _server_api_fields(api: ServerApi | None) -> dict[str, Any]:
     if api.deprecation_errors is not None:
         fields["apiDeprecationErrors"] = api.deprecation_errors
     return fields
-
-
-def _refuse_what_is_missing(options: Options, username: str | None) -> None:
-    """Refuse what this version cannot do, where going on without it would be unsafe."""
-    missing = {
-        "authentication": username or options.get("authmechanism"),
-        "TLS": client_options.tls_enabled(options),
-        "a SOCKS5 proxy": options.get("proxyhost"),
-        "automatic encryption": options.get("auto_encryption_opts"),
-    }
-    for what, wanted in missing.items():
-        if wanted:
-            raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")

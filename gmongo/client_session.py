@@ -101,9 +101,8 @@ class ClientSession:
     def end_session(self) -> None:
         """End the session. It may be called again."""
         session, self._server_session = self._server_session, None
-        executor = self._client._executor
-        if session is not None and self._epoch == executor.epoch:  # else a fork's parent goes on using it
-            executor.end_session(session)
+        if session is not None:
+            self._client._executor.give_session_back(session)
 
     def __enter__(self) -> ClientSession:
         return self
@@ -133,18 +132,23 @@ class ClientSession:
         """
         if self._client._executor is not executor:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
+        if self._epoch != self._client._executor.epoch:
+            raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
         if not acknowledged:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if self.has_ended:
             raise InvalidOperation("Cannot use ended session")
 
-    def decorate(self, command: dict[str, Any], is_read: bool) -> None:
+    def decorate_read(self, command: dict[str, Any]) -> None:
         """Make a read causally consistent."""
-        if is_read and self._options.causal_consistency and self._operation_time is not None:
+        if self._options.causal_consistency and self._operation_time is not None:
             command["readConcern"] = {
                 **command.get("readConcern", {}),
                 "afterClusterTime": self._operation_time,
             }
+
+    def end_implicit(self) -> None:
+        """The application ends it."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:
         """Learn the times of a reply."""

@@ -9,13 +9,14 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._namespace import Defaults
+from gmongo.background import Turns
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import InvalidName, OperationFailure
 from gmongo.operations import indexes
-from gmongo.operations.aggregate import Aggregate
+from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.bulk import Bulk, statement_of
 from gmongo.operations.distinct import Count, Distinct
 from gmongo.operations.find import FindOne
@@ -50,6 +51,7 @@ from gmongo.results import (
     InsertOneResult,
     UpdateResult,
 )
+from gmongo.sdam.selection import WRITABLE
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ _Filter = Mapping[str, Any]
 _CollationIn = Mapping[str, Any] | Collation | None
 _ORDERED = {"ordered": True}
 _NAMESPACE_NOT_FOUND = 26
+# MongoDB 5.0: from here on a secondary passes the output of $out and $merge on to the primary.
+_SECONDARIES_WRITE = 13
 
 
 class Collection(Defaults, Generic[DocumentType]):
@@ -190,9 +194,11 @@ class Collection(Defaults, Generic[DocumentType]):
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
         statements = []
+        turns = Turns()
         for document in documents:
             checked_mapping("document", document)
             statements.append(("insert", insertable(document), True))
+            turns.take()
         fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         self._bulk(ordered, fields).execute(self._executor, statements, session)
         ids = [None if isinstance(each, RawBSONDocument) else each["_id"] for _, each, _ in statements]
@@ -378,7 +384,11 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if not isinstance(requests, list):
             raise TypeError(f"requests must be a list of write models, not {requests!r}")
-        statements = [statement_of(model) for model in requests]
+        statements = []
+        turns = Turns()
+        for model in requests:
+            statements.append(statement_of(model))
+            turns.take()
         fields = _present(
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
@@ -505,6 +515,7 @@ class Collection(Defaults, Generic[DocumentType]):
             comment=comment,
         )
         operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
+        operation.retryable = self._write_concern.acknowledged
         operation.write_concern = self._write_concern_document
         return self._executor.run(operation, session)
 
@@ -795,7 +806,7 @@ def aggregate_cursor(
         pipeline,
         fields,
         collection.codec_options,
-        collection.read_preference,
+        _aggregate_selector(collection, pipeline),
         batch_size,
         raw=kind._raw,
     )
@@ -803,6 +814,13 @@ def aggregate_cursor(
     if not operation.retryable:
         operation.write_concern = collection._write_concern_document
     return kind._run(collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment"))
+
+
+def _aggregate_selector(collection: Collection[Any], pipeline: Sequence[Mapping[str, Any]]) -> Any:
+    """The read preference; but a pipeline that writes runs on a secondary only if all servers can do that."""
+    oldest = collection.database.client._topology.description.common_wire_version
+    can_write = oldest is not None and oldest >= _SECONDARIES_WRITE
+    return collection.read_preference if can_write or not writes(pipeline) else WRITABLE
 
 
 def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:

@@ -79,12 +79,11 @@ class CommandCursor(Generic[DocumentType]):
     ) -> Any:
         """Run the operation that opens a cursor, and return the cursor."""
         executor = collection.database.client._executor
-        chosen: Any = executor.start_session() if session is None else session
+        chosen: Session = session or executor.implicit_session()
         try:
             reply = executor.run(operation, chosen)
         except BaseException:
-            if session is None:
-                executor.end_session(chosen)
+            chosen.end_implicit()
             raise
         cursor = cls.__new__(cls)
         cursor._open(collection, reply, batch_size, max_await_time_ms, chosen, comment)

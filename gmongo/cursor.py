@@ -16,6 +16,7 @@ from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
 from gmongo.cursor_type import CursorType
 from gmongo.errors import InvalidOperation
+from gmongo.execution.sessions import Session
 from gmongo.operations.find import Find
 from gmongo.operations.keys import fields_document, index_document
 from gmongo.operations.models import checked_flag, checked_hint
@@ -50,6 +51,7 @@ class Cursor(Generic[DocumentType]):
     _raw = False
     _cursor: ServerCursor | None = None
     _empty = False
+    _closed = False
 
     def __init__(
         self,
@@ -252,12 +254,11 @@ class Cursor(Generic[DocumentType]):
         if self._cursor is None:
             client = self._collection.database.client
             executor = client._executor
-            session: Any = self._session or executor.start_session()
+            session: Session = self._session or executor.implicit_session()
             try:
                 reply = executor.run(self._operation(self._find_fields()), session)
             except BaseException:
-                if self._session is None:
-                    executor.end_session(session)
+                session.end_implicit()
                 raise
             self._cursor = ServerCursor(
                 executor,
@@ -268,6 +269,7 @@ class Cursor(Generic[DocumentType]):
                 limit=abs(self._limit) if not self._raw else 0,
                 batch_size=self._batch_size,
                 max_await_time_ms=self._max_await_time_ms,
+                tailable=bool(self._flags & _TAILABLE),
                 comment=self._fields.get("comment"),
                 raw=self._raw,
             )
@@ -294,7 +296,7 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        if self._empty:
+        if self._empty or (self._closed and self._cursor is None):
             raise StopIteration
         cursor = self._cursor or self._opened()
         return cursor.next_document()
@@ -345,14 +347,14 @@ class Cursor(Generic[DocumentType]):
     def _copied(self, copier: Any) -> Cursor[DocumentType]:
         clone = self.__class__.__new__(self.__class__)
         clone.__dict__.update(self.__dict__)
-        clone._cursor = None
+        clone._cursor, clone._closed = None, False
         clone._filter, clone._fields = copier(self._filter), copier(self._fields)
         return clone
 
     def rewind(self) -> Cursor[DocumentType]:
         """Close the cursor and make the query unsent again."""
         self.close()
-        self._cursor = None
+        self._cursor, self._closed = None, False
         return self
 
     # The state
@@ -365,7 +367,7 @@ class Cursor(Generic[DocumentType]):
     @property
     def alive(self) -> bool:
         """Whether there may be more documents. True does not promise that there is one."""
-        return self._cursor is None or self._cursor.alive
+        return not self._closed if self._cursor is None else self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
@@ -389,6 +391,7 @@ class Cursor(Generic[DocumentType]):
 
     def close(self) -> None:
         """End the cursor, on the server too. It may be called again."""
+        self._closed = True
         if self._cursor is not None:
             self._cursor.close()
 

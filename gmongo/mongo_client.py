@@ -7,13 +7,14 @@ from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
+from gevent import Timeout
 
 from gmongo._namespace import Defaults
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
-from gmongo.errors import ConfigurationError, InvalidOperation, NetworkTimeout, PyMongoError
+from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.operations.end_sessions import EndSessions
@@ -27,7 +28,6 @@ from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
-from gmongo.wire.limit import interrupt_after
 from gmongo.write_concern import WriteConcern
 
 __all__ = ["MongoClient"]
@@ -80,6 +80,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         self._given = {"host": host, "port": port, **kwargs}
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
         self._client_options = ClientOptions(host, port, keywords)
+        self._client_options.refuse_what_is_missing()
         chosen = self._client_options
         codec_options = chosen.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
@@ -189,7 +190,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         if default_transaction_options is not None or snapshot:
             raise ConfigurationError("this version of gmongo has neither transactions nor snapshot reads yet")
         self._topology.open()
-        return ClientSession(self, self._executor.start_session(), SessionOptions(causal_consistency))
+        return ClientSession(self, self._executor.take_session(), SessionOptions(causal_consistency))
 
     # What is known of the deployment
 
@@ -279,7 +280,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
             return
         try:
             if self._topology.description.has_readable_server(EndSessions.selector):
-                with interrupt_after(_FAREWELL, NetworkTimeout("the server is slow to hear of the end")):
+                with Timeout(_FAREWELL, False):
                     self._reaper.reap()
                     for operation in EndSessions.batches(self._executor.take_sessions()):
                         self._executor.run(operation)

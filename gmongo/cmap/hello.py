@@ -85,9 +85,9 @@ def read_hello(reply: Mapping[str, Any], duration: float) -> Hello:
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
         raise OperationFailure(message, reply.get("code"), reply)
+    reply = {field: value for field, value in reply.items() if value is not None}
     for field, kind in _KINDS.items():
-        value = reply.get(field)
-        if value is not None and not isinstance(value, kind):
+        if field in reply and not isinstance(value := reply[field], kind):
             raise ProtocolError(f"field {field} of a hello has an unexpected type: {value!r}")
     _check_addresses(reply)
     version = reply.get("topologyVersion")

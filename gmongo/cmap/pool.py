@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gmongo.background import Alarm, spawn_for
 from gmongo.cmap.checkout import Checkout
@@ -40,6 +40,15 @@ class PoolOwner(Protocol):
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         """Connecting or the handshake failed; called before the connection is closed (CMAP-A13)."""
+
+
+class Cleared(NamedTuple):
+    """A clear that has been made, but not told of: what it ended, and who is to be evicted."""
+
+    generation: int
+    service_id: Any
+    told: bool  # whether others know the pool as ready, so that they are to hear of the clear
+    evicted: list[Any]
 
 
 class Pool:
@@ -73,8 +82,7 @@ class Pool:
         self._announced = False  # whether the background may act on it, because all have heard it (CMAP-81)
         self._populating = False
         self._alarm = Alarm()
-        if events.wanted():
-            events.pool_created(options.specified)
+        self._told_created = False
         self._upkeep = spawn_for(self, self._alarm, upkeep)
 
     def __repr__(self) -> str:
@@ -303,7 +311,14 @@ class Pool:
         if self.is_short():
             self._alarm.ring()
 
-    # Ready, clear, close
+    # Ready, clear, close. What changes the state does not switch; telling of it comes after.
+
+    def announce_created(self) -> None:
+        """Tell everybody that the pool exists, if that has not been done yet. It comes before all its other events."""
+        if not self._told_created:
+            self._told_created = True
+            if self._events.wanted():
+                self._events.pool_created(self.options.specified)
 
     def ready(self) -> None:
         """Let connections be checked out and made. Does nothing unless the pool is paused."""
@@ -321,6 +336,7 @@ class Pool:
         """The other half: tell everybody, and only then let the background make connections (CMAP-81)."""
         if self.inventory.state is not PoolState.READY:
             return  # it has been cleared meanwhile, and nobody needs to hear of either
+        self.announce_created()
         self._told_ready = True
         if self._events.wanted():
             self._events.pool_ready()
@@ -334,22 +350,30 @@ class Pool:
         :param service_id: of the service to clear; needed behind a load balancer, and only there.
         :param interrupt: also end what is being done on the connections (``interruptInUseConnections``).
         """
+        cleared = self.mark_cleared(cause, service_id)
+        if cleared is not None:
+            self.announce_cleared(cleared, interrupt)
+
+    def mark_cleared(self, cause: BaseException | None = None, service_id: Any = None) -> Cleared | None:
+        """The first half of :meth:`clear`, which does not switch; None if the pool is closed."""
         if self.inventory.state is PoolState.CLOSED:
-            return
+            return None
         if self._connection_options.load_balanced is not (service_id is not None):
             raise InvalidOperation("a pool is cleared by service exactly when it is load balanced")
-        # Critical section.
         generation = self.generations.advance(service_id)
-        announce = service_id is not None or self._told_ready
+        told = service_id is not None or self._told_ready
         evicted = self._pause(cause) if service_id is None else []
-        # End of the critical section.
+        return Cleared(generation, service_id, told, evicted)
+
+    def announce_cleared(self, cleared: Cleared, interrupt: bool = False) -> None:
+        """The other half: tell everybody, and only then let the clear have its effects (CMAP-A07)."""
         try:
-            if announce and self._events.wanted():
-                self._events.pool_cleared(service_id, interrupt)
+            if cleared.told and self._events.wanted():
+                self._events.pool_cleared(cleared.service_id, interrupt)
         finally:
-            self._waiters.evict(evicted, self._refusal)
+            self._waiters.evict(cleared.evicted, self._refusal)
             if interrupt:
-                self._interrupt(generation, service_id)
+                self._interrupt(cleared.generation, cleared.service_id)
             self._alarm.ring()
 
     def _pause(self, cause: BaseException | None) -> list[Any]:
@@ -371,6 +395,7 @@ class Pool:
         """Close the pool for good. Connections in use are closed as they are checked in."""
         if self.inventory.state is PoolState.CLOSED:
             return
+        self.announce_created()
         # Critical section.
         available = self.inventory.close()
         evicted = self._waiters.detach()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -14,7 +15,7 @@ from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.classify import error_of
 from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry, label_write_error
-from gmongo.execution.sessions import ServerSession, ServerSessionPool, Session
+from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, Session
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.topology import Topology
 from gmongo.topology_type import TOPOLOGY_TYPE
@@ -69,19 +70,23 @@ class Executor:
             return self._run(operation, session)
         if not operation.takes_session or not operation.acknowledged:
             return self._run(operation, None)
-        implicit = self.start_session()
+        implicit = self.implicit_session()
         try:
             return self._run(operation, implicit)
         finally:
-            self.end_session(implicit)
+            implicit.end_implicit()
 
     def _run(self, operation: Operation, session: Session | None) -> Any:
         retry: Retry | None = None
+        epoch = self.epoch
         while True:
             attempt = _Attempt(operation, session)
             try:
-                return self._attempt(attempt, retry.failed_on if retry else _NO_ADDRESSES)
+                return self._attempt(attempt, retry)
             except PyMongoError as error:
+                if self.epoch != epoch:  # this greenlet is a forked child's copy of one of the parent's
+                    _leave_to_parent(error, operation, session)
+                    epoch = self.epoch
                 if attempt.numbered:
                     label_write_error(error, self._wire_version(attempt))
                 retry = retry or Retry(operation)
@@ -97,17 +102,20 @@ class Executor:
         server = self.topology.description.get(attempt.address) if attempt.address else None
         return server.max_wire_version if server else 0
 
-    def _attempt(self, attempt: _Attempt, failed_on: frozenset[Address]) -> Any:
+    def _attempt(self, attempt: _Attempt, retry: Retry | None) -> Any:
         """Select a server, check a connection out, and run the operation once."""
         operation = attempt.operation
         topology = self.topology
         if operation.address is None:
+            failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
             server = topology.select_server(operation.selector, operation.name, None, failed_on)
         else:
             server = topology.server_at(operation.address, operation.name)
         attempt.address = server.address
         if operation.is_write and operation.retryable:
             attempt.numbered = self._takes_number(operation, attempt)
+            if retry is not None and operation.transaction_number is not None and not attempt.numbered:
+                raise retry.error  # without its number the server could not tell the second try from a second write
         with server.pool.checkout() as connection:
             try:
                 return self._run_on(connection, attempt)
@@ -199,14 +207,16 @@ class Executor:
             server_session = session.server_session
             server_session.last_used = monotonic()
             command["lsid"] = server_session.lsid
-            session.decorate(command, not operation.is_write)
+            if operation.takes_read_concern:
+                session.decorate_read(command)
             if attempt.numbered:
                 if operation.transaction_number is None:
                     server_session.transaction_number += 1
                     operation.transaction_number = bson.Int64(server_session.transaction_number)
                 command["txnNumber"] = operation.transaction_number
-        if self.topology.cluster_time is not None:
-            command["$clusterTime"] = self.topology.cluster_time
+        cluster_time = _newer(self.topology.cluster_time, None if session is None else session.cluster_time)
+        if cluster_time is not None:
+            command["$clusterTime"] = cluster_time
         self._add_read_preference(command, operation, connection)
         if self._api:
             command.update(self._api)
@@ -243,12 +253,16 @@ class Executor:
 
     # Sessions
 
-    def start_session(self) -> ServerSession:
-        """Take a session from the pool."""
+    def implicit_session(self) -> ImplicitSession:
+        """A session for one operation or one cursor."""
+        return ImplicitSession(self.take_session, self.give_session_back)
+
+    def take_session(self) -> ServerSession:
+        """Take a server session from the pool."""
         return self._sessions.acquire(self.topology.description.logical_session_timeout_minutes)
 
-    def end_session(self, session: ServerSession) -> None:
-        """Give a session back to the pool."""
+    def give_session_back(self, session: ServerSession) -> None:
+        """Give a server session back to the pool."""
         self._sessions.release(session, self.topology.description.logical_session_timeout_minutes)
 
     def take_sessions(self) -> list[dict[str, Any]]:
@@ -258,7 +272,7 @@ class Executor:
     def inherited(self) -> None:
         """In a forked child: sessions and cursors are the parent's, who goes on using them."""
         self.epoch += 1
-        self._sessions.drain()
+        self._sessions.forget()
 
 
 class _Attempt:
@@ -271,3 +285,18 @@ class _Attempt:
         self.session = session
         self.address: Address | None = None  # the server selected
         self.numbered = False  # whether it is a write with a transaction number, which may be tried again
+
+
+def _leave_to_parent(error: PyMongoError, operation: Operation, session: Session | None) -> None:
+    """In a forked child: a read is tried again, in a session of the child's own; a write is left to the parent."""
+    if operation.is_write:
+        raise error
+    if session is not None:
+        session.end_implicit()
+
+
+def _newer(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The greater of two cluster times."""
+    if one is None or other is None:
+        return one or other
+    return other if other["clusterTime"] > one["clusterTime"] else one

@@ -55,6 +55,8 @@ class Operation:
     """How the user's documents are encoded and decoded."""
     operation_id: int | None = None
     """Ties the commands of one bulk together in events."""
+    takes_read_concern: ClassVar[bool] = False
+    """Whether a causally consistent session may add to its read concern."""
     read_concern: Mapping[str, Any] | None = None
     """A read concern to send, if any."""
     write_concern: Mapping[str, Any] | None = None

@@ -56,12 +56,13 @@ class Retry:
     :param operation: the operation.
     """
 
-    __slots__ = ("_error", "_operation", "_tries_left", "failed_on")
+    __slots__ = ("_failed", "_operation", "_tries_left", "error", "failed_on")
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
         self._tries_left = 1
-        self._error: PyMongoError | None = None  # the one that the user sees if no better comes
+        self.error = PyMongoError()  # the one that the user sees if no better comes
+        self._failed = False
         self.failed_on: frozenset[Address] = frozenset()
 
     def after(self, error: PyMongoError, failed_on: Address | None, can_retry: bool) -> None:
@@ -71,18 +72,19 @@ class Retry:
         :param can_retry: whether options, server and operation allow it.
         :raises PyMongoError: the error for the user, if not.
         """
-        self._error = self._better_of(error)
+        self.error = self._better_of(error)
+        self._failed = True
         judge = may_retry_write if self._operation.is_write else may_retry_read
         if not can_retry or self._tries_left == 0 or not judge(error):
-            raise self._error
+            raise self.error
         self._tries_left -= 1
         if failed_on is not None:
             self.failed_on = self.failed_on | {failed_on}
 
     def _better_of(self, error: PyMongoError) -> PyMongoError:
         """The error that tells more: the newest, unless it only says that the retry could not be made."""
-        if self._error is None:
+        if not self._failed:
             return error
         if isinstance(error, ServerSelectionTimeoutError) or error.has_error_label(NO_WRITES_PERFORMED):
-            return self._error
+            return self.error
         return error

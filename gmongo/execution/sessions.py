@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Protocol
 
@@ -25,45 +25,84 @@ class ServerSession:
         self.dirty = False  # a network error hit one of its commands, so the server may still be busy with it
         self.transaction_number = 0
 
-    @property
-    def server_session(self) -> ServerSession:
-        """Itself: an implicit session is nothing more."""
-        return self
-
-    def check_use(self, executor: object, acknowledged: bool) -> None:
-        """An implicit session is used only where it belongs."""
-
-    def decorate(self, command: dict[str, Any], is_read: bool) -> None:
-        """An implicit session adds nothing but its identity, which the executor does."""
-
-    def observe(self, reply: Mapping[str, Any]) -> None:
-        """An implicit session learns nothing from replies."""
-
 
 class Session(Protocol):
-    """What the executor needs of a session: a server session (implicit), or a client session (explicit)."""
+    """What the executor needs of a session, be it implicit or the application's."""
 
     @property
     def server_session(self) -> ServerSession:
         """The logical session on the server."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can be run in it any more."""
+
+    @property
+    def cluster_time(self) -> Mapping[str, Any] | None:
+        """The newest cluster time that it has seen by itself."""
+
     def check_use(self, executor: object, acknowledged: bool) -> None:
         """Refuse an operation that must not run in the session."""
 
-    def decorate(self, command: dict[str, Any], is_read: bool) -> None:
-        """Add what the session demands of a command, such as ``afterClusterTime``."""
+    def decorate_read(self, command: dict[str, Any]) -> None:
+        """Add what the session demands of a read with a read concern, such as ``afterClusterTime``."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:
         """Learn from a reply."""
+
+    def end_implicit(self) -> None:
+        """End the session if it is implicit; the application ends its own."""
+
+
+class ImplicitSession:
+    """The session of one operation or one cursor. It takes a server session when the first command is about to be sent,
+    so that operations which wait for a connection hold none.
+
+    :param take: takes a server session from the pool.
+    :param give_back: gives it back.
+    """
+
+    __slots__ = ("_give_back", "_server_session", "_take")
+
+    has_ended = False
+    cluster_time = None
+
+    def __init__(self, take: Callable[[], ServerSession], give_back: Callable[[ServerSession], None]) -> None:
+        self._take = take
+        self._give_back = give_back
+        self._server_session: ServerSession | None = None
+
+    @property
+    def server_session(self) -> ServerSession:
+        """The logical session on the server."""
+        if self._server_session is None:
+            self._server_session = self._take()
+        return self._server_session
+
+    def check_use(self, executor: object, acknowledged: bool) -> None:
+        """It is used only where it belongs."""
+
+    def decorate_read(self, command: dict[str, Any]) -> None:
+        """It demands nothing."""
+
+    def observe(self, reply: Mapping[str, Any]) -> None:
+        """It learns nothing."""
+
+    def end_implicit(self) -> None:
+        """Give the server session back, if there is one. It may be called again."""
+        session, self._server_session = self._server_session, None
+        if session is not None:
+            self._give_back(session)
 
 
 class ServerSessionPool:
     """Sessions that nobody uses now; the one used last is taken first."""
 
-    __slots__ = ("_idle",)
+    __slots__ = ("_idle", "_out")
 
     def __init__(self) -> None:
         self._idle: deque[ServerSession] = deque()
+        self._out: set[ServerSession] = set()  # what is in use; after a fork, nothing is the child's
 
     def __len__(self) -> int:
         return len(self._idle)
@@ -77,11 +116,17 @@ class ServerSessionPool:
         while self._idle:
             session = self._idle.pop()
             if session.last_used >= oldest:
-                return session
-        return ServerSession()
+                break
+        else:
+            session = ServerSession()
+        self._out.add(session)
+        return session
 
     def release(self, session: ServerSession, timeout_minutes: int | None) -> None:
-        """Take a session back, unless it is dirty or about to expire."""
+        """Take a session back, unless it is dirty, about to expire, or of another process."""
+        if session not in self._out:
+            return
+        self._out.remove(session)
         oldest = _oldest_use(timeout_minutes)
         while self._idle and self._idle[0].last_used < oldest:
             self._idle.popleft()
@@ -93,6 +138,11 @@ class ServerSessionPool:
         idle = [session.lsid for session in self._idle]
         self._idle.clear()
         return idle
+
+    def forget(self) -> None:
+        """In a forked child: all sessions are the parent's."""
+        self._idle.clear()
+        self._out.clear()
 
 
 def _oldest_use(timeout_minutes: int | None) -> float:

@@ -10,7 +10,6 @@ from bson.codec_options import CodecOptions
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import write_concern_error
 from gmongo.operations.find import CursorOperation
-from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
 
 
@@ -25,10 +24,11 @@ class Aggregate(CursorOperation):
     :param target: the name of the collection, or 1.
     :param fields: further fields of the command, as the server names them.
     :param batch_size: of the first batch; None leaves it to the server.
-    :param selector: which servers suit; a pipeline that writes runs on a writable one.
+    :param selector: which servers suit.
     """
 
     name = "aggregate"
+    takes_read_concern = True
 
     __slots__ = ("_cursor_field", "fields", "pipeline", "target")
 
@@ -48,7 +48,7 @@ class Aggregate(CursorOperation):
         self.pipeline = pipeline
         self.fields = fields
         self.retryable = not writes(pipeline)
-        self.selector = selector if self.retryable else WRITABLE
+        self.selector = selector
         has_size = batch_size is not None and self.retryable
         self._cursor_field = {"batchSize": batch_size} if has_size else {}
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bson.codec_options import CodecOptions
 
+from gmongo.background import Turns
 from gmongo.errors import BulkWriteError, InvalidOperation, OperationFailure
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import Session
@@ -65,13 +67,14 @@ class _Run:
 
     __slots__ = ("elements", "indexes", "kind", "retryable")
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self) -> None:
+        self.kind = ""
         self.elements: list[Mapping[str, Any]] = []
         self.indexes: list[int] = []
         self.retryable = True
 
-    def add(self, index: int, element: Mapping[str, Any], retryable: bool) -> None:
+    def add(self, index: int, kind: str, element: Mapping[str, Any], retryable: bool) -> None:
+        self.kind = kind
         self.elements.append(element)
         self.indexes.append(index)
         self.retryable = self.retryable and retryable
@@ -79,10 +82,12 @@ class _Run:
 
 def _runs(statements: Sequence[_Statement], ordered: bool) -> Iterator[_Run]:
     """In order, a run for each change of kind; unordered, one for each kind."""
+    turns = Turns()
     if not ordered:
-        by_kind: dict[str, _Run] = {}
+        by_kind: dict[str, _Run] = defaultdict(_Run)
         for index, (kind, element, retryable) in enumerate(statements):
-            by_kind.setdefault(kind, _Run(kind)).add(index, element, retryable)
+            by_kind[kind].add(index, kind, element, retryable)
+            turns.take()
         yield from by_kind.values()
         return
     run: _Run | None = None
@@ -90,8 +95,9 @@ def _runs(statements: Sequence[_Statement], ordered: bool) -> Iterator[_Run]:
         if run is None or run.kind != kind:
             if run is not None:
                 yield run
-            run = _Run(kind)
-        run.add(index, element, retryable)
+            run = _Run()
+        run.add(index, kind, element, retryable)
+        turns.take()
     if run is not None:
         yield run
 
@@ -141,7 +147,7 @@ class Bulk:
         """
         if not statements:
             raise InvalidOperation("No operations to execute")
-        implicit = executor.start_session() if session is None and self._acknowledged else None
+        implicit = executor.implicit_session() if session is None and self._acknowledged else None
         try:
             for run in _runs(statements, self._ordered):
                 self._write(executor, run, session or implicit)
@@ -149,7 +155,7 @@ class Bulk:
                     break
         finally:
             if implicit is not None:
-                executor.end_session(implicit)
+                implicit.end_implicit()
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
             self.outcome["writeErrors"].sort(key=lambda error: error["index"])
             raise BulkWriteError(self.outcome)

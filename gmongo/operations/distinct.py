@@ -21,6 +21,7 @@ class Distinct(Operation):
     """
 
     name = "distinct"
+    takes_read_concern = True
     retryable = True
 
     __slots__ = ("collection", "fields")
@@ -47,6 +48,7 @@ class Count(Operation):
     """The number of documents, from the collection's metadata."""
 
     name = "count"
+    takes_read_concern = True
     retryable = True
 
     __slots__ = ("collection", "fields")

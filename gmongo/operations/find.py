@@ -71,6 +71,7 @@ class Find(CursorOperation):
     """
 
     name = "find"
+    takes_read_concern = True
 
     __slots__ = ("collection", "fields", "filter")
 

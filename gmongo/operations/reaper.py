@@ -8,11 +8,11 @@ from gevent import spawn
 
 from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ServerSession
+from gmongo.execution.sessions import ImplicitSession
 from gmongo.operations.cursors import KillCursors
 from gmongo.wire.address import Address
 
-_Dropped = tuple[int, str, Address, "ServerSession | None"]
+_Dropped = tuple[int, str, Address, "ImplicitSession | None"]
 
 
 class CursorReaper:
@@ -28,7 +28,7 @@ class CursorReaper:
         self._dropped: deque[_Dropped] = deque()
         self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
 
-    def take(self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None) -> None:
+    def take(self, cursor_id: int, namespace: str, address: Address, session: ImplicitSession | None) -> None:
         """Take a cursor over, with its implicit session. Does no I/O and does not switch."""
         self._dropped.append((cursor_id, namespace, address, session))
         hub = self._executor.topology.hub
@@ -44,7 +44,7 @@ class CursorReaper:
         finally:
             self._reaping = None
 
-    def _end(self, cursor_id: int, namespace: str, address: Address, session: ServerSession | None) -> None:
+    def _end(self, cursor_id: int, namespace: str, address: Address, session: ImplicitSession | None) -> None:
         try:
             if cursor_id:
                 self._executor.run(KillCursors(namespace, [cursor_id], address), session)
@@ -52,4 +52,4 @@ class CursorReaper:
             pass  # the server forgets it by itself after a while
         finally:
             if session is not None:
-                self._executor.end_session(session)
+                session.end_implicit()

@@ -7,14 +7,17 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.errors import CursorNotFound, OperationFailure, PyMongoError
+from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ServerSession, Session
+from gmongo.execution.sessions import ImplicitSession, Session
 from gmongo.operations.cursors import GetMore, KillCursors
 from gmongo.operations.find import CursorReply
 from gmongo.operations.reaper import CursorReaper
 from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
+
+# CursorNotFound, QueryPlanKilled, CursorKilled.
+_GONE = frozenset({43, 175, 237})
 
 
 class ServerCursor:
@@ -27,6 +30,7 @@ class ServerCursor:
     :param codec_options: how documents are decoded.
     :param limit: how many documents there are at most; 0 is without limit.
     :param batch_size: of the further batches; 0 leaves it to the server.
+    :param tailable: whether an empty batch is the end for now, rather than a reason to ask again.
     :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.
     """
 
@@ -44,6 +48,7 @@ class ServerCursor:
         "_raw",
         "_reaper",
         "_session",
+        "_tailable",
         "address",
         "cursor_id",
         "post_batch_resume_token",
@@ -61,9 +66,11 @@ class ServerCursor:
         limit: int = 0,
         batch_size: int = 0,
         max_await_time_ms: int | None = None,
+        tailable: bool = False,
         comment: Any = None,
         raw: bool = False,
     ) -> None:
+        self._tailable = tailable
         self._executor = executor
         self._epoch = executor.epoch
         self._reaper = reaper
@@ -105,7 +112,7 @@ class ServerCursor:
                 return self._documents.popleft()
             if self._batch is not None:
                 self._decode_more()
-            elif self.cursor_id == 0 or not self._fetch():
+            elif self.cursor_id == 0 or (not self._fetch() and self._tailable):
                 raise StopIteration
 
     def try_next_document(self) -> Any:
@@ -155,9 +162,11 @@ class ServerCursor:
         try:
             self._take(self._executor.run(operation, self._session))
         except OperationFailure as error:
-            if isinstance(error, CursorNotFound):
+            if error.code in _GONE:
                 self.cursor_id = 0
             self.close()
+            if self._tailable and error.code in _GONE:
+                return False  # it fell behind the end of its capped collection, which is how such cursors end
             raise
         except BaseException:
             self.abandon()  # whether the server has the cursor still is not known, and this is no time to wait
@@ -188,11 +197,15 @@ class ServerCursor:
 
     def _kill(self) -> None:
         cursor_id, self.cursor_id = self.cursor_id, 0
+        session = self._session if self._session is not None and not self._session.has_ended else None
         try:
             if cursor_id and self._epoch == self._executor.epoch:
-                self._executor.run(KillCursors(self._namespace, [cursor_id], self.address), self._session)
+                self._executor.run(KillCursors(self._namespace, [cursor_id], self.address), session)
         except PyMongoError:
             pass  # the server forgets it by itself after a while
+        except BaseException:
+            self._reaper.take(cursor_id, self._namespace, self.address, None)
+            raise
         finally:
             self._end_session()
 
@@ -202,15 +215,14 @@ class ServerCursor:
         self._documents.clear()
         self._batch = None
         session, self._session = self._session, None
-        implicit = session if isinstance(session, ServerSession) else None
+        implicit = session if isinstance(session, ImplicitSession) else None
         if (cursor_id or implicit) and self._epoch == self._executor.epoch:  # else it is the parent's
             self._reaper.take(cursor_id, self._namespace, self.address, implicit)
 
     def _end_session(self) -> None:
-        if isinstance(self._session, ServerSession):
-            session, self._session = self._session, None
-            if self._epoch == self._executor.epoch:  # else it is the parent's
-                self._executor.end_session(session)
+        if isinstance(self._session, ImplicitSession):
+            self._session.end_implicit()
+            self._session = None
 
     def __del__(self) -> None:
         if getattr(self, "cursor_id", 0):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from time import monotonic
 from typing import Any
 
 import bson
-import gevent
 from bson.codec_options import CodecOptions
 
+from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.execution.classify import raise_write_error, write_concern_error
@@ -22,8 +21,6 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _NEED_A_REPLY = ("collation", "arrayFilters")
 # What a message holds besides the documents; and what an update holds besides a document of the largest size.
 _OVERHEAD = 16 * 1024
-# Encoding holds the loop; after this many seconds of it the others get a turn.
-_TURN = 0.002
 
 
 class Statements:
@@ -52,12 +49,12 @@ class Statements:
     def take(self, hello: Hello) -> tuple[list[Mapping[str, Any]], list[bytes]]:
         """As many as one message holds: the documents, and the same encoded. Empty at the end.
 
-        :raises DocumentTooLarge: the first of them is larger than the server takes.
+        :raises DocumentTooLarge: one of them is larger than the server takes; those before it are not sent either.
         """
         taken: list[Mapping[str, Any]] = []
         encoded: list[bytes] = []
         room = hello.max_message_size - _OVERHEAD
-        turn = monotonic()
+        turns = Turns()
         while len(taken) < hello.max_write_batch_size:
             statement = self._next(hello)
             if statement is None:
@@ -68,9 +65,7 @@ class Statements:
                 break
             taken.append(statement[0])
             encoded.append(statement[1])
-            if len(taken) % 64 == 0 and monotonic() - turn > _TURN:
-                gevent.sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
-                turn = monotonic()
+            turns.take()
         return taken, encoded
 
     def _next(self, hello: Hello) -> tuple[Mapping[str, Any], bytes] | None:

@@ -6,6 +6,7 @@ replies follow by themselves. Between checks it sleeps on an alarm, and in a che
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 import bson
-from gevent import Greenlet, get_hub
+from gevent import Greenlet, Timeout, get_hub
 
 from gmongo.background import Alarm
 from gmongo.cmap.connection import Connection
@@ -29,6 +30,8 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
+
+_log = logging.getLogger("gmongo.topology")
 
 
 class MonitorOwner(Protocol):
@@ -131,15 +134,26 @@ class Monitor:
             previous = self._describe()
             if previous is None:
                 return
-            self._checking = True
+            try:
+                at_once = self._check_and_report(previous)
+            except (Exception, Timeout):  # of a listener: the server is watched all the same
+                _log.exception("the monitor of %s was interrupted", address_text(self.address))
+                at_once = False
+            if not at_once:
+                self._pause()
+
+    def _check_and_report(self, previous: ServerDescription) -> bool:
+        """Check once; whether the next check follows without a pause."""
+        self._checking = True
+        try:
             description = self._check(previous)
+        finally:
             self._checking = False
-            if description is not None:
-                self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)
-                self._report(description)
-                if self._goes_on_at_once(previous, description):
-                    continue
-            self._pause()
+        if description is None:
+            return False
+        self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)
+        self._report(description)
+        return self._goes_on_at_once(previous, description)
 
     def _describe(self) -> ServerDescription | None:
         owner = self._owner()

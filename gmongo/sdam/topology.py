@@ -15,7 +15,7 @@ from typing import Any
 from gevent import get_hub
 
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.pool import Pool
+from gmongo.cmap.pool import Cleared, Pool
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import (
     AutoReconnect,
@@ -106,8 +106,11 @@ class Topology:
             self._begin_again_in_child()
         else:
             self._opened = True
-            self._announce_opening()
-            self._update_servers()
+            try:
+                self._announce_opening()
+            finally:  # a listener may be interrupted
+                self._update_servers()
+            self._announce_pools()
 
     def _announce_opening(self) -> None:
         self._events.topology_opened()
@@ -140,9 +143,8 @@ class Topology:
         waiters = self._waiters.detach()
         servers, self._servers = list(self._servers.values()), {}
         self._choices.clear()
-        for server in servers:
-            server.close()
         self._waiters.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
+        _close_all(servers)
         if self._opened:
             for server in servers:
                 self._events.server_closed(server.address)
@@ -274,13 +276,8 @@ class Topology:
         """Apply a monitor's check: change the description, and make the pool ready or clear it."""
         if self._closed:
             return
-        self._apply(description)
-        server = self._servers.get(description.address)
-        if server is None:
-            return
         error = description.error
-        if error is not None:
-            server.pool.clear(error, interrupt=is_network_timeout(error))
+        self._apply(description, error, interrupt=error is not None and is_network_timeout(error))
 
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
@@ -307,13 +304,14 @@ class Topology:
         follows = consequence(error, during_handshake, wire_version)
         if follows is Consequence.NOTHING:
             return
-        self._apply(self.description.server_descriptions()[server.address].to_unknown(error))
-        if follows is not Consequence.UNKNOWN:
-            server.pool.clear(error)
-        if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
-            server.monitor.cancel_check()
-        else:
-            server.request_check()
+        unknown = self.description.server_descriptions()[server.address].to_unknown(error)
+        try:
+            self._apply(unknown, None if follows is Consequence.UNKNOWN else error)
+        finally:
+            if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
+                server.monitor.cancel_check()
+            else:
+                server.request_check()
 
     def _handle_error_behind_load_balancer(
         self, server: Server, connection: Connection, error: BaseException, during_handshake: bool
@@ -339,8 +337,12 @@ class Topology:
         current = self.description.get(server.address)
         return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)
 
-    def _apply(self, new: ServerDescription) -> None:
-        """Let one server's new description take effect."""
+    def _apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
+        """Let one server's new description take effect.
+
+        :param clear_for: the error because of which its pool is cleared, too.
+        :param interrupt: whether the clear interrupts connections in use.
+        """
         before = self.description
         previous = before.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
@@ -354,16 +356,32 @@ class Topology:
         made_ready = (
             server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()
         )
+        cleared = server.pool.mark_cleared(clear_for) if server is not None and clear_for is not None else None
         # End of the critical section.
         try:
             self._announce(before, after, previous, current or new)
         finally:  # a listener may be interrupted
             while self._waiters:
                 self._waiters.hand(after)
-            for gone in dropped:
-                gone.close()
-            if made_ready and server is not None:
+            self._announce_pool(server, made_ready, cleared, interrupt, dropped)
+
+    def _announce_pool(
+        self, server: Server | None, made_ready: bool, cleared: Cleared | None, interrupt: bool, dropped: list[Server]
+    ) -> None:
+        """The pools' part of an update: they come after the descriptions."""
+        try:
+            self._announce_pools()
+            if server is not None and made_ready:
                 server.pool.announce_ready()
+            if server is not None and cleared is not None:
+                server.pool.announce_cleared(cleared, interrupt)
+        finally:
+            _close_all(dropped)
+
+    def _announce_pools(self) -> None:
+        """Tell of new pools."""
+        for server in list(self._servers.values()):
+            server.pool.announce_created()
 
     def _update_servers(self) -> list[Server]:
         """Create servers for new addresses, and return those whose address has gone."""
@@ -405,6 +423,16 @@ class Topology:
 
 def _forked() -> AutoReconnect:
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
+
+
+def _close_all(servers: list[Server]) -> None:
+    """Close servers, all of them, even if a listener is interrupted meanwhile."""
+    for position, server in enumerate(servers):
+        try:
+            server.close()
+        except BaseException:
+            _close_all(servers[position + 1 :])
+            raise
 
 
 def _less_busy_of_two(servers: list[Server]) -> Server:

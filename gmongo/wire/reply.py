@@ -13,6 +13,7 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo.background import Turns
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
@@ -62,10 +63,12 @@ class Batch:
         """All documents, encoded, one after the other."""
         documents = []
         position = 4
+        turns = Turns()
         while self._array[position] != 0:
             end = _element_end(self._array, position)
             documents.append(self._array[_value_start(self._array, position) : end])
             position = end
+            turns.take()
         return b"".join(documents)
 
 

@@ -107,6 +107,7 @@ def make_pool(
     )
     pool = Pool(address, PoolOptions(**options), connection_options, PoolEvents(address, (recorder,)), owner)
     owner.pool = pool
+    pool.announce_created()
     if ready:
         pool.ready()
     return pool

@@ -57,7 +57,7 @@ def fork(request, server):
     def run(program, **options):
         arguments = [server.name, request.param, json.dumps(options)]
         child = gevent.subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", PRELUDE + program, *arguments],
+            [sys.executable, "-u", "-W", "error", "-c", PRELUDE + program, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -27,7 +27,7 @@ def server(request):
 def run(program, *arguments):
     """Run a program that uses gmongo, in a process of its own; returns what it printed."""
     child = gevent.subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", program, *arguments],
+        [sys.executable, "-u", "-W", "error", "-c", program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

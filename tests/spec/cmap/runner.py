@@ -133,6 +133,7 @@ class CmapTest:
         owner = Owner()
         events = PoolEvents(endpoint.address, (self._recorder,))
         owner.pool = Pool(endpoint.address, options, settings.connection, events, owner)
+        owner.pool.announce_created()
         return owner.pool
 
     def _run_operations(self) -> PyMongoError | None:
