@@ -9,7 +9,7 @@ from typing import Any
 
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.events.log import DEBUG, command_log, log, milliseconds
+from gmongo.events.log import DEBUG, command_log, log, milliseconds, where
 from gmongo.monitoring import (
     CommandFailedEvent,
     CommandStartedEvent,
@@ -110,8 +110,6 @@ class CommandEvents:
 
     def _log(self, message: str, sent: Sent, **extra: Any) -> None:
         connection = sent.connection
-        host, port = connection.address
-        where = {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}
         fields = {
             "message": message,
             "commandName": sent.name,
@@ -120,7 +118,7 @@ class CommandEvents:
             "operationId": sent.operation_id,
             "driverConnectionId": connection.id,
             "serverConnectionId": connection.hello.connection_id,
-            **where,
+            **where(connection.address),
             **extra,
         }
         if connection.service_id is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from gmongo.wire.address import Address
+
 DEBUG = logging.DEBUG
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -24,3 +26,9 @@ def log(logger: logging.Logger, text: str, structured: dict[str, Any], level: in
 def milliseconds(seconds: float) -> int:
     """A duration as the specifications log it."""
     return int(seconds * 1000)
+
+
+def where(address: Address) -> dict[str, Any]:
+    """An address as structured messages have it."""
+    host, port = address
+    return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}

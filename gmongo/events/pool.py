@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo import monitoring
-from gmongo.events.log import DEBUG, connection_log, log, milliseconds
+from gmongo.events.log import DEBUG, connection_log, log, milliseconds, where
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
-from gmongo.wire.address import Address
+from gmongo.wire.address import Address, address_text
 
 CLOSED_REASONS = {
     ConnectionClosedReason.STALE: "Connection became stale because the pool was cleared",
@@ -37,11 +37,8 @@ class PoolEvents:
     def __init__(self, address: Address, listeners: tuple[Any, ...]) -> None:
         self._address = address
         self._listeners = listeners
-        host, port = address
-        self.where = host if port is None else f"{host}:{port}"
-        self._where: dict[str, Any] = {"serverHost": host}
-        if port is not None:
-            self._where["serverPort"] = port
+        self.where = address_text(address)
+        self._where = where(address)
 
     def wanted(self) -> bool:
         """Whether anybody listens or logs. The hot path asks before it calls any method below."""

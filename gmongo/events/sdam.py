@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo import monitoring
-from gmongo.events.log import DEBUG, log, milliseconds, topology_log
+from gmongo.events.log import DEBUG, log, milliseconds, topology_log, where
 from gmongo.monitoring import EventListeners, publish
 from gmongo.wire.address import Address
 
@@ -43,11 +43,11 @@ class TopologyEvents:
             publish(self._listeners.topology, "description_changed", event)
 
     def server_opened(self, address: Address) -> None:
-        self._log("Starting server monitoring", **_where(address))
+        self._log("Starting server monitoring", **where(address))
         publish(self._listeners.server, "opened", monitoring.ServerOpeningEvent(address, self._id))
 
     def server_closed(self, address: Address) -> None:
-        self._log("Stopped server monitoring", **_where(address))
+        self._log("Stopped server monitoring", **where(address))
         publish(self._listeners.server, "closed", monitoring.ServerClosedEvent(address, self._id))
 
     def server_changed(self, previous: Any, new: Any) -> None:
@@ -56,7 +56,7 @@ class TopologyEvents:
             publish(self._listeners.server, "description_changed", event)
 
     def heartbeat_started(self, address: Address, connection: Any, awaited: bool) -> None:
-        self._log("Server heartbeat started", awaited=awaited, **_of(connection), **_where(address))
+        self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
@@ -71,7 +71,7 @@ class TopologyEvents:
             durationMS=milliseconds(duration),
             reply=reply,
             **_of(connection),
-            **_where(address),
+            **where(address),
         )
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
@@ -87,7 +87,7 @@ class TopologyEvents:
             durationMS=milliseconds(duration),
             failure=repr(error),
             **_of(connection),
-            **_where(address),
+            **where(address),
         )
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
@@ -95,14 +95,9 @@ class TopologyEvents:
 
     def _log(self, message: str, detail: str = "", **extra: Any) -> None:
         if topology_log.isEnabledFor(DEBUG):
-            where = f" for {extra['serverHost']}:{extra.get('serverPort')}" if "serverHost" in extra else ""
-            text = f"{message}{where} (topology {self._id}){detail}"
+            place = f" for {extra['serverHost']}:{extra.get('serverPort')}" if "serverHost" in extra else ""
+            text = f"{message}{place} (topology {self._id}){detail}"
             log(topology_log, text, {"message": message, "topologyId": self._id, **extra})
-
-
-def _where(address: Address) -> dict[str, Any]:
-    host, port = address
-    return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}
 
 
 def _of(connection: Any) -> dict[str, Any]:

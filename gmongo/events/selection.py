@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.events.log import DEBUG, log, milliseconds, server_selection_log
+from gmongo.events.log import DEBUG, log, milliseconds, server_selection_log, where
 from gmongo.wire.address import Address
 
 
@@ -22,9 +22,7 @@ class SelectionEvents:
         self._log("Server selection started", selector, operation, topology)
 
     def succeeded(self, selector: Any, operation: str, topology: Any, address: Address) -> None:
-        host, port = address
-        where = {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}
-        self._log("Server selection succeeded", selector, operation, topology, **where)
+        self._log("Server selection succeeded", selector, operation, topology, **where(address))
 
     def failed(self, selector: Any, operation: str, topology: Any, error: BaseException) -> None:
         self._log("Server selection failed", selector, operation, topology, failure=repr(error))

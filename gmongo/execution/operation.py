@@ -99,3 +99,29 @@ class Operation:
     def unacknowledged_result(self) -> Any:
         """What the operation returns when it asked for no reply."""
         return None
+
+
+class CollectionOperation(Operation):
+    """A command on a collection that consists of its fields.
+
+    :param collection: the name of the collection.
+    :param fields: of the command, as the server names them.
+    :param codec_options: how the user's documents are encoded and decoded.
+    """
+
+    __slots__ = ("collection", "fields")
+
+    def __init__(
+        self,
+        database: str,
+        collection: str,
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS,
+    ) -> None:
+        super().__init__(database)
+        self.collection = collection
+        self.fields = fields
+        self.codec_options = codec_options
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {self.name: self.collection, **self.fields}
