@@ -75,12 +75,13 @@ class WaitQueue(Generic[Item]):
 
         :param limit: seconds, or None for no limit.
         :param timed_out: makes the error to raise when the limit is reached.
-        :param give_back: takes what was handed to this waiter if it leaves all the same; must not switch.
+        :param give_back: takes what was handed to this waiter if it leaves all the same.
         :raises BaseException: the error of a time-out or an eviction, or whatever is thrown into the greenlet.
         """
         waiter: Waiter[Item] = Waiter()
         self._waiters[waiter] = None
-        self._hold_hub()
+        if self._holding is None:
+            self._hold_hub()
         try:
             if limit is None:
                 waiter.sleep()
@@ -121,7 +122,8 @@ class WaitQueue(Generic[Item]):
     def hand(self, item: Item) -> None:
         """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
         waiter, _ = self._waiters.popitem(last=False)
-        self._hold_hub()
+        if not self._waiters:
+            self._hold_hub()
         waiter.item = item
         waiter.wake()
 
