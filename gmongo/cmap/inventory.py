@@ -98,14 +98,11 @@ class Inventory:
         self.in_use.add(connection)
         return True
 
-    def make_available(self, connection: Connection) -> str | None:
-        """Keep a connection that is in none of the sets, or return why it has to be closed."""
-        reason = self.why_perished(connection)
-        if reason is None:
-            if self._options.max_idle_time is not None:
-                connection.idle_since = monotonic()
-            self.available.append(connection)
-        return reason
+    def make_available(self, connection: Connection) -> None:
+        """Keep a connection that is in none of the sets and has not perished."""
+        if self._options.max_idle_time is not None:
+            connection.idle_since = monotonic()
+        self.available.append(connection)
 
     def remove_unfit(self) -> Perished:
         """Take the perished connections out of the available ones."""

@@ -220,14 +220,22 @@ class Pool:
             self._put_back(connection)
 
     def _put_back(self, connection: Connection) -> None:
-        """Make a connection that has just left one of the other sets available, or close it if it has perished."""
-        reason = self.inventory.make_available(connection)
+        """Hand a connection that has just left one of the other sets to the first waiter, or make it available; or close
+        it, if it has perished.
+        """
+        inventory = self.inventory
+        reason = inventory.why_perished(connection)
+        if reason is None:
+            if self._waiters and inventory.state is PoolState.READY:
+                inventory.in_use.add(connection)
+                self._waiters.hand(connection)
+            else:
+                inventory.make_available(connection)
+            return
         try:
-            if self._waiters:
-                self._serve()
+            self._serve()  # there is room for another one
         finally:
-            if reason is not None:
-                self._close(connection, reason)
+            self._close(connection, reason)
 
     # Establishing
 
