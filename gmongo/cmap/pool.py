@@ -220,8 +220,8 @@ class Pool:
             self._put_back(connection)
 
     def _put_back(self, connection: Connection) -> None:
-        """Hand a connection that has just left one of the other sets to the first waiter, or make it available; or close
-        it, if it has perished.
+        """Do with a connection that has just left one of the sets what is right: close it if it has perished, hand it to
+        the first waiter, or keep it available.
         """
         inventory = self.inventory
         reason = inventory.why_perished(connection)
