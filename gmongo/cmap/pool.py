@@ -220,8 +220,8 @@ class Pool:
             self._put_back(connection)
 
     def _put_back(self, connection: Connection) -> None:
-        """Do with a connection that has just left one of the sets what is right: close it if it has perished, hand it to
-        the first waiter, or keep it available.
+        """Do what is right with a connection that has just left one of the sets: close it if it has perished, hand it
+        to the first waiter, or keep it available.
         """
         inventory = self.inventory
         reason = inventory.why_perished(connection)
