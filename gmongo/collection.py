@@ -15,6 +15,7 @@ from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import InvalidName, OperationFailure
+from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.bulk import Bulk, statement_of
@@ -64,7 +65,6 @@ DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 _Filter = Mapping[str, Any]
 _CollationIn = Mapping[str, Any] | Collation | None
 _ORDERED = {"ordered": True}
-_NAMESPACE_NOT_FOUND = 26
 # MongoDB 5.0: from here on a secondary passes the output of $out and $merge on to the primary.
 _SECONDARIES_WRITE = 13
 
@@ -551,7 +551,7 @@ class Collection(Defaults, Generic[DocumentType]):
         try:
             return self._executor.run(operation)
         except OperationFailure as error:
-            if error.code == _NAMESPACE_NOT_FOUND:
+            if error.code == NAMESPACE_NOT_FOUND:
                 return 0
             raise
 
@@ -648,7 +648,7 @@ class Collection(Defaults, Generic[DocumentType]):
         try:
             self._administer(command, session, comment)
         except OperationFailure as error:
-            if error.code != _NAMESPACE_NOT_FOUND and "ns not found" not in str(error):
+            if not is_namespace_missing(error):
                 raise
 
     def list_indexes(self, session: ClientSession | None = None, comment: Any = None) -> CommandCursor[dict[str, Any]]:
@@ -659,7 +659,7 @@ class Collection(Defaults, Generic[DocumentType]):
         try:
             return CommandCursor._run(collection, operation, session, comment=comment)
         except OperationFailure as error:
-            if error.code == _NAMESPACE_NOT_FOUND:
+            if error.code == NAMESPACE_NOT_FOUND:
                 return CommandCursor._over(collection, [], session)
             raise
 

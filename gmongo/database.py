@@ -18,6 +18,7 @@ from gmongo.errors import (
     NotPrimaryError,
     OperationFailure,
 )
+from gmongo.execution.classify import is_namespace_missing
 from gmongo.operations.run_command import Administer, CursorCommand, RunCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Primary, _ReadPreference
@@ -31,7 +32,6 @@ __all__ = ["Database"]
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 
 _FORBIDDEN = frozenset(' .$/\\\x00"')
-_NAMESPACE_NOT_FOUND = 26
 _PRIMARY = Primary()
 
 
@@ -159,7 +159,7 @@ class Database(Defaults, Generic[DocumentType]):
         try:
             return self._client._executor.run(operation, session)
         except OperationFailure as error:
-            if error.code != _NAMESPACE_NOT_FOUND and "ns not found" not in str(error):
+            if not is_namespace_missing(error):
                 raise
             return dict(error.details or {})
 

@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
 
 
+def first_hello(options: ConnectionOptions) -> str:
+    """The name of the first hello on a connection. With a Stable API, or behind a load balancer, it is not the legacy
+    one; else the reply tells whether later ones may be modern.
+    """
+    return "hello" if options.server_api or options.load_balanced else "ismaster"
+
+
 def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
-    """The hello of a new connection. With a Stable API, or behind a load balancer, it is never the legacy one."""
-    modern = bool(options.server_api) or options.load_balanced
-    command: dict[str, Any] = {"hello" if modern else "ismaster": 1, **options.server_api}
+    """The hello of a new connection."""
+    command: dict[str, Any] = {first_hello(options): 1, **options.server_api}
     command["helloOk"] = True
     command["client"] = options.metadata
     command["compression"] = list(options.compressors)

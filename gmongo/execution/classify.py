@@ -18,6 +18,8 @@ from gmongo.errors import (
 )
 from gmongo.sdam.error_rules import STATE_CHANGE_CODES, is_state_change
 
+NAMESPACE_NOT_FOUND = 26
+
 _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
     43: CursorNotFound,
     50: ExecutionTimeout,
@@ -46,6 +48,11 @@ def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> P
     return kind(message, code, reply, max_wire_version)
 
 
+def is_namespace_missing(error: OperationFailure) -> bool:
+    """Whether a command failed because its collection does not exist."""
+    return error.code == NAMESPACE_NOT_FOUND or "ns not found" in str(error)
+
+
 def _labels(reply: Mapping[str, Any]) -> dict[str, Any]:
     return {key: reply[key] for key in ("errorLabels", "topologyVersion") if key in reply}
 
@@ -57,12 +64,12 @@ def raise_write_error(error: Mapping[str, Any]) -> NoReturn:
     raise kind(error.get("errmsg", "write error"), code, error)
 
 
-def write_concern_error(reply: Mapping[str, Any]) -> WriteConcernError | None:
-    """The exception for the ``writeConcernError`` of a reply, if it has one."""
+def raise_write_concern_error(reply: Mapping[str, Any]) -> None:
+    """Raise the exception for the ``writeConcernError`` of a reply, if it has one."""
     error = reply.get("writeConcernError")
     if not error:
-        return None
+        return
     details = {**error, **_labels(reply)}
     timed_out = error.get("code") == 64 or bool((error.get("errInfo") or {}).get("wtimeout"))
     kind = WTimeoutError if timed_out else WriteConcernError
-    return kind(error.get("errmsg", "write concern error"), error.get("code"), details)
+    raise kind(error.get("errmsg", "write concern error"), error.get("code"), details)

@@ -110,7 +110,7 @@ class Executor:
             failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
             server = topology.select_server(operation.selector, operation.name, None, failed_on)
         else:
-            server = topology.server_at(operation.address, operation.name)
+            server = topology.server_at(operation.address)
         attempt.address = server.address
         if operation.is_write and operation.retryable:
             attempt.numbered = self._takes_number(operation, attempt)

@@ -8,7 +8,7 @@ from typing import Any
 from bson.codec_options import CodecOptions
 
 from gmongo.cmap.hello import Hello
-from gmongo.execution.classify import write_concern_error
+from gmongo.execution.classify import raise_write_concern_error
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
 
@@ -61,7 +61,5 @@ class Aggregate(CursorOperation):
         }
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        error = write_concern_error(reply)
-        if error is not None:
-            raise error
+        raise_write_concern_error(reply)
         return super().result(reply, address)

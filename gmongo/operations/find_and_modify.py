@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.execution.classify import write_concern_error
+from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.operation import CollectionOperation
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -24,7 +24,5 @@ class FindAndModify(CollectionOperation):
         return decode_field(body, self.codec_options, "value")
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        error = write_concern_error(reply)
-        if error is not None:
-            raise error
+        raise_write_concern_error(reply)
         return reply.get("value")

@@ -9,7 +9,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
-from gmongo.execution.classify import write_concern_error
+from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
 from gmongo.sdam.selection import WRITABLE
@@ -61,9 +61,7 @@ class Administer(RunCommand):
         self.write_concern = write_concern
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        error = write_concern_error(reply)
-        if error is not None:
-            raise error
+        raise_write_concern_error(reply)
         return reply
 
 

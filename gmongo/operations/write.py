@@ -11,7 +11,7 @@ from bson.codec_options import CodecOptions
 from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, DocumentTooLarge
-from gmongo.execution.classify import raise_write_error, write_concern_error
+from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.operation import Operation
 from gmongo.wire.address import Address
 from gmongo.wire.message import DocumentSequence
@@ -152,9 +152,7 @@ class SingleWrite(WriteBatch):
         errors = reply.get("writeErrors")
         if errors:
             raise_write_error(errors[-1])
-        error = write_concern_error(reply)
-        if error is not None:
-            raise error
+        raise_write_concern_error(reply)
         return reply
 
 

@@ -18,7 +18,7 @@ from gevent import Greenlet, Timeout, get_hub
 
 from gmongo.background import Alarm
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.handshake import establish, say_hello
+from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
 from gmongo.errors import AutoReconnect
@@ -77,16 +77,12 @@ class Monitor:
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: Connection | None = None
-        self._hello_command = self._first_hello_command
+        self._hello_command = first_hello(self._settings.connection)
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
         self._streaming = False  # whether the last reply announced another
         self._stopped = False
         self._greenlet = Greenlet(self._run)
-
-    @property
-    def _first_hello_command(self) -> str:
-        return "hello" if self._settings.connection.server_api else "ismaster"
 
     def start(self) -> None:
         """Begin to check."""
@@ -201,7 +197,7 @@ class Monitor:
         if connection is not None:
             connection.close()
         self._streaming = False
-        self._hello_command = self._first_hello_command
+        self._hello_command = first_hello(self._settings.connection)
         self._rtt.reset()
         self._events.heartbeat_failed(self.address, connection, duration, error, awaited)
         if isinstance(error, CheckCancelled):

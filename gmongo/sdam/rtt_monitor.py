@@ -9,7 +9,7 @@ from gevent import Greenlet
 
 from gmongo.background import Alarm
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.handshake import establish, say_hello
+from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect
 from gmongo.sdam.round_trip_time import RoundTripTime
@@ -30,12 +30,8 @@ class RttMonitor:
         self._samples = samples
         self._alarm = Alarm()
         self._stopped = False
-        self._hello_command = self._first_hello_command
+        self._hello_command = first_hello(self._settings.connection)
         self._greenlet = Greenlet(self._run)
-
-    @property
-    def _first_hello_command(self) -> str:
-        return "hello" if self._settings.connection.server_api else "ismaster"
 
     def start(self) -> None:
         """Begin to measure."""
@@ -76,7 +72,7 @@ class RttMonitor:
         return say_hello(self._connection, command, self._settings.connection.connect_timeout)
 
     def _disconnect(self) -> None:
-        self._hello_command = self._first_hello_command
+        self._hello_command = first_hello(self._settings.connection)
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

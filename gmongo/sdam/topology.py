@@ -201,7 +201,7 @@ class Topology:
             log.succeeded(selector, operation, self.description, server.address)
         return server
 
-    def server_at(self, address: Address, operation: str, deadline: float | None = None) -> Server:
+    def server_at(self, address: Address) -> Server:
         """The server at `address`, for the further commands of a cursor.
 
         :raises AutoReconnect: it is no longer part of the topology.
