@@ -47,10 +47,11 @@ class ClientOptions:
             raise TypeError(f"port must be an integer, not {port!r}")
         checked = client_options.validate_keyword_options(keywords)
         self.username: str | None = checked.get("username")
-        self.seeds, self.default_database, merged, srv = self._gather(host, port or 27017, checked)
+        self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or 27017, checked)
         merged.update(checked)
-        client_options.check_combination(merged, len(self.seeds), srv)
+        client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
+        self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
         self.codec_options: CodecOptions[Any] = client_options.codec_options(merged)
         self.read_preference: _ReadPreference = client_options.read_preference(merged)
         self.write_concern: WriteConcern = client_options.write_concern(merged)
@@ -60,13 +61,13 @@ class ClientOptions:
 
     def _gather(
         self, host: str | Sequence[str] | None, port: int, keywords: Mapping[str, Any]
-    ) -> tuple[tuple[Address, ...], str | None, Options, bool]:
-        """Seeds, default database and options of all hosts and URIs, and whether one is ``mongodb+srv``."""
+    ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
+        """Seeds, default database and options of all hosts and URIs, and the host of a ``mongodb+srv`` URI."""
         entities = [host or "localhost"] if host is None or isinstance(host, str) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
         seeds: dict[Address, None] = {}
-        database, merged, srv = None, Options(), False
+        database, merged, srv_hostname = None, Options(), None
         for entity in entities:
             if not isinstance(entity, str):
                 raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
@@ -80,13 +81,15 @@ class ClientOptions:
                 connect_timeout=keywords.get("connecttimeoutms"),
                 srv_service_name=keywords.get("srvservicename"),
                 srv_max_hosts=keywords.get("srvmaxhosts"),
+                srv_allowed_hosts_suffix=keywords.get("srvallowedhostssuffix"),
+                srv_host_validator=keywords.get("srv_host_validator"),
             )
             seeds.update(dict.fromkeys(parsed["nodelist"]))
             self.username = self.username or parsed["username"]
             database = parsed["database"] or database
             merged.update(parsed["options"])
-            srv = srv or parsed["fqdn"] is not None
-        return tuple(seeds), database, merged, srv
+            srv_hostname = parsed["fqdn"] or srv_hostname
+        return tuple(seeds), database, merged, srv_hostname
 
     def refuse_what_is_missing(self) -> None:
         """Refuse what this version cannot do, where going on without it would be unsafe.
@@ -131,6 +134,7 @@ class ClientOptions:
             server_selection_timeout=get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT),
             server_selector=get("server_selector"),
             monitoring_mode=get("servermonitoringmode", "auto"),
+            srv=self._srv,
             srv_max_hosts=get("srvmaxhosts") or 0,
             pool=self._pool(),
             connection=self._connection(),

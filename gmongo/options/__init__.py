@@ -13,6 +13,7 @@ from gmongo.options.errors import InvalidHost, InvalidOption, InvalidOptionType
 from gmongo.options.keywords import validate_keyword_options
 from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination
+from gmongo.options.srv import srv_name
 from gmongo.options.table import OPTIONS, Option, Source
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "codec_options",
     "read_concern",
     "read_preference",
+    "srv_name",
     "tls_enabled",
     "validate_keyword_options",
     "write_concern",

@@ -7,6 +7,7 @@ meanwhile.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.query import names_of, split_options
 from gmongo.options.table import find
+
+_log = logging.getLogger("gmongo.topology")
 
 DEFAULT_SERVICE_NAME = "mongodb"
 _DEFAULT_TIMEOUT = 20.0
@@ -110,14 +113,34 @@ class SrvName:
         :raises gmongo.errors.ConfigurationError: if DNS fails or knows no such records, or a host lies
             outside of the allowed domain.
         """
+        answer = self._look_up()
+        for host, _ in answer.records:
+            if not self._accepts(host):
+                raise ConfigurationError(self._complaint(host))
+        return answer
+
+    def verified_hosts(self) -> Answer:
+        """The hosts that the SRV records name and that are allowed; others are left out with a warning.
+
+        :raises gmongo.errors.ConfigurationError: if DNS fails, or no host is left.
+        """
+        answer = self._look_up()
+        accepted = []
+        for host, port in answer.records:
+            if self._accepts(host):
+                accepted.append((host, port))
+            else:
+                _log.warning("%s", self._complaint(host))
+        if not accepted:
+            raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
+        return Answer(accepted, answer.ttl)
+
+    def _look_up(self) -> Answer:
         question = f"_{self.service_name}._tcp.{self.hostname}"
         answer = lookup(question, "SRV", self.timeout)
         if not answer.records:
             raise ConfigurationError(f"there are no hosts for the URI: DNS has no SRV records of {question}")
-        hosts = [(host.lower().rstrip("."), port) for host, port in answer.records]
-        for host, _ in hosts:
-            self._check(host)
-        return Answer(hosts, answer.ttl)
+        return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self) -> list[HostPort]:
         """The hosts to begin with: all of them, or as many at random as `max_hosts` allows.
@@ -147,17 +170,18 @@ class SrvName:
             )
         return options
 
-    def _check(self, host: str) -> None:
-        if self.host_validator is None:
-            domain = self.allowed_suffix or own_domain(self.hostname)
-            accepted: object = host.endswith(f".{domain}")
-        else:
-            domain = "srv_host_validator"
-            accepted = _ask(self.host_validator, host)
-        if not accepted:
-            raise ConfigurationError(
-                f"the SRV records of {self.hostname} name the host {host!r}, which {domain} does not allow"
-            )
+    def _accepts(self, host: str) -> bool:
+        if self.host_validator is not None:
+            return bool(_ask(self.host_validator, host))
+        return host.endswith(f".{self._domain}")
+
+    @property
+    def _domain(self) -> str:
+        return self.allowed_suffix or own_domain(self.hostname)
+
+    def _complaint(self, host: str) -> str:
+        judge = self._domain if self.host_validator is None else "srv_host_validator"
+        return f"the SRV records of {self.hostname} name the host {host!r}, which {judge} does not allow"
 
 
 def srv_name(hostname: str, options: Mapping[str, Any], timeout: float | None = None) -> SrvName:

@@ -80,6 +80,7 @@ class Monitor:
         self._hello_command = first_hello(self._settings.connection)
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
+        self._heartbeat: tuple[float, bool] | None = None  # when one began that has no end event yet, if awaited
         self._streaming = False  # whether the last reply announced another
         self._stopped = False
         self._greenlet = Greenlet(self._run)
@@ -110,6 +111,12 @@ class Monitor:
         if self._rtt_monitor is not None:
             self._rtt_monitor.stop()
         self._alarm.ring()
+
+    def close(self) -> None:
+        """End the greenlet, and announce the end of its check at once: it comes before that of the server."""
+        connection = self._connection
+        self.stop()
+        self._announce_failed(connection, CheckCancelled(f"check of {address_text(self.address)} cancelled"))
 
     def abandon(self, error: BaseException) -> None:
         """In a forked child: never touch the parent's socket again."""
@@ -182,27 +189,35 @@ class Monitor:
         awaited = self._connection is not None and (self._streaming or self._will_await(previous))
         self._events.heartbeat_started(self.address, self._connection, awaited)
         started = monotonic()
+        self._heartbeat = started, awaited
         try:
             hello = self._ask(previous)
         except Exception as error:
-            return self._failed(error, monotonic() - started, awaited)
+            return self._failed(error)
         if not awaited:
             self._rtt.add_sample(hello.duration)
+        self._heartbeat = None
         self._events.heartbeat_succeeded(self.address, self._connection, monotonic() - started, hello.reply, awaited)
         self._start_measuring(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
-    def _failed(self, error: Exception, duration: float, awaited: bool) -> ServerDescription | None:
+    def _failed(self, error: Exception) -> ServerDescription | None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._streaming = False
         self._hello_command = first_hello(self._settings.connection)
         self._rtt.reset()
-        self._events.heartbeat_failed(self.address, connection, duration, error, awaited)
+        self._announce_failed(connection, error)
         if isinstance(error, CheckCancelled):
             return None
         return ServerDescription(self.address).to_unknown(error)
+
+    def _announce_failed(self, connection: Connection | None, error: Exception) -> None:
+        heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:
+            started, awaited = heartbeat
+            self._events.heartbeat_failed(self.address, connection, monotonic() - started, error, awaited)
 
     def _ask(self, previous: ServerDescription) -> Hello:
         if self._connection is None:

@@ -28,7 +28,7 @@ class Server:
     def close(self) -> None:
         """Stop watching the server and close its pool."""
         if self.monitor is not None:
-            self.monitor.stop()
+            self.monitor.close()
         self.pool.close()
 
     def __repr__(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bson.objectid import ObjectId
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
 
 MIN_HEARTBEAT_FREQUENCY = 0.5  # seconds, and not configurable (SM-34, SM-35)
+SRV_RESCAN_INTERVAL = 60.0  # seconds
+
+
+class SrvRecords(Protocol):
+    """The records of a ``mongodb+srv`` name."""
+
+    def verified_hosts(self) -> tuple[Sequence[Address], int]:
+        """The hosts that DNS names now and that are allowed, and how many seconds the answer may be kept.
+
+        :raises ConfigurationError: DNS failed, or names no such host.
+        """
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,9 @@ class TopologySettings:
     :param listeners: of all kinds.
     :param server_selector: narrows the suitable servers further.
     :param monitoring_mode: ``auto``, ``poll`` or ``stream``.
+    :param srv: where the seeds are from, if that is DNS.
+    :param srv_max_hosts: the most hosts taken from there; 0 is without limit.
+    :param srv_rescan_interval: DNS is asked again no more often than this.
     """
 
     seeds: tuple[Address, ...]
@@ -38,7 +52,9 @@ class TopologySettings:
     server_selection_timeout: float = 30.0
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None
     monitoring_mode: str = "auto"
+    srv: SrvRecords | None = None
     srv_max_hosts: int = 0
+    srv_rescan_interval: float = SRV_RESCAN_INTERVAL
     pool: PoolOptions = field(default_factory=PoolOptions)
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     topology_id: Any = field(default_factory=ObjectId)

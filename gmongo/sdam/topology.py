@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -32,8 +32,9 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import is_stale, updated
+from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address, address_text
@@ -76,6 +77,7 @@ class Topology:
         self._servers: dict[Address, Server] = {}
         self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
         self._waiters: WaitQueue[TopologyDescription] = WaitQueue()
+        self._srv_monitor: SrvMonitor | None = None
         self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
         self._opened = False
         self._closed = False
@@ -111,6 +113,7 @@ class Topology:
             finally:  # a listener may be interrupted
                 self._update_servers()
             self._announce_pools()
+        self._watch_srv()
 
     def _announce_opening(self) -> None:
         self._events.topology_opened()
@@ -135,6 +138,13 @@ class Topology:
                 server.monitor.stop()
             self._servers[server.address] = self._monitored(server.address, server.pool)
 
+    def _watch_srv(self) -> None:
+        if self._srv_monitor is not None:  # the parent's, in a forked child
+            self._srv_monitor.stop()
+        if self.settings.srv is not None and self.is_polled():
+            self._srv_monitor = SrvMonitor(self.settings, self)
+            self._srv_monitor.start()
+
     def close(self) -> None:
         """Stop all greenlets and close all pools. Does not wait."""
         if self._closed:
@@ -143,6 +153,8 @@ class Topology:
         waiters = self._waiters.detach()
         servers, self._servers = list(self._servers.values()), {}
         self._choices.clear()
+        if self._srv_monitor is not None:
+            self._srv_monitor.stop()
         self._waiters.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
         _close_all(servers)
         if self._opened:
@@ -279,6 +291,24 @@ class Topology:
         error = description.error
         self._apply(description, error, interrupt=error is not None and is_network_timeout(error))
 
+    def is_polled(self) -> bool:
+        """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
+        return not self._closed and not self.settings.load_balanced and self.description.topology_type in POLLED
+
+    def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
+        """Take over the hosts that the SRV records name now."""
+        before = self.description
+        # Critical section.
+        after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)
+        self._choices.clear()
+        dropped = self._update_servers()
+        # End of the critical section.
+        try:
+            self._announce_difference(before, after)
+        finally:
+            self._wake_waiters(after)
+            self._announce_pool(None, False, None, False, dropped)
+
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
         current = self.describe(connection.address)
@@ -361,8 +391,7 @@ class Topology:
         try:
             self._announce(before, after, previous, current or new)
         finally:  # a listener may be interrupted
-            while self._waiters:
-                self._waiters.hand(after)
+            self._wake_waiters(after)
             self._announce_pool(server, made_ready, cleared, interrupt, dropped)
 
     def _announce_pool(
@@ -377,6 +406,10 @@ class Topology:
                 server.pool.announce_cleared(cleared, interrupt)
         finally:
             _close_all(dropped)
+
+    def _wake_waiters(self, description: TopologyDescription) -> None:
+        while self._waiters:
+            self._waiters.hand(description)
 
     def _announce_pools(self) -> None:
         """Tell of new pools."""
@@ -412,6 +445,9 @@ class Topology:
         """Publish the differences between two descriptions, in the specification's order."""
         if previous != current:
             self._events.server_changed(previous, current)
+        self._announce_difference(before, after)
+
+    def _announce_difference(self, before: TopologyDescription, after: TopologyDescription) -> None:
         old, new = before.server_descriptions(), after.server_descriptions()
         for address in old.keys() - new.keys():
             self._events.server_closed(address)

@@ -6,7 +6,7 @@ kind of topology, and one for each thing that can be learnt of a replica set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -16,6 +16,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
+from gmongo.wire.address import Address
 
 _MEMBERS = (SERVER_TYPE.RSSecondary, SERVER_TYPE.RSArbiter, SERVER_TYPE.RSOther)
 _NULL_ID = ObjectId("0" * 24)
@@ -35,6 +36,26 @@ def is_stale(current: Mapping[str, Any] | None, new: Mapping[str, Any] | None, e
 def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
     """The topology after a check, or an error, of one of its servers."""
     return _Update(topology, server).result()
+
+
+def with_srv_hosts(
+    topology: TopologyDescription,
+    hosts: Sequence[Address],
+    max_hosts: int,
+    sample: Callable[[list[Address], int], list[Address]],
+) -> TopologyDescription:
+    """The topology after DNS named `hosts`: those that are still named stay as they are.
+
+    :param max_hosts: how many hosts there may be; 0 is without limit.
+    :param sample: takes so many of the new ones at random.
+    """
+    known = topology.server_descriptions()
+    stay = {address: server for address, server in known.items() if address in hosts}
+    new = [address for address in hosts if address not in known]
+    if max_hosts:
+        room = max(0, max_hosts - len(stay))
+        new = new if len(new) <= room else sample(new, room)
+    return topology.replaced(server_descriptions=stay | {address: ServerDescription(address) for address in new})
 
 
 class _Update:

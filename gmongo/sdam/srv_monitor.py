@@ -1,0 +1,83 @@
+"""The greenlet that asks DNS again for the hosts of a sharded cluster (Polling SRV Records for mongos Discovery)."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from gevent import Greenlet, get_hub
+
+from gmongo.background import Alarm
+from gmongo.errors import ConfigurationError
+from gmongo.sdam.settings import TopologySettings
+from gmongo.topology_type import TOPOLOGY_TYPE
+from gmongo.wire.address import Address
+
+_log = logging.getLogger("gmongo.topology")
+
+POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
+
+
+class SrvOwner(Protocol):
+    """Who is told of the hosts."""
+
+    def is_polled(self) -> bool:
+        """Whether DNS still says of which hosts the topology consists."""
+
+    def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
+        """DNS named these hosts."""
+
+
+class SrvMonitor:
+    """Asks DNS every `rescan_interval` of its settings, or as rarely as the records' time to live allows.
+
+    :param settings: of the client, with ``srv``.
+    :param owner: is told of the hosts; held weakly, and the monitor stops when it is gone.
+    """
+
+    def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
+        assert settings.srv is not None
+        self._records = settings.srv
+        self._settings = settings
+        self._loop = get_hub().loop
+        self._owner = weakref.ref(owner, self._owner_gone)
+        self._alarm = Alarm()
+        self._greenlet = Greenlet(self._run)
+
+    def start(self) -> None:
+        """Begin to ask; the first time after an interval, since the client has just asked."""
+        self._greenlet.start()
+
+    def stop(self) -> None:
+        """End the greenlet. Does not switch."""
+        self._greenlet.kill(block=False)
+
+    def _owner_gone(self, _reference: Any) -> None:
+        # The garbage may be collected in any thread.
+        self._loop.run_callback_threadsafe(self.stop)
+
+    def _run(self) -> None:
+        interval = self._settings.srv_rescan_interval
+        while True:
+            self._alarm.sleep(interval)
+            if not self._is_wanted():
+                return
+            interval = self._rescan()
+
+    def _is_wanted(self) -> bool:
+        owner = self._owner()
+        return owner is not None and owner.is_polled()
+
+    def _rescan(self) -> float:
+        """Ask once; seconds until the next time."""
+        try:
+            hosts, ttl = self._records.verified_hosts()
+        except ConfigurationError as error:
+            _log.warning("the SRV records could not be read again, so the hosts stay as they are: %s", error)
+            return self._settings.heartbeat_frequency
+        owner = self._owner()
+        if owner is not None and owner.is_polled():
+            owner.srv_hosts_found(hosts)
+        return max(self._settings.srv_rescan_interval, ttl)
