@@ -5,6 +5,7 @@ from __future__ import annotations
 from gmongo._version import __version__
 from gmongo.collection import ReturnDocument
 from gmongo.cursor_type import CursorType
+from gmongo.execution.deadline import timeout
 from gmongo.mongo_client import MongoClient
 from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT
 from gmongo.operations.models import (
@@ -43,6 +44,7 @@ __all__ = [
     "WriteConcern",
     "get_version_string",
     "has_c",
+    "timeout",
     "version",
     "version_tuple",
 ]

@@ -8,19 +8,26 @@ from typing import Any
 from bson.codec_options import CodecOptions
 
 from gmongo import options as client_options
+from gmongo.auth.authenticator import Authenticator
+from gmongo.auth.credential import credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError
 from gmongo.execution.executor import ExecutionOptions
+from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
 from gmongo.monitoring import EventListeners
 from gmongo.options import Options
+from gmongo.options.notices import notice
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
 from gmongo.uri_parser import parse_uri, split_hosts
 from gmongo.wire.address import Address
+from gmongo.wire.compression import what_is_missing
+from gmongo.wire.socks5 import Proxy
+from gmongo.wire.tls import Tls
 from gmongo.write_concern import WriteConcern
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
@@ -28,6 +35,7 @@ _DEFAULT_SELECTION_TIMEOUT = 30.0
 _DEFAULT_HEARTBEAT = 10.0
 _DEFAULT_LOCAL_THRESHOLD_MS = 15
 _DEFAULT_MAX_POOL_SIZE = 100
+_DEFAULT_PROXY_PORT = 1080
 
 # The pool's options as events and logs show them, times in milliseconds, in the order of the log message (CMAP-214).
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
@@ -46,11 +54,13 @@ class ClientOptions:
         if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
             raise TypeError(f"port must be an integer, not {port!r}")
         checked = client_options.validate_keyword_options(keywords)
-        self.username: str | None = checked.get("username")
+        self._username: str | None = checked.get("username")
+        self._password: str | None = checked.pop("password", None)
         self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or 27017, checked)
         merged.update(checked)
         client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
+        self.credential = credential_of(merged, self._username, self._password, self.default_database)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
         self.codec_options: CodecOptions[Any] = client_options.codec_options(merged)
         self.read_preference: _ReadPreference = client_options.read_preference(merged)
@@ -85,7 +95,8 @@ class ClientOptions:
                 srv_host_validator=keywords.get("srv_host_validator"),
             )
             seeds.update(dict.fromkeys(parsed["nodelist"]))
-            self.username = self.username or parsed["username"]
+            self._username = parsed["username"] if self._username is None else self._username
+            self._password = parsed["password"] if self._password is None else self._password
             database = parsed["database"] or database
             merged.update(parsed["options"])
             srv_hostname = parsed["fqdn"] or srv_hostname
@@ -98,12 +109,7 @@ class ClientOptions:
         """
         get = self.merged.get
         missing = {
-            "authentication": self.username or get("authmechanism"),
-            "TLS": client_options.tls_enabled(self.merged),
-            "a SOCKS5 proxy (proxyHost)": get("proxyhost"),
             "automatic encryption (auto_encryption_opts)": get("auto_encryption_opts"),
-            "load-balanced mode (loadBalanced)": get("loadbalanced"),
-            "a time-out of whole operations (timeoutMS)": get("timeoutms") is not None,
         }
         for what, wanted in missing.items():
             if wanted:
@@ -116,8 +122,14 @@ class ClientOptions:
 
     def execution(self) -> ExecutionOptions:
         """What the executor is told."""
+        get = self.merged.get
         return ExecutionOptions(
-            retry_reads=self.merged.get("retryreads", True), retry_writes=self.merged.get("retrywrites", True)
+            retry_reads=get("retryreads", True),
+            retry_writes=get("retrywrites", True),
+            timeout=get("timeoutms"),
+            max_adaptive_retries=get("maxadaptiveretries", MAX_RETRIES),
+            base_backoff=get("basebackoffms", BASE_BACKOFF),
+            overload_retargeting=get("enableoverloadretargeting", True),
         )
 
     def topology(self) -> TopologySettings:
@@ -168,7 +180,33 @@ class ClientOptions:
             metadata=client_metadata(get("appname"), (driver,) if driver else ()),
             server_api=_server_api_fields(self.server_api),
             load_balanced=bool(get("loadbalanced")),
+            compressors=_usable(get("compressors") or ()),
+            zlib_level=get("zlibcompressionlevel", -1),
+            tls=self._tls(),
+            proxy=self._proxy(),
+            authenticator=None if self.credential is None else Authenticator(self.credential),
         )
+
+    def _tls(self) -> Tls | None:
+        context = client_options.tls_context(self.merged)
+        return None if context is None else Tls(context)
+
+    def _proxy(self) -> Proxy | None:
+        get = self.merged.get
+        host: str | None = get("proxyhost")
+        if not host:
+            return None
+        address = host, get("proxyport", _DEFAULT_PROXY_PORT)
+        return Proxy(address, get("proxyusername") or None, get("proxypassword") or None)
+
+
+def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
+    """Those compressors whose library is there; the others are warned about."""
+    missing = {name: what_is_missing(name) for name in compressors}
+    for name, package in missing.items():
+        if package is not None:
+            notice(f"compressors: {name!r} is left out, as its library is not installed (pip install {package})")
+    return tuple(name for name in compressors if missing[name] is None)
 
 
 def _server_api_fields(api: ServerApi | None) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
+from bson.timestamp import Timestamp
 
 from gmongo._namespace import Defaults
 from gmongo.background import Turns
+from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
@@ -515,7 +517,7 @@ class Collection(Defaults, Generic[DocumentType]):
             comment=comment,
         )
         operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
-        operation.retryable = self._write_concern.acknowledged
+        operation.acknowledged = operation.retryable = self._write_concern.acknowledged
         operation.write_concern = self._write_concern_document
         return self._executor.run(operation, session)
 
@@ -607,6 +609,56 @@ class Collection(Defaults, Generic[DocumentType]):
         cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields)
         assert isinstance(cursor, RawBatchCommandCursor)
         return cursor
+
+    def watch(
+        self,
+        pipeline: Sequence[Mapping[str, Any]] | None = None,
+        full_document: str | None = None,
+        resume_after: Mapping[str, Any] | None = None,
+        max_await_time_ms: int | None = None,
+        batch_size: int | None = None,
+        collation: Mapping[str, Any] | Collation | None = None,
+        start_at_operation_time: Timestamp | None = None,
+        session: ClientSession | None = None,
+        start_after: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        full_document_before_change: str | None = None,
+        show_expanded_events: bool | None = None,
+    ) -> CollectionChangeStream[DocumentType]:
+        """Watch the changes of the collection (replica sets and sharded clusters only).
+
+        The stream resumes by itself after failovers and lost connections, which a plain aggregation with
+        ``$changeStream`` does not. The read concern must be the default or ``majority``.
+
+        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay.
+        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
+            ``"required"`` that right after the update (MongoDB 6.0).
+        :param resume_after: a resume token; begin after that change.
+        :param max_await_time_ms: how long the server waits for changes before it replies that there are none.
+        :param batch_size: the most changes in one reply.
+        :param start_at_operation_time: begin at this time.
+        :param start_after: like `resume_after`, and also after an ``invalidate``.
+        :param comment: which the server logs.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was
+            (MongoDB 6.0).
+        :param show_expanded_events: also report changes of indexes and of the schema (MongoDB 6.0).
+        :raises OperationFailure: the server refuses, for example because it is a standalone.
+        """
+        return CollectionChangeStream(
+            self,
+            pipeline,
+            full_document,
+            resume_after,
+            max_await_time_ms,
+            batch_size,
+            collation,
+            start_at_operation_time,
+            session,
+            start_after,
+            comment,
+            full_document_before_change,
+            show_expanded_events,
+        )._opened()
 
     # Indexes
 

@@ -43,7 +43,7 @@ class CommandCursor(Generic[DocumentType]):
         reply = CursorReply(
             cursor_info["id"], namespace, cursor_info["firstBatch"], address or ("", None), {"cursor": cursor_info}
         )
-        self._open(collection, reply, batch_size, max_await_time_ms, session, comment)
+        self._open(collection, reply, batch_size, max_await_time_ms, session, comment, None)
 
     def _open(
         self,
@@ -53,6 +53,7 @@ class CommandCursor(Generic[DocumentType]):
         max_await_time_ms: int | None,
         session: Session | None,
         comment: Any,
+        deadline: float | None,
     ) -> None:
         client = collection.database.client
         self._cursor = ServerCursor(
@@ -65,6 +66,7 @@ class CommandCursor(Generic[DocumentType]):
             max_await_time_ms=max_await_time_ms,
             comment=comment,
             raw=self._raw,
+            deadline=deadline,
         )
 
     @classmethod
@@ -80,13 +82,14 @@ class CommandCursor(Generic[DocumentType]):
         """Run the operation that opens a cursor, and return the cursor."""
         executor = collection.database.client._executor
         chosen: Session = session or executor.implicit_session()
+        deadline = executor.deadline()
         try:
-            reply = executor.run(operation, chosen)
+            reply = executor.run(operation, chosen, deadline)
         except BaseException:
             chosen.end_implicit()
             raise
         cursor = cls.__new__(cls)
-        cursor._open(collection, reply, batch_size, max_await_time_ms, chosen, comment)
+        cursor._open(collection, reply, batch_size, max_await_time_ms, chosen, comment, deadline)
         return cursor
 
     @classmethod

@@ -255,8 +255,12 @@ class Cursor(Generic[DocumentType]):
             client = self._collection.database.client
             executor = client._executor
             session: Session = self._session or executor.implicit_session()
+            tailable = bool(self._flags & _TAILABLE)
+            operation = self._operation(self._find_fields())
+            operation.takes_max_time = not tailable
+            deadline = None if tailable else executor.deadline()
             try:
-                reply = executor.run(self._operation(self._find_fields()), session)
+                reply = executor.run(operation, session, deadline)
             except BaseException:
                 session.end_implicit()
                 raise
@@ -269,9 +273,10 @@ class Cursor(Generic[DocumentType]):
                 limit=abs(self._limit) if not self._raw else 0,
                 batch_size=self._batch_size,
                 max_await_time_ms=self._max_await_time_ms,
-                tailable=bool(self._flags & _TAILABLE),
+                tailable=tailable,
                 comment=self._fields.get("comment"),
                 raw=self._raw,
+                deadline=deadline,
             )
         return self._cursor
 

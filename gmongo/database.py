@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
+from bson.timestamp import Timestamp
 
 from gmongo._namespace import Defaults
+from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
+from gmongo.collation import Collation
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
 from gmongo.errors import (
@@ -252,6 +255,7 @@ class Database(Defaults, Generic[DocumentType]):
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
         operation = RunCommand(self._name, document, read_preference or _PRIMARY, options)
+        operation.selector_is_explicit = read_preference is not None
         try:
             return self._client._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
@@ -289,6 +293,41 @@ class Database(Defaults, Generic[DocumentType]):
             self, "$cmd.aggregate", read_preference=self._read_preference, write_concern=self._write_concern
         )
         return aggregate_cursor(CommandCursor, collection, 1, pipeline, session, kwargs)
+
+    def watch(
+        self,
+        pipeline: Sequence[Mapping[str, Any]] | None = None,
+        full_document: str | None = None,
+        resume_after: Mapping[str, Any] | None = None,
+        max_await_time_ms: int | None = None,
+        batch_size: int | None = None,
+        collation: Mapping[str, Any] | Collation | None = None,
+        start_at_operation_time: Timestamp | None = None,
+        session: ClientSession | None = None,
+        start_after: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        full_document_before_change: str | None = None,
+        show_expanded_events: bool | None = None,
+    ) -> DatabaseChangeStream[DocumentType]:
+        """Watch the changes of all collections of the database.
+
+        The parameters are those of :meth:`gmongo.collection.Collection.watch`.
+        """
+        return DatabaseChangeStream(
+            self,
+            pipeline,
+            full_document,
+            resume_after,
+            max_await_time_ms,
+            batch_size,
+            collation,
+            start_at_operation_time,
+            session,
+            start_after,
+            comment,
+            full_document_before_change,
+            show_expanded_events,
+        )._opened()
 
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Any = None, **kwargs: Any

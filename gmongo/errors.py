@@ -8,9 +8,12 @@ its children), which carry a code and the reply.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bson.errors import InvalidDocument
+
+if TYPE_CHECKING:
+    from gmongo.results import ClientBulkWriteResult
 
 __all__ = [
     "AutoReconnect",
@@ -297,9 +300,19 @@ class ClientBulkWriteException(OperationFailure):
         return list(self.details.get("writeConcernErrors", []))
 
     @property
-    def partial_result(self) -> Any:
-        """What was done before the error; None if nothing was."""
-        return self.details.get("partialResult")
+    def partial_result(self) -> ClientBulkWriteResult | None:
+        """What was done before the error; None if it is not known that anything was."""
+        from gmongo.results import ClientBulkWriteResult
+
+        if not self.details.get("anySuccessful"):
+            return None
+        return ClientBulkWriteResult(self.details, True, self.verbose)
+
+    @property
+    def timeout(self) -> bool:
+        if isinstance(self.error, PyMongoError) and self.error.timeout:
+            return True
+        return any(_is_write_timeout(error) for error in self.write_concern_errors)
 
 
 class InvalidOperation(PyMongoError):

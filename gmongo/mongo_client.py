@@ -7,21 +7,30 @@ from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
+from bson.timestamp import Timestamp
 from gevent import Timeout
 
 from gmongo._namespace import Defaults
+from gmongo.change_stream import ClusterChangeStream
 from gmongo.client_options import ClientOptions
-from gmongo.client_session import ClientSession, SessionOptions
+from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
+from gmongo.cmap.metadata import client_metadata
+from gmongo.collation import Collation
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
+from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
+from gmongo.operations.client_bulk import ClientBulk
+from gmongo.operations.client_writes import Writes, checked_models
 from gmongo.operations.end_sessions import EndSessions
+from gmongo.operations.models import checked_flag, checked_let
 from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.run_command import Administer, Inspect
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
+from gmongo.results import ClientBulkWriteResult
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.topology import Topology
 from gmongo.sdam.topology_description import TopologyDescription
@@ -60,6 +69,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     HOST = "localhost"
     PORT = 27017
+    _wrappers: tuple[DriverInfo, ...] = ()
 
     def __init__(
         self,
@@ -174,23 +184,104 @@ class MongoClient(Defaults, Generic[DocumentType]):
         concern = self._write_concern.document or None
         self._executor.run(Administer(name, command, concern), session)
 
+    # Several collections at a time
+
+    def bulk_write(
+        self,
+        models: Sequence[Any],
+        session: ClientSession | None = None,
+        ordered: bool = True,
+        verbose_results: bool = False,
+        bypass_document_validation: bool | None = None,
+        comment: Any = None,
+        let: Mapping[str, Any] | None = None,
+        write_concern: WriteConcern | None = None,
+    ) -> ClientBulkWriteResult:
+        """Run many writes on any collections (MongoDB 8.0), in as few messages as they fit in.
+
+        :param models: a list of ``InsertOne``, ``UpdateOne``, ``DeleteOne``, …, each with its `namespace`.
+        :param ordered: one after the other, stopping at the first error. Unacknowledged writes (``w=0``) need False.
+        :param verbose_results: return the result of each write, not only the counts; not for unacknowledged writes.
+        :param write_concern: what acknowledgement the writes ask for; the client's by default.
+        :raises ClientBulkWriteException: some writes failed; it says which, and what was done.
+        :raises InvalidOperation: there are no models, one has no namespace, or the server is older than MongoDB 8.0.
+        :raises DocumentTooLarge: a write does not fit into a message.
+        """
+        writes = Writes(checked_models(models), self._codec_options)
+        if session is not None and session.in_transaction and write_concern is not None:
+            raise InvalidOperation("Cannot set write concern after starting a transaction")
+        concern = self._write_concern if write_concern is None else write_concern
+        if not isinstance(concern, WriteConcern):
+            raise TypeError(f"write_concern must be a WriteConcern, not {concern!r}")
+        _check_bulk(concern.acknowledged, ordered, verbose_results)
+        optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
+        bulk = ClientBulk(
+            self._executor,
+            self._reaper,
+            self._codec_options,
+            ordered=ordered,
+            verbose=verbose_results,
+            fields={name: value for name, value in optional.items() if value is not None},
+            write_concern=concern.document or None,
+            acknowledged=concern.acknowledged,
+            session=session,
+        )
+        return ClientBulkWriteResult(bulk.execute(writes), concern.acknowledged, verbose_results)
+
+    def watch(
+        self,
+        pipeline: Sequence[Mapping[str, Any]] | None = None,
+        full_document: str | None = None,
+        resume_after: Mapping[str, Any] | None = None,
+        max_await_time_ms: int | None = None,
+        batch_size: int | None = None,
+        collation: Mapping[str, Any] | Collation | None = None,
+        start_at_operation_time: Timestamp | None = None,
+        session: ClientSession | None = None,
+        start_after: Mapping[str, Any] | None = None,
+        comment: Any = None,
+        full_document_before_change: str | None = None,
+        show_expanded_events: bool | None = None,
+    ) -> ClusterChangeStream[DocumentType]:
+        """Watch the changes of all databases but ``admin``, ``config`` and ``local``.
+
+        The parameters are those of :meth:`gmongo.collection.Collection.watch`.
+        """
+        return ClusterChangeStream(
+            self,
+            pipeline,
+            full_document,
+            resume_after,
+            max_await_time_ms,
+            batch_size,
+            collation,
+            start_at_operation_time,
+            session,
+            start_after,
+            comment,
+            full_document_before_change,
+            show_expanded_events,
+        )._opened()
+
     # Sessions
 
     def start_session(
         self,
         causal_consistency: bool | None = None,
-        default_transaction_options: Any = None,
+        default_transaction_options: TransactionOptions | None = None,
         snapshot: bool | None = False,
     ) -> ClientSession:
-        """A session, to be used in a ``with``.
+        """A session, to be used in a ``with``, by one greenlet at a time.
 
-        :param causal_consistency: whether reads see what the session has written and read before; true by default.
-        :raises ConfigurationError: transactions or snapshots are asked for, which this version does not have.
+        :param causal_consistency: whether reads see what the session has written and read before; true by default, but
+            not with `snapshot`.
+        :param default_transaction_options: for transactions that are started without options.
+        :param snapshot: whether all reads see the data as of the first one.
+        :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
         """
-        if default_transaction_options is not None or snapshot:
-            raise ConfigurationError("this version of gmongo has neither transactions nor snapshot reads yet")
+        options = SessionOptions(causal_consistency, default_transaction_options, snapshot)
         self._topology.open()
-        return ClientSession(self, self._executor.take_session(), SessionOptions(causal_consistency))
+        return ClientSession(self, self._executor.take_session(), options)
 
     # What is known of the deployment
 
@@ -256,6 +347,27 @@ class MongoClient(Defaults, Generic[DocumentType]):
         """The client's options."""
         return self._client_options
 
+    def append_metadata(self, driver_info: DriverInfo) -> None:
+        """Add the name of a library that wraps the driver to what new connections tell the server of the client.
+
+        What was added before stays, and the same information is added only once.
+
+        :raises TypeError: `driver_info` is not a DriverInfo.
+        """
+        if not isinstance(driver_info, DriverInfo):
+            raise TypeError(f"driver_info must be a DriverInfo, not {driver_info!r}")
+        options = self._client_options.merged
+        first: DriverInfo | None = options.get("driver")
+        known = ((first,) if first else ()) + self._wrappers
+        if driver_info in known:
+            return
+        self._wrappers += (driver_info,)
+        metadata = self._topology.settings.connection.metadata
+        assert isinstance(metadata, dict)  # every handshake reads it anew
+        updated = client_metadata(options.get("appname"), (*known, driver_info))
+        metadata.clear()
+        metadata.update(updated)
+
     def server_info(self, session: ClientSession | None = None) -> dict[str, Any]:
         """What the server says of its build."""
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
@@ -268,6 +380,14 @@ class MongoClient(Defaults, Generic[DocumentType]):
         or None).
         """
         return [pool.stats() for pool in self._topology.pools()]
+
+    def retry_stats(self) -> dict[str, float]:
+        """What the client has done about overloaded servers since it was made.
+
+        The keys are ``tokens`` (what is left for retries, of 1000), ``retries``, ``slept`` (before retries, in seconds)
+        and ``exhausted`` (how often an operation failed because no token was left).
+        """
+        return self._executor.overload.stats()
 
     # Life
 
@@ -326,3 +446,14 @@ class MongoClient(Defaults, Generic[DocumentType]):
             if name not in ("password", "username", "authmechanismproperties", "tlscertificatekeyfilepassword")
         )
         return f"MongoClient(host={hosts!r}{', ' + options if options else ''})"
+
+
+def _check_bulk(acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
+    checked_flag("ordered", ordered)
+    checked_flag("verbose_results", verbose_results)
+    if acknowledged:
+        return
+    if verbose_results:
+        raise InvalidOperation("Cannot request unacknowledged write concern and verbose results")
+    if ordered:
+        raise InvalidOperation("Cannot request unacknowledged write concern and ordered writes")

@@ -247,6 +247,11 @@ class ClientBulkWriteResult(_BulkResult):
         self._has_verbose_results = has_verbose_results
 
     @property
+    def deleted_count(self) -> int:
+        """How many documents were deleted."""
+        return self._count("deleted_count", "nDeleted")
+
+    @property
     def has_verbose_results(self) -> bool:
         """Whether there are results of single operations."""
         return self._has_verbose_results

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.wire.address import Address, address_text
+from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.connect import connect
 from gmongo.wire.limit import interrupt_after
-from gmongo.wire.message import Reply, decode_reply
+from gmongo.wire.message import OP_COMPRESSED, Reply, decode_reply
+from gmongo.wire.socks5 import Proxy
+from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport, TransportError
+
+if TYPE_CHECKING:
+    from gmongo.cmap.authentication import Authentication
 
 
 class Purpose(Enum):
@@ -37,11 +43,13 @@ class Connection:
 
     __slots__ = (
         "__weakref__",
+        "_compressor",
         "_interruption",
         "_last_reply_id",
         "_ref",
         "_transport",
         "address",
+        "authentication",
         "error",
         "generation",
         "hello",
@@ -66,10 +74,12 @@ class Connection:
         self.purpose = Purpose.OTHER
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
+        self.authentication: Authentication | None = None  # how it has authenticated, if it has
         self._ref = ref
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
+        self._compressor: Compressor | None = None
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
@@ -84,13 +94,20 @@ class Connection:
         """Whether the handshake is done, so that `hello` is there."""
         return hasattr(self, "hello")
 
-    def connect(self) -> None:
+    @property
+    def monitors(self) -> bool:
+        """Whether it is a monitor's, and so never authenticates. A pool gives its connections numbers, from 1 on."""
+        return self.id == 0
+
+    def connect(self, tls: Tls | None = None, proxy: Proxy | None = None) -> None:
         """Open the socket. The caller limits the time.
 
+        :param tls: how to encrypt, if at all.
+        :param proxy: whom to connect through, if not directly.
         :raises AutoReconnect: the server could not be reached.
         """
         try:
-            connect(self.address, self._attach, self._ref)
+            connect(self.address, self._attach, self._ref, tls, proxy)
         except TransportError as error:
             raise self._network_error(error) from error
 
@@ -99,12 +116,29 @@ class Connection:
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
-    def established(self, hello: Hello) -> None:
-        """Take over what the handshake found out."""
+    def established(self, hello: Hello, compressor: Compressor | None = None) -> None:
+        """Take over what the hello found out; the connection may have to authenticate yet.
+
+        :param compressor: of the requests that follow, if both sides want one.
+        """
         self.hello = hello
-        self.service_id = hello.service_id
-        transport = self._open_transport()
-        transport.limit_messages(hello.max_message_size + 16 * 1024)
+        self._compressor = compressor
+        self._open_transport().limit_messages(hello.max_message_size + 16 * 1024)
+
+    def reauthenticate(self) -> None:
+        """Authenticate again, after a reply with the code 391 (ReauthenticationRequired). Then the command may be sent
+        again, on this connection.
+
+        :raises InvalidOperation: the connection has never authenticated.
+        :raises OperationFailure: the server did not accept the credential; the connection is then unusable.
+        """
+        if self.authentication is None:
+            raise InvalidOperation(f"{self!r} has not authenticated, so it cannot do so again")
+        try:
+            self.authentication.again()
+        except BaseException as error:
+            self.error = self.error or error
+            raise
 
     def hold_hub(self, hold: bool) -> None:
         """Whether waiting on it keeps the hub running: not while it is established in the background."""
@@ -134,6 +168,8 @@ class Connection:
 
     def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Reply:
         transport = self._open_transport()
+        if self._compressor is not None:
+            buffers = compressed(buffers, self._compressor)
         transport.send(buffers)
         return self._receive(transport, request_id)
 
@@ -147,6 +183,8 @@ class Connection:
 
     def _receive(self, transport: Transport, request_id: int) -> Reply:
         reply_id, opcode, payload = transport.receive(request_id)
+        if opcode == OP_COMPRESSED:
+            opcode, payload = decompressed(payload, transport.max_message_size)
         reply = decode_reply(opcode, payload)
         self._last_reply_id = reply_id
         self.mid_message = reply.more_to_come
@@ -157,6 +195,8 @@ class Connection:
         self.mid_message = True
         try:
             with interrupt_after(timeout, self._timeout_error(timeout or 0), self._ref):
+                if self._compressor is not None:
+                    buffers = compressed(buffers, self._compressor)
                 self._open_transport().send(buffers)
         except Exception as error:
             raise self._failed(error)
@@ -182,6 +222,11 @@ class Connection:
     def _timeout_error(self, timeout: float) -> NetworkTimeout:
         where = address_text(self.address)
         return NetworkTimeout(f"{where}: timed out (no complete reply within {timeout * 1000:g} ms)")
+
+    def blame(self, error: BaseException) -> None:
+        """Note what ended an exchange early, if one was under way: the stream is out of step since then."""
+        if self.mid_message and self.error is None:
+            self.error = error
 
     def interrupt(self, error: BaseException) -> None:
         """End what the connection is doing now, or next, with `error`, and close its socket. Does not switch."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
+from gmongo.cmap.authentication import authentication_of
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.options import ConnectionOptions
 from gmongo.errors import ConfigurationError
+from gmongo.wire.compression import choose
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
 
@@ -29,6 +31,7 @@ def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
     """The hello of a new connection."""
     command: dict[str, Any] = {first_hello(options): 1, **options.server_api}
     command["helloOk"] = True
+    command["backpressure"] = True
     command["client"] = options.metadata
     command["compression"] = list(options.compressors)
     if options.load_balanced:
@@ -37,21 +40,30 @@ def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
 
 
 def establish(connection: Connection, options: ConnectionOptions, ref: bool = True) -> Hello:
-    """Connect and shake hands, all within ``connectTimeoutMS``.
+    """Connect, shake hands and authenticate, all within ``connectTimeoutMS``; a monitor's connection does not
+    authenticate.
 
     :param ref: whether the timer keeps the hub running.
     :raises AutoReconnect: the server could not be reached, or closed the connection.
-    :raises OperationFailure: the server refused the handshake.
+    :raises OperationFailure: the server refused the handshake, or did not accept the credential.
     """
     limit = options.connect_timeout
+    deadline = None if limit is None else monotonic() + limit
+    authentication = None if connection.monitors else authentication_of(connection, options)
+    command = handshake_command(options)
+    if authentication is not None:
+        command.update(authentication.hello_fields())
     with interrupt_after(limit, connection._timeout_error(limit or 0), ref):
-        connection.connect()
-        hello = say_hello(connection, handshake_command(options), None)
+        connection.connect(options.tls, options.proxy)
+        hello = say_hello(connection, command, None)
     if options.load_balanced and hello.service_id is None:
         raise ConfigurationError(
             "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
         )
-    connection.established(hello)
+    connection.established(hello, choose(options.compressors, hello.reply.get("compression"), options.zlib_level))
+    if authentication is not None:
+        authentication.begin(hello, deadline, ref)
+    connection.service_id = hello.service_id
     return hello
 
 

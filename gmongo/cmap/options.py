@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gmongo.auth.authenticator import Authenticator
+from gmongo.wire.socks5 import Proxy
+from gmongo.wire.tls import Tls
+
 
 @dataclass(frozen=True)
 class ConnectionOptions:
@@ -15,8 +19,12 @@ class ConnectionOptions:
     :param socket_timeout: limit for one request and its reply.
     :param metadata: the client metadata of the handshake.
     :param compressors: names offered to the server, most wanted first.
+    :param zlib_level: how thoroughly zlib compresses.
     :param server_api: the Stable API fields of every command, empty without one.
     :param load_balanced: whether the peer is a load balancer.
+    :param tls: how to encrypt; None is not at all.
+    :param proxy: whom to connect through, if not directly.
+    :param authenticator: how the connections of pools authenticate, if they do.
     """
 
     connect_timeout: float | None = 20.0
@@ -25,6 +33,10 @@ class ConnectionOptions:
     compressors: tuple[str, ...] = ()
     server_api: Mapping[str, Any] = field(default_factory=dict)
     load_balanced: bool = False
+    zlib_level: int = -1
+    tls: Tls | None = None
+    proxy: Proxy | None = None
+    authenticator: Authenticator | None = None
 
 
 @dataclass(frozen=True)

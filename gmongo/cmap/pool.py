@@ -18,6 +18,7 @@ from gmongo.cmap.generation import Generations
 from gmongo.cmap.handshake import establish
 from gmongo.cmap.inventory import Inventory, Perished, PoolState
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.overload import label_overload
 from gmongo.cmap.upkeep import upkeep
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import (
@@ -30,6 +31,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
+from gmongo.wire.limit import interrupt_after
 
 
 class PoolOwner(Protocol):
@@ -132,7 +134,7 @@ class Pool:
     def checkout(self, deadline: float | None = None) -> Checkout:
         """A context manager for a check-out and its check-in.
 
-        :param deadline: on the clock of :func:`time.monotonic`; None is without limit.
+        :param deadline: on the clock of :func:`time.monotonic`, beside ``waitQueueTimeoutMS``.
         """
         return Checkout(self, deadline)
 
@@ -163,7 +165,7 @@ class Pool:
     def _check_out(self, deadline: float | None) -> Connection:
         connection = self._acquire(deadline)
         if connection in self.inventory.pending:
-            self._establish(connection)
+            self._establish(connection, deadline)
             if not self.inventory.use_pending(connection):
                 self._close(connection, ClosedReason.POOL_CLOSED)
                 raise self._refusal()
@@ -239,7 +241,7 @@ class Pool:
 
     # Establishing
 
-    def _establish(self, connection: Connection, ref: bool = True) -> None:
+    def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Take a pending connection through connect, handshake and authentication; it stays pending."""
         # No switch between giving an ID and telling of it, so that the events show the IDs in order.
         self._last_id += 1
@@ -249,7 +251,8 @@ class Pool:
         try:
             if self._events.wanted():
                 self._events.connection_created(connection.id)
-            establish(connection, self._connection_options, ref)
+            with interrupt_after(*_limit(connection, deadline)):
+                establish(connection, self._connection_options, ref)
             if connection.service_id is not None:
                 connection.generation = self.generations.join(connection.service_id)
             ready = monotonic()
@@ -262,6 +265,8 @@ class Pool:
 
     def _establishment_failed(self, connection: Connection, error: BaseException) -> None:
         connection.error = connection.error or error
+        if not connection.shook_hands:
+            label_overload(error)
         try:
             if isinstance(error, Exception):  # a kill or a time-out of somebody else says nothing of the server
                 self._owner.establishment_failed(connection, error)
@@ -513,6 +518,11 @@ def _maker(address: Address, options: ConnectionOptions) -> Callable[[], Connect
         return Connection(address, options.socket_timeout)
 
     return make
+
+
+def _limit(connection: Connection, deadline: float | None) -> tuple[float | None, BaseException]:
+    seconds = None if deadline is None else deadline - monotonic()
+    return seconds, connection._timeout_error(seconds or 0)
 
 
 def _failed_reason(error: BaseException) -> str:

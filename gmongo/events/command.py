@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+from bson import json_util
 
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
@@ -32,7 +35,7 @@ SENSITIVE = frozenset(
     }
 )
 _HELLOS = frozenset({"hello", "ismaster"})
-_LONGEST_LOGGED = 1000
+_LONGEST_LOGGED = int(os.environ.get("MONGODB_LOG_MAX_DOCUMENT_LENGTH") or 1000)
 
 
 @dataclass
@@ -149,5 +152,6 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _shortened(document: Mapping[str, Any]) -> str:
-    text = str(dict(document))
+    """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
+    text = json_util.dumps(document)
     return text if len(text) <= _LONGEST_LOGGED else f"{text[:_LONGEST_LOGGED]}..."

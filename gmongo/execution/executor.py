@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import bson
+from gevent import sleep
 
-from gmongo.cmap.connection import Connection
-from gmongo.errors import DocumentTooLarge, PyMongoError
+from gmongo.cmap.connection import Connection, Purpose
+from gmongo.cmap.overload import OVERLOADED, RETRYABLE
+from gmongo.errors import DocumentTooLarge, OperationFailure, PyMongoError
 from gmongo.events.command import CommandEvents, Sent
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.classify import error_of
+from gmongo.execution.deadline import current_deadline, deadline_after, remaining
+from gmongo.execution.decorate import Decorator
 from gmongo.execution.operation import Operation
+from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
 from gmongo.execution.retry import Retry, label_write_error
-from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, Session
+from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, Session, bound_session
 from gmongo.sdam.fork import survive_fork
+from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
@@ -24,7 +30,6 @@ from gmongo.wire.message import MORE_TO_COME, encode_op_msg, next_request_id
 
 # What the driver adds to a command may go this far beyond the largest document.
 _COMMAND_OVERHEAD = 16 * 1024
-_PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 _NO_ADDRESSES: frozenset[Address] = frozenset()
 
 
@@ -32,98 +37,208 @@ _NO_ADDRESSES: frozenset[Address] = frozenset()
 class ExecutionOptions:
     """What the executor is told at construction.
 
-    :param retry_reads: whether reads are tried again once.
-    :param retry_writes: whether writes are tried again once.
+    :param retry_reads: whether reads are tried again.
+    :param retry_writes: whether writes are tried again.
+    :param timeout: limit for one operation in all, in seconds; 0 is without limit, None leaves it to the other limits.
+    :param max_adaptive_retries: tries of an operation after errors of an overloaded server.
+    :param base_backoff: the longest wait before the first of them, in seconds.
+    :param overload_retargeting: whether an overloaded server is passed over then.
     """
 
     retry_reads: bool = True
     retry_writes: bool = True
+    timeout: float | None = None
+    max_adaptive_retries: int = MAX_RETRIES
+    base_backoff: float = BASE_BACKOFF
+    overload_retargeting: bool = True
 
 
 class Executor:
     """Runs the operations of one client.
 
     :param topology: of the client.
-    :param options: what to retry.
+    :param options: what to retry, and for how long.
     :param events: the publisher of command events.
     """
 
     def __init__(self, topology: Topology, options: ExecutionOptions, events: CommandEvents) -> None:
         self.topology = topology
+        self.overload = Overload(
+            options.max_adaptive_retries, options.base_backoff, retargeting=options.overload_retargeting
+        )
         self._options = options
         self._events = events
-        self._api = topology.settings.connection.server_api
+        self._decorator = Decorator(topology)
+        self._load_balanced = topology.settings.load_balanced
         self._sessions = ServerSessionPool()
         self.epoch = 0  # how many forks lie behind
         survive_fork(self)
 
     # The loop
 
-    def run(self, operation: Operation, session: Session | None = None) -> Any:
+    def run(self, operation: Operation, session: Session | None = None, deadline: float | None = None) -> Any:
         """Run an operation to its end, trying again where that is allowed, and return its result.
 
         :param session: a client session, or the session of a cursor; None takes an implicit one for this run.
+        :param deadline: when it must have ended; None is that of :func:`gmongo.timeout`, or ``timeoutMS`` from now on.
         :raises PyMongoError: whatever went wrong.
         """
+        if deadline is None:
+            deadline = self.deadline()
+        if session is None:
+            session = bound_session(self)
         if session is not None:
-            session.check_use(self, operation.acknowledged)
-            return self._run(operation, session)
+            session.begin(self, operation)
+            try:
+                return self._run(operation, session, deadline)
+            finally:
+                session.end_use()
         if not operation.takes_session or not operation.acknowledged:
-            return self._run(operation, None)
-        implicit = self.implicit_session()
+            return self._run(operation, None, deadline)
+        implicit = ImplicitSession(self.take_session, self.give_session_back)
         try:
-            return self._run(operation, implicit)
+            return self._run(operation, implicit, deadline)
         finally:
             implicit.end_implicit()
 
-    def _run(self, operation: Operation, session: Session | None) -> Any:
+    def deadline(self) -> float | None:
+        """When an operation that begins now must have ended; None is without limit."""
+        deadline = current_deadline()
+        if deadline is None and self._options.timeout is not None:
+            return deadline_after(self._options.timeout)
+        return deadline
+
+    def fresh_deadline(self) -> float | None:
+        """``timeoutMS`` from now on, whatever limit is in force: for what has to be done after it has passed."""
+        return deadline_after(self._options.timeout)
+
+    def _run(self, operation: Operation, session: Session | None, deadline: float | None) -> Any:
         retry: Retry | None = None
         epoch = self.epoch
         while True:
-            attempt = _Attempt(operation, session)
+            attempt = Attempt(operation, session, deadline)
             try:
-                return self._attempt(attempt, retry)
+                result = self._attempt(attempt, retry)
             except PyMongoError as error:
                 if self.epoch != epoch:  # this greenlet is a forked child's copy of one of the parent's
                     _leave_to_parent(error, operation, session)
                     epoch = self.epoch
-                if attempt.numbered:
-                    label_write_error(error, self._wire_version(attempt))
-                retry = retry or Retry(operation)
-                retry.after(error, attempt.address, self._can_retry(attempt))
+                self._label(error, attempt)
+                retry = retry or Retry(operation, self.overload, deadline)
+                regular, any_kind = self._is_regular(attempt), self._is_allowed(operation)
+                self._wait(retry.after(error, self._to_pass_over(error, attempt), regular, any_kind))
+            else:
+                self.overload.bucket.deposit(1 if retry is None else 11)
+                return result
 
-    def _can_retry(self, attempt: _Attempt) -> bool:
+    def _label(self, error: PyMongoError, attempt: Attempt) -> None:
+        """Add the labels that the server leaves to the driver, and let the transaction know."""
+        transaction, operation = attempt.transaction, attempt.operation
+        if attempt.numbered or operation.ends_transaction:
+            label_write_error(error, self._wire_version(attempt))
+        if transaction is not None:
+            unread = error.has_error_label(RETRYABLE)
+            if unread and attempt.starts:
+                transaction.not_begun()
+            operation.failed_in(transaction, error, unread and error.has_error_label(OVERLOADED))
+
+    def _is_regular(self, attempt: Attempt) -> bool:
+        """Whether a try after an error of the network or an election is allowed."""
         operation = attempt.operation
+        if attempt.transaction is not None:
+            return operation.ends_transaction
         if operation.is_write:
             return attempt.numbered
         return operation.retryable and self._options.retry_reads
 
-    def _wire_version(self, attempt: _Attempt) -> int:
+    def _is_allowed(self, operation: Operation) -> bool:
+        """Whether the options allow a try of this kind of operation after an error labelled as retryable (BP-A06)."""
+        options = self._options
+        if operation.ends_transaction:
+            return True
+        if not operation.retries_overload:
+            return False
+        if operation.is_write:
+            return options.retry_writes
+        return options.retry_reads and (options.retry_writes or not operation.is_generic)
+
+    def _to_pass_over(self, error: PyMongoError, attempt: Attempt) -> Address | None:
+        """The server on which the next try should not run, if there is another (BP-A13)."""
+        sharded = self.topology.description.topology_type == TOPOLOGY_TYPE.Sharded
+        return attempt.address if sharded or error.has_error_label(OVERLOADED) else None
+
+    def _wait(self, seconds: float) -> None:
+        """Wait before the next try. Nothing is held meanwhile, and a kill or a time-out ends it at once."""
+        if seconds > 0:
+            self.overload.slept += seconds
+            sleep(seconds)
+
+    def _wire_version(self, attempt: Attempt) -> int:
         server = self.topology.description.get(attempt.address) if attempt.address else None
         return server.max_wire_version if server else 0
 
-    def _attempt(self, attempt: _Attempt, retry: Retry | None) -> Any:
-        """Select a server, check a connection out, and run the operation once."""
-        operation = attempt.operation
-        topology = self.topology
-        if operation.address is None:
-            failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
-            server = topology.select_server(operation.selector, operation.name, None, failed_on)
-        else:
-            server = topology.server_at(operation.address)
-        attempt.address = server.address
-        if operation.is_write and operation.retryable:
-            attempt.numbered = self._takes_number(operation, attempt)
-            if retry is not None and operation.transaction_number is not None and not attempt.numbered:
-                raise retry.error  # without its number the server could not tell the second try from a second write
-        with server.pool.checkout() as connection:
-            try:
-                return self._run_on(connection, attempt)
-            except BaseException as error:
-                self._judge(error, connection, attempt)
-                raise
+    # One try
 
-    def _judge(self, error: BaseException, connection: Connection, attempt: _Attempt) -> None:
+    def _attempt(self, attempt: Attempt, retry: Retry | None) -> Any:
+        """Select a server, check a connection out, and run the operation once."""
+        operation, transaction = attempt.operation, attempt.transaction
+        pin = operation.pin or (None if transaction is None else transaction.pin)
+        if pin is not None:
+            attempt.address = pin.connection.address
+            with pin as connection:
+                result = self._run_judged(connection, attempt)
+            return operation.pinned(result, pin.share()) if operation.leaves_cursor(result) else result
+        deadline = attempt.deadline
+        if deadline is not None:  # both selection and check-out have to end in time
+            deadline = min(deadline, monotonic() + self.topology.settings.server_selection_timeout)
+        server = self._select(attempt, retry, deadline)
+        if operation.is_write and operation.retryable and transaction is None:
+            attempt.numbered = self._takes_number(attempt)
+            if retry is not None and operation.transaction_number is not None and not attempt.numbered:
+                # Without its number the server could not tell the second try from a second write.
+                raise OperationFailure("Selected server does not support retryable writes") from retry.error
+        checkout = server.pool.checkout(deadline)
+        with checkout as connection:
+            if self._load_balanced and attempt.starts:
+                attempt.transaction.pin = checkout.keep(Purpose.TRANSACTION)  # type: ignore[union-attr]
+            result = self._run_judged(connection, attempt)
+            if self._load_balanced and operation.leaves_cursor(result):
+                if transaction is not None and transaction.pin is not None:
+                    return operation.pinned(result, transaction.pin.share())
+                return operation.pinned(result, checkout.keep(Purpose.CURSOR))
+            return result
+
+    def _select(self, attempt: Attempt, retry: Retry | None, deadline: float | None) -> Server:
+        operation, transaction, topology = attempt.operation, attempt.transaction, self.topology
+        address = operation.address or (None if transaction is None else transaction.pinned_address)
+        if address is None:
+            failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
+            server = topology.select_server(attempt.selector, operation.name, deadline, failed_on)
+        else:
+            server = topology.server_at(address)
+        attempt.address = server.address
+        if attempt.deadline is not None:
+            description = topology.description.get(server.address)
+            attempt.min_round_trip_time = description.min_round_trip_time if description else 0.0
+        if attempt.starts and topology.description.topology_type == TOPOLOGY_TYPE.Sharded:
+            attempt.transaction.pinned_address = server.address  # type: ignore[union-attr]
+        return server
+
+    def _takes_number(self, attempt: Attempt) -> bool:
+        """Whether a write is numbered, so that the server can tell its second try from a second write."""
+        if attempt.session is None or not self._options.retry_writes or attempt.address is None:
+            return False
+        server = self.topology.description.get(attempt.address)
+        return server is not None and server.retryable_writes_supported
+
+    def _run_judged(self, connection: Connection, attempt: Attempt) -> Any:
+        try:
+            return self._run_on(connection, attempt)
+        except BaseException as error:
+            self._judge(error, connection, attempt)
+            raise
+
+    def _judge(self, error: BaseException, connection: Connection, attempt: Attempt) -> None:
         """Let an error take effect on the session and the server, before the connection is checked in."""
         if attempt.session is not None and not connection.usable:
             attempt.session.server_session.dirty = True  # the server may still be busy with its command
@@ -132,11 +247,11 @@ class Executor:
 
     # One command
 
-    def _run_on(self, connection: Connection, attempt: _Attempt) -> Any:
+    def _run_on(self, connection: Connection, attempt: Attempt) -> Any:
         operation = attempt.operation
         hello = connection.hello
         command = operation.command(hello)
-        self._decorate(command, attempt, connection)
+        self._decorator.decorate(command, attempt, connection)
         body = bson.encode(command, False, operation.codec_options)
         sequence = operation.sequence(hello)
         if len(body) > hello.max_bson_size + _COMMAND_OVERHEAD:
@@ -147,10 +262,12 @@ class Executor:
         request_id = next_request_id()
         flags = 0 if operation.acknowledged else MORE_TO_COME
         buffers = encode_op_msg(request_id, flags, body, sequence)
+        if attempt.transaction is not None:
+            attempt.transaction.sent()
         if self._events.wanted():
-            reply = self._exchange_observed(connection, operation, command, request_id, buffers)
+            reply = self._exchange_observed(connection, attempt, command, request_id, buffers)
         else:
-            reply = self._exchange(connection, operation, request_id, buffers)
+            reply = self._exchange(connection, attempt, request_id, buffers)
         if reply is None:
             return operation.unacknowledged_result()
         self._learn(reply, attempt)
@@ -161,29 +278,32 @@ class Executor:
         return operation.result(reply, connection.address)
 
     def _exchange(
-        self, connection: Connection, operation: Operation, request_id: int, buffers: list[bytes]
+        self, connection: Connection, attempt: Attempt, request_id: int, buffers: list[bytes]
     ) -> dict[str, Any] | None:
         """Send and receive; None if there is no reply to wait for."""
-        if operation.acknowledged:
-            return operation.decode(connection.exchange(request_id, buffers, connection.socket_timeout).body)
-        connection.send(buffers, connection.socket_timeout)
+        deadline = attempt.deadline
+        limit = connection.socket_timeout if deadline is None else remaining(deadline)
+        if attempt.operation.acknowledged:
+            return attempt.operation.decode(connection.exchange(request_id, buffers, limit).body)
+        connection.send(buffers, limit)
         return None
 
     def _exchange_observed(
         self,
         connection: Connection,
-        operation: Operation,
+        attempt: Attempt,
         command: dict[str, Any],
         request_id: int,
         buffers: list[bytes],
     ) -> dict[str, Any] | None:
         """The same with events. Every started event gets its end, whatever is thrown meanwhile."""
+        operation = attempt.operation
         shown = operation.shown(command)
         sent = Sent(shown, operation.database, request_id, operation.operation_id or request_id, connection)
         started = monotonic()
         self._events.started(sent)
         try:
-            reply = self._exchange(connection, operation, request_id, buffers)
+            reply = self._exchange(connection, attempt, request_id, buffers)
             error = None if reply is None or reply.get("ok") else error_of(reply)
         except BaseException as failure:
             self._events.failed(sent, monotonic() - started, failure)
@@ -195,67 +315,21 @@ class Executor:
             self._events.succeeded(sent, duration, {"ok": 1} if reply is None else operation.shown_reply(reply))
         return reply
 
-    def _decorate(self, command: dict[str, Any], attempt: _Attempt, connection: Connection) -> None:
-        """Put on what does not depend on the kind of command: the one place where that is done."""
-        operation, session, hello = attempt.operation, attempt.session, connection.hello
-        command["$db"] = operation.database
-        if operation.read_concern:
-            command["readConcern"] = operation.read_concern
-        if operation.write_concern:
-            command["writeConcern"] = operation.write_concern
-        if session is not None and hello.sessions_supported:
-            server_session = session.server_session
-            server_session.last_used = monotonic()
-            command["lsid"] = server_session.lsid
-            if operation.takes_read_concern:
-                session.decorate_read(command)
-            if attempt.numbered:
-                if operation.transaction_number is None:
-                    server_session.transaction_number += 1
-                    operation.transaction_number = bson.Int64(server_session.transaction_number)
-                command["txnNumber"] = operation.transaction_number
-        cluster_time = _newer(self.topology.cluster_time, None if session is None else session.cluster_time)
-        if cluster_time is not None:
-            command["$clusterTime"] = cluster_time
-        self._add_read_preference(command, operation, connection)
-        if self._api:
-            command.update(self._api)
-
-    def _takes_number(self, operation: Operation, attempt: _Attempt) -> bool:
-        """Whether a write is numbered, so that the server can tell its second try from a second write."""
-        if attempt.session is None or not self._options.retry_writes or attempt.address is None:
-            return False
-        server = self.topology.description.get(attempt.address)
-        return server is not None and server.retryable_writes_supported
-
-    def _add_read_preference(self, command: dict[str, Any], operation: Operation, connection: Connection) -> None:
-        selector = operation.selector
-        if selector.mode != 0:
-            if connection.hello.is_standalone:
-                return
-            command["$readPreference"] = selector.document
-        elif (
-            not operation.is_write
-            and self.topology.description.topology_type == TOPOLOGY_TYPE.Single
-            and not connection.hello.is_mongos
-            and not connection.hello.is_standalone
-        ):
-            # Asked of a member directly, any member answers.
-            command["$readPreference"] = _PRIMARY_PREFERRED
-
-    def _learn(self, reply: dict[str, Any], attempt: _Attempt) -> None:
+    def _learn(self, reply: dict[str, Any], attempt: Attempt) -> None:
         """Take the times out of a reply."""
         cluster_time = reply.get("$clusterTime")
         if cluster_time is not None:
             self.topology.advance_cluster_time(cluster_time)
         if attempt.session is not None:
             attempt.session.observe(reply)
+            if attempt.transaction is not None:
+                attempt.transaction.observe(reply)
 
     # Sessions
 
-    def implicit_session(self) -> ImplicitSession:
-        """A session for one operation or one cursor."""
-        return ImplicitSession(self.take_session, self.give_session_back)
+    def implicit_session(self) -> Session:
+        """A session for one operation or one cursor: the one that is bound here, or an implicit one."""
+        return bound_session(self) or ImplicitSession(self.take_session, self.give_session_back)
 
     def take_session(self) -> ServerSession:
         """Take a server session from the pool."""
@@ -275,28 +349,9 @@ class Executor:
         self._sessions.forget()
 
 
-class _Attempt:
-    """One try of an operation."""
-
-    __slots__ = ("address", "numbered", "operation", "session")
-
-    def __init__(self, operation: Operation, session: Session | None) -> None:
-        self.operation = operation
-        self.session = session
-        self.address: Address | None = None  # the server selected
-        self.numbered = False  # whether it is a write with a transaction number, which may be tried again
-
-
 def _leave_to_parent(error: PyMongoError, operation: Operation, session: Session | None) -> None:
     """In a forked child: a read is tried again, in a session of the child's own; a write is left to the parent."""
     if operation.is_write:
         raise error
     if session is not None:
         session.end_implicit()
-
-
-def _newer(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The greater of two cluster times."""
-    if one is None or other is None:
-        return one or other
-    return other if other["clusterTime"] > one["clusterTime"] else one

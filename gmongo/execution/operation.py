@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
-from gmongo.errors import ProtocolError
+from gmongo.cmap.pin import PinnedConnection
+from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
 from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, DocumentSequence
+
+if TYPE_CHECKING:
+    from gmongo.execution.transaction import Transaction
 
 
 def required(reply: Mapping[str, Any], *path: str) -> Any:
@@ -63,6 +67,18 @@ class Operation:
     """A write concern to send, if any."""
     transaction_number: int | None = None
     """What the server knows the second try of a write by; given by the executor."""
+    is_generic: ClassVar[bool] = False
+    """Whether it is a command of the application's own, which may be a read or a write."""
+    retries_overload: ClassVar[bool] = True
+    """Whether it is tried again when the server was too busy for it; not what is done in passing."""
+    ends_transaction: ClassVar[bool] = False
+    """Whether it commits or aborts."""
+    takes_max_time: bool = True
+    """Whether the server is told of a deadline; not for the further batches of a cursor, which has its own."""
+    pin: PinnedConnection | None = None
+    """The one connection it must run on, if it continues something there."""
+    selector_is_explicit: bool = False
+    """Whether `selector` was given for this very operation, so that a transaction does not override it."""
 
     __slots__ = ("__dict__", "database")
 
@@ -99,6 +115,35 @@ class Operation:
     def unacknowledged_result(self) -> Any:
         """What the operation returns when it asked for no reply."""
         return None
+
+    def leaves_cursor(self, result: Any) -> bool:
+        """Whether a result is a cursor that is still open, so that its connection is kept behind a load balancer."""
+        return False
+
+    def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+        """The same result with the connection that is kept for it."""
+        return result
+
+    # In a transaction
+
+    def selector_in(self, transaction: Transaction) -> Any:
+        """The read preference that holds in a transaction.
+
+        :raises InvalidOperation: a read would not go to the primary.
+        """
+        if self.is_write:
+            return self.selector
+        selector = self.selector if self.selector_is_explicit else transaction.settings.selector
+        if selector.mode != 0:
+            raise InvalidOperation(f"read preference in a transaction must be primary, not: {selector!r}")
+        return selector
+
+    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        """Let a transaction know of an error.
+
+        :param overloaded: whether the server was too busy to look at the command.
+        """
+        transaction.failed(error)
 
 
 class CollectionOperation(Operation):

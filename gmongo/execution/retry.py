@@ -1,9 +1,11 @@
-"""Whether an operation is tried again, and which error the user sees in the end. Pure decisions."""
+"""Whether an operation is tried again, when, and which error the user sees in the end. Decisions, without I/O."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import inf
+from time import monotonic
 
+from gmongo.cmap.overload import OVERLOADED, RETRYABLE
 from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
@@ -11,10 +13,9 @@ from gmongo.errors import (
     PyMongoError,
     ServerSelectionTimeoutError,
 )
+from gmongo.execution.operation import Operation
+from gmongo.execution.overload import Overload
 from gmongo.wire.address import Address
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation import Operation
 
 RETRYABLE_WRITE = "RetryableWriteError"
 NO_WRITES_PERFORMED = "NoWritesPerformed"
@@ -53,37 +54,74 @@ def may_retry_write(error: PyMongoError) -> bool:
 class Retry:
     """The tries of one operation after the first.
 
+    Two policies meet here. An error of the network or of an election is answered by one more try of a retryable read or
+    write, at once (and by any number of them until a deadline). An error that the server labels as retryable, because
+    it was overloaded and did not look at the command, is answered for any operation, up to five times, after a wait,
+    for as long as the client has tokens. From the first such error on, both count towards the five (BP-A10).
+
     :param operation: the operation.
+    :param overload: the client's policy, and its tokens.
+    :param deadline: when the operation must have ended; None is without limit.
     """
 
-    __slots__ = ("_failed", "_operation", "_tries_left", "error", "failed_on")
+    __slots__ = ("_deadline", "_failed", "_limit", "_operation", "_overload", "_retries", "error", "failed_on")
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, overload: Overload, deadline: float | None) -> None:
         self._operation = operation
-        self._tries_left = 1
+        self._overload = overload
+        self._deadline = deadline
+        self._retries = 0
+        self._limit: float = 1 if deadline is None else inf
         self.error = PyMongoError()  # the one that the user sees if no better comes
         self._failed = False
         self.failed_on: frozenset[Address] = frozenset()
 
-    def after(self, error: PyMongoError, failed_on: Address | None, can_retry: bool) -> None:
-        """Return if the operation should be tried again.
+    def after(self, error: PyMongoError, failed_on: Address | None, regular: bool, any_kind: bool) -> float:
+        """Seconds to wait before the next try.
 
-        :param failed_on: the server, if one had been selected.
-        :param can_retry: whether options, server and operation allow it.
-        :raises PyMongoError: the error for the user, if not.
+        :param failed_on: the server to pass over, if there is another.
+        :param regular: whether options, server and operation allow a try after an error of the network or an election.
+        :param any_kind: whether options allow one after an error labelled as retryable.
+        :raises PyMongoError: the error for the user, if there is no further try.
         """
+        overloaded = error.has_error_label(OVERLOADED)
+        labelled = any_kind and error.has_error_label(RETRYABLE)
+        if self._retries and not overloaded:
+            self._overload.bucket.deposit(10)
         self.error = self._better_of(error)
         self._failed = True
-        judge = may_retry_write if self._operation.is_write else may_retry_read
-        if not can_retry or self._tries_left == 0 or not judge(error):
+        if labelled:
+            self._limit = self._overload.max_retries
+        if self._retries >= self._limit or not (labelled or (regular and self._is_regular(error))):
             raise self.error
-        self._tries_left -= 1
-        if failed_on is not None:
+        delay = self._overload.delay(self._retries) if overloaded else 0.0
+        self._check_time(delay)
+        if overloaded or labelled:
+            self._pay()
+        self._retries += 1
+        if failed_on is not None and (not overloaded or self._overload.retargeting):
             self.failed_on = self.failed_on | {failed_on}
+        return delay
+
+    def _is_regular(self, error: PyMongoError) -> bool:
+        return may_retry_write(error) if self._operation.is_write else may_retry_read(error)
+
+    def _check_time(self, delay: float) -> None:
+        if delay and self._deadline is not None and monotonic() + delay > self._deadline:
+            raise self.error
+
+    def _pay(self) -> None:
+        if not self._overload.bucket.consume():
+            self._overload.exhausted += 1
+            raise self.error
+        self._overload.retries += 1
 
     def _better_of(self, error: PyMongoError) -> PyMongoError:
         """The error that tells more: the newest, unless it only says that the retry could not be made."""
         if not self._failed:
+            return error
+        if self._deadline is not None and error.timeout:
+            error.__cause__ = self.error
             return error
         if isinstance(error, ServerSelectionTimeoutError) or error.has_error_label(NO_WRITES_PERFORMED):
             return self.error

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bson.binary import Binary, UuidRepresentation
+
+if TYPE_CHECKING:
+    from gmongo.cmap.hello import Hello
+    from gmongo.execution.executor import Executor
+    from gmongo.execution.operation import Operation
+    from gmongo.execution.transaction import Transaction
 
 # A session this close to its expiry on the server is not used any more, in seconds.
 _MARGIN = 60.0
@@ -41,17 +49,47 @@ class Session(Protocol):
     def cluster_time(self) -> Mapping[str, Any] | None:
         """The newest cluster time that it has seen by itself."""
 
-    def check_use(self, executor: object, acknowledged: bool) -> None:
-        """Refuse an operation that must not run in the session."""
+    @property
+    def operation_time_to_follow(self) -> Any:
+        """The time that reads must not be older than, for causal consistency; None if any will do."""
 
-    def decorate_read(self, command: dict[str, Any]) -> None:
-        """Add what the session demands of a read with a read concern, such as ``afterClusterTime``."""
+    @property
+    def transaction(self) -> Transaction | None:
+        """Its transaction; None if it can have none."""
+
+    def begin(self, executor: Executor, operation: Operation) -> None:
+        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`."""
+
+    def end_use(self) -> None:
+        """The operation has ended."""
+
+    def decorate(self, command: dict[str, Any], takes_read_concern: bool, hello: Hello) -> None:
+        """Add what the session demands of a command outside of transactions, such as ``afterClusterTime``."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:
         """Learn from a reply."""
 
     def end_implicit(self) -> None:
         """End the session if it is implicit; the application ends its own."""
+
+
+_bound: ContextVar[tuple[Executor, Session] | None] = ContextVar("gmongo_bound_session", default=None)
+
+
+def bound_session(executor: Executor) -> Session | None:
+    """The session of this client that operations use here without being given it, if there is one."""
+    bound = _bound.get()
+    return bound[1] if bound is not None and bound[0] is executor else None
+
+
+@contextmanager
+def bind_session(executor: Executor, session: Session) -> Iterator[None]:
+    """Have operations of this client in the block run in `session`."""
+    token = _bound.set((executor, session))
+    try:
+        yield
+    finally:
+        _bound.reset(token)
 
 
 class ImplicitSession:
@@ -66,6 +104,8 @@ class ImplicitSession:
 
     has_ended = False
     cluster_time = None
+    operation_time_to_follow = None
+    transaction = None
 
     def __init__(self, take: Callable[[], ServerSession], give_back: Callable[[ServerSession], None]) -> None:
         self._take = take
@@ -79,10 +119,13 @@ class ImplicitSession:
             self._server_session = self._take()
         return self._server_session
 
-    def check_use(self, executor: object, acknowledged: bool) -> None:
+    def begin(self, executor: Executor, operation: Operation) -> None:
         """It is used only where it belongs."""
 
-    def decorate_read(self, command: dict[str, Any]) -> None:
+    def end_use(self) -> None:
+        """Its owner is the only one to use it."""
+
+    def decorate(self, command: dict[str, Any], takes_read_concern: bool, hello: Hello) -> None:
         """It demands nothing."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:

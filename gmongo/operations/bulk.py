@@ -148,9 +148,10 @@ class Bulk:
         if not statements:
             raise InvalidOperation("No operations to execute")
         implicit = executor.implicit_session() if session is None and self._acknowledged else None
+        deadline = executor.deadline()
         try:
             for run in _runs(statements, self._ordered):
-                self._write(executor, run, session or implicit)
+                self._write(executor, run, session or implicit, deadline)
                 if self._ordered and self.outcome["writeErrors"]:
                     break
         finally:
@@ -161,7 +162,7 @@ class Bulk:
             raise BulkWriteError(self.outcome)
         return self.outcome
 
-    def _write(self, executor: Executor, run: _Run, session: Session | None) -> None:
+    def _write(self, executor: Executor, run: _Run, session: Session | None, deadline: float | None) -> None:
         """Write one run, batch by batch."""
         statements = Statements(run.kind, run.elements, self._codec_options, self._acknowledged)
         done = 0
@@ -177,7 +178,7 @@ class Bulk:
             )
             batch.operation_id = self._operation_id
             batch.write_concern = self._write_concern
-            reply = executor.run(batch, session)
+            reply = executor.run(batch, session, deadline)
             if self._acknowledged:
                 self._add(run, batch, done, reply)
             done += len(batch.taken)

@@ -22,9 +22,10 @@ class GetMore(CursorOperation):
 
     name = "getMore"
     retryable = False
+    takes_max_time = False
     batch_field = "nextBatch"
 
-    __slots__ = ("batch_size", "collection", "comment", "cursor_id", "max_time_ms")
+    __slots__ = ("batch_size", "collection", "comment", "cursor_id", "max_time_ms", "wire_version")
 
     def __init__(
         self,
@@ -46,8 +47,10 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
+        self.wire_version = 0  # of the connection it was sent on
 
     def command(self, hello: Hello) -> dict[str, Any]:
+        self.wire_version = hello.max_wire_version
         command: dict[str, Any] = {"getMore": bson.Int64(self.cursor_id), "collection": self.collection}
         if self.batch_size:
             command["batchSize"] = self.batch_size
@@ -56,6 +59,9 @@ class GetMore(CursorOperation):
         if self.comment is not None and hello.max_wire_version >= 9:
             command["comment"] = self.comment
         return command
+
+    def leaves_cursor(self, result: Any) -> bool:
+        return False  # whoever has the cursor has its connection, too
 
 
 class KillCursors(Operation):
@@ -66,6 +72,7 @@ class KillCursors(Operation):
     """
 
     name = "killCursors"
+    retries_overload = False
 
     __slots__ = ("collection", "cursor_ids")
 

@@ -21,6 +21,7 @@ class EndSessions(Operation):
 
     name = "endSessions"
     takes_session = False
+    retries_overload = False
     selector = _ANY_SERVER
 
     __slots__ = ("ids",)

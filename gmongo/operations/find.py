@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from bson.codec_options import CodecOptions
 
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.pin import PinnedConnection
 from gmongo.execution.operation import Operation, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -22,6 +23,7 @@ class CursorReply(NamedTuple):
     batch: list[Any] | Batch
     address: Address
     reply: Mapping[str, Any]
+    pin: PinnedConnection | None = None
 
 
 class CursorOperation(Operation):
@@ -55,6 +57,12 @@ class CursorOperation(Operation):
             address,
             reply,
         )
+
+    def leaves_cursor(self, result: Any) -> bool:
+        return isinstance(result, CursorReply) and result.cursor_id != 0
+
+    def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+        return result._replace(pin=pin)
 
     def shown_reply(self, reply: dict[str, Any]) -> dict[str, Any]:
         cursor = reply.get("cursor", {})

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from gevent import spawn
 
+from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession
 from gmongo.operations.cursors import KillCursors
 from gmongo.wire.address import Address
 
-_Dropped = tuple[int, str, Address, "ImplicitSession | None"]
+
+class Dropped(NamedTuple):
+    """A cursor that nobody has any more: what it is known by, and what it held."""
+
+    cursor_id: int
+    namespace: str
+    address: Address
+    session: ImplicitSession | None
+    pin: PinnedConnection | None
 
 
 class CursorReaper:
@@ -25,12 +35,12 @@ class CursorReaper:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._dropped: deque[_Dropped] = deque()
+        self._dropped: deque[Dropped] = deque()
         self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
 
-    def take(self, cursor_id: int, namespace: str, address: Address, session: ImplicitSession | None) -> None:
-        """Take a cursor over, with its implicit session. Does no I/O and does not switch."""
-        self._dropped.append((cursor_id, namespace, address, session))
+    def take(self, dropped: Dropped) -> None:
+        """Take a cursor over, with what it held. Does no I/O and does not switch."""
+        self._dropped.append(dropped)
         hub = self._executor.topology.hub
         if self._reaping != self._executor.epoch and hub is not None:
             self._reaping = self._executor.epoch
@@ -40,16 +50,20 @@ class CursorReaper:
         """End all cursors taken so far."""
         try:
             while self._dropped:
-                self._end(*self._dropped.popleft())
+                self._end(self._dropped.popleft())
         finally:
             self._reaping = None
 
-    def _end(self, cursor_id: int, namespace: str, address: Address, session: ImplicitSession | None) -> None:
+    def _end(self, dropped: Dropped) -> None:
         try:
-            if cursor_id:
-                self._executor.run(KillCursors(namespace, [cursor_id], address), session)
+            if dropped.cursor_id:
+                operation = KillCursors(dropped.namespace, [dropped.cursor_id], dropped.address)
+                operation.pin = dropped.pin
+                self._executor.run(operation, dropped.session)
         except PyMongoError:
             pass  # the server forgets it by itself after a while
         finally:
-            if session is not None:
-                session.end_implicit()
+            if dropped.session is not None:
+                dropped.session.end_implicit()
+            if dropped.pin is not None:
+                dropped.pin.release()

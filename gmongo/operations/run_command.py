@@ -25,6 +25,8 @@ class RunCommand(Operation):
     :param codec_options: how the command is encoded and its reply decoded.
     """
 
+    is_generic = True
+
     __slots__ = ("_command", "name")
 
     def __init__(
@@ -51,6 +53,7 @@ class Administer(RunCommand):
     """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried."""
 
     is_write = True
+    is_generic = False
 
     __slots__ = ()
 
@@ -69,6 +72,7 @@ class Inspect(RunCommand):
     """A command that only reads, and may be tried again."""
 
     retryable = True
+    is_generic = False
 
     __slots__ = ()
 

@@ -12,7 +12,7 @@ from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, Session
 from gmongo.operations.cursors import GetMore, KillCursors
 from gmongo.operations.find import CursorReply
-from gmongo.operations.reaper import CursorReaper
+from gmongo.operations.reaper import CursorReaper, Dropped
 from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
 
@@ -32,6 +32,8 @@ class ServerCursor:
     :param batch_size: of the further batches; 0 leaves it to the server.
     :param tailable: whether an empty batch is the end for now, rather than a reason to ask again.
     :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.
+    :param deadline: by which the last document must have come; None leaves each batch its own time.
+    :param keeps_session: whether an implicit session stays with its owner, who goes on using it after the cursor.
     """
 
     __slots__ = (
@@ -39,12 +41,15 @@ class ServerCursor:
         "_batch_size",
         "_codec_options",
         "_comment",
+        "_deadline",
         "_documents",
         "_epoch",
         "_executor",
+        "_keeps_session",
         "_limit",
         "_max_await_time_ms",
         "_namespace",
+        "_pin",
         "_raw",
         "_reaper",
         "_session",
@@ -53,6 +58,7 @@ class ServerCursor:
         "cursor_id",
         "post_batch_resume_token",
         "retrieved",
+        "wire_version",
     )
 
     def __init__(
@@ -69,8 +75,14 @@ class ServerCursor:
         tailable: bool = False,
         comment: Any = None,
         raw: bool = False,
+        deadline: float | None = None,
+        keeps_session: bool = False,
     ) -> None:
         self._tailable = tailable
+        self._keeps_session = keeps_session
+        self.wire_version = 0  # of the connection that was last asked
+        self._deadline = deadline
+        self._pin = opened.pin
         self._executor = executor
         self._epoch = executor.epoch
         self._reaper = reaper
@@ -92,6 +104,13 @@ class ServerCursor:
     def alive(self) -> bool:
         """Whether there may be more documents: buffered ones, or on the server."""
         return bool(self._documents) or self._batch is not None or self.cursor_id != 0
+
+    @property
+    def has_buffered(self) -> bool:
+        """Whether the present batch has further documents."""
+        if not self._documents and self._batch is not None:
+            self._decode_more()
+        return bool(self._documents)
 
     @property
     def session(self) -> Session | None:
@@ -159,8 +178,9 @@ class ServerCursor:
             comment=self._comment,
             raw=self._raw,
         )
+        operation.pin = self._pin
         try:
-            self._take(self._executor.run(operation, self._session))
+            self._take(self._executor.run(operation, self._session, self._deadline))
         except OperationFailure as error:
             if error.code in _GONE:
                 self.cursor_id = 0
@@ -169,8 +189,13 @@ class ServerCursor:
                 return False  # it fell behind the end of its capped collection, which is how such cursors end
             raise
         except BaseException:
-            self.abandon()  # whether the server has the cursor still is not known, and this is no time to wait
+            if self._pin is not None and not self._pin.connection.usable:
+                self.cursor_id = 0  # it went with the connection, which is kept until the cursor is closed (LB-52)
+            else:
+                self.abandon()  # whether the server has the cursor still is not known, and this is no time to wait
             raise
+        finally:
+            self.wire_version = operation.wire_version
         return bool(self._documents) or self._batch is not None
 
     def _take(self, reply: CursorReply) -> None:
@@ -185,7 +210,7 @@ class ServerCursor:
             self._documents = deque(reply.batch)
             self.retrieved += len(reply.batch)
         if self.cursor_id == 0:
-            self._end_session()
+            self._let_go()
 
     # Ending
 
@@ -200,30 +225,40 @@ class ServerCursor:
         session = self._session if self._session is not None and not self._session.has_ended else None
         try:
             if cursor_id and self._epoch == self._executor.epoch:
-                self._executor.run(KillCursors(self._namespace, [cursor_id], self.address), session)
+                operation = KillCursors(self._namespace, [cursor_id], self.address)
+                operation.pin = self._pin
+                self._executor.run(operation, session, self._executor.fresh_deadline())
         except PyMongoError:
             pass  # the server forgets it by itself after a while
         except BaseException:
-            self._reaper.take(cursor_id, self._namespace, self.address, None)
+            self._drop(cursor_id)
             raise
         finally:
-            self._end_session()
+            self._let_go()
 
     def abandon(self) -> None:
         """Leave the cursor to the reaper. Does no I/O and does not switch, so a finaliser may call it."""
         cursor_id, self.cursor_id = self.cursor_id, 0
         self._documents.clear()
         self._batch = None
-        session, self._session = self._session, None
-        implicit = session if isinstance(session, ImplicitSession) else None
-        if (cursor_id or implicit) and self._epoch == self._executor.epoch:  # else it is the parent's
-            self._reaper.take(cursor_id, self._namespace, self.address, implicit)
+        self._drop(cursor_id)
 
-    def _end_session(self) -> None:
-        if isinstance(self._session, ImplicitSession):
+    def _drop(self, cursor_id: int) -> None:
+        session, self._session = self._session, None
+        pin, self._pin = self._pin, None
+        implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
+        if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # else it is the parent's
+            self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin))
+
+    def _let_go(self) -> None:
+        """Give back what the cursor held: its implicit session, and its connection."""
+        if isinstance(self._session, ImplicitSession) and not self._keeps_session:
             self._session.end_implicit()
             self._session = None
+        pin, self._pin = self._pin, None
+        if pin is not None:
+            pin.release()
 
     def __del__(self) -> None:
-        if getattr(self, "cursor_id", 0):
+        if getattr(self, "cursor_id", 0) or getattr(self, "_pin", None):
             self.abandon()

@@ -15,6 +15,7 @@ from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination
 from gmongo.options.srv import srv_name
 from gmongo.options.table import OPTIONS, Option, Source
+from gmongo.options.tls import tls_context
 
 __all__ = [
     "OPTIONS",
@@ -29,6 +30,7 @@ __all__ = [
     "read_concern",
     "read_preference",
     "srv_name",
+    "tls_context",
     "tls_enabled",
     "validate_keyword_options",
     "write_concern",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from gmongo.options.table import find
+
 
 class Options(MutableMapping[str, Any]):
-    """Options by name. Any case finds a name; iteration gives the names in lower case.
+    """Options by name. Any case finds a name; iteration gives the names in lower case, and `repr` hides secrets.
 
     :param items: options to begin with.
     """
@@ -44,8 +46,13 @@ class Options(MutableMapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(self._items)
+        return repr({name: "<hidden>" if _is_secret(name) else value for name, value in self._items.items()})
 
     def copy(self) -> Options:
         """A shallow copy."""
         return Options(self._items)
+
+
+def _is_secret(name: str) -> bool:
+    option = find(name)
+    return option is not None and option.secret

@@ -71,7 +71,8 @@ def tag_sets(value: Any) -> list[dict[str, str]]:
 def mechanism_properties(value: Any) -> dict[str, Any]:
     """Properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
 
-    Callbacks and ``ALLOWED_HOSTS`` can be given in a mapping only, never in a connection string.
+    Callbacks and ``ALLOWED_HOSTS`` can be given in a mapping only, never in a connection string. Names may be in any
+    case; they come out in upper case.
     """
     if isinstance(value, str):
         properties: dict[str, Any] = dict(_pairs(value, "comma-separated NAME:value pairs"))
@@ -80,6 +81,7 @@ def mechanism_properties(value: Any) -> dict[str, Any]:
         properties, allowed = dict(value), STRING_PROPERTIES + OBJECT_PROPERTIES
     else:
         raise Rejected("NAME:value pairs or a mapping", wrong_type=True)
+    properties = {str(name).upper(): value for name, value in properties.items()}
     unknown = next((name for name in properties if name not in allowed), None)
     if unknown is not None:
         raise Rejected(f"made of the properties {', '.join(allowed)}; it has another one")

@@ -1,10 +1,14 @@
 """Databases for tests, examples and first steps, without a MongoDB installation.
 
-:class:`EmbeddedDatabase` runs a small, real database server over a SQLite file; :func:`database_uri` uses it
-where ``MONGODB_URI`` names no other. Both need ``pip install 'gmongo[testing]'``.
+:class:`Deployment` simulates whole MongoDB deployments (replica sets, sharded clusters, load balancers) with all that
+may go wrong with them; :class:`DeploymentProcess` does so in a process of its own. :class:`EmbeddedDatabase` runs a
+small, real database server over a SQLite file; :func:`database_uri` uses it where ``MONGODB_URI`` names no other. They
+need ``pip install 'gmongo[testing]'``.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from gmongo.testing.embedded import (
     URI_VARIABLE,
@@ -13,4 +17,35 @@ from gmongo.testing.embedded import (
     database_uri,
 )
 
-__all__ = ["URI_VARIABLE", "EmbeddedDatabase", "EmbeddedDatabaseError", "database_uri"]
+if TYPE_CHECKING:
+    from gmongo.testing.command import CommandError
+    from gmongo.testing.deployment import Deployment
+    from gmongo.testing.deployment_process import DeploymentProcess
+    from gmongo.testing.simulation.certificates import certificates
+
+__all__ = [
+    "URI_VARIABLE",
+    "CommandError",
+    "Deployment",
+    "DeploymentProcess",
+    "EmbeddedDatabase",
+    "EmbeddedDatabaseError",
+    "certificates",
+    "database_uri",
+]
+
+# Loaded when they are asked for: the embedded database does without what these need.
+_LATE = {
+    "CommandError": "gmongo.testing.command",
+    "Deployment": "gmongo.testing.deployment",
+    "DeploymentProcess": "gmongo.testing.deployment_process",
+    "certificates": "gmongo.testing.simulation.certificates",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)

@@ -1,4 +1,7 @@
-"""Opening sockets: name resolution through gevent's resolver, then a non-blocking connect to each address in turn."""
+"""Opening sockets: name resolution through gevent's resolver, then a non-blocking connect to each address in turn.
+
+Then, if that was asked for, a proxy is told where to go on to, and TLS begins.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from typing import Any
 from gevent import get_hub
 
 from gmongo.wire.address import Address
+from gmongo.wire.socks5 import Proxy, connect_through
+from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
 # Dead peers are found in about 210 seconds: probes start after two idle minutes, nine of them ten seconds apart.
@@ -16,20 +21,35 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 
 
-def connect(address: Address, attach: Callable[[Transport], None], ref: bool = True) -> None:
+def connect(
+    address: Address,
+    attach: Callable[[Transport], None],
+    ref: bool = True,
+    tls: Tls | None = None,
+    proxy: Proxy | None = None,
+) -> None:
     """Connect to `address`, trying each of its IP addresses in the resolver's order. Limits of time are the caller's.
 
     :param attach: is given each transport before it connects, so that its owner can interrupt it; the last one given
         is the connected one.
     :param ref: whether waiting on the socket keeps the hub running.
+    :param tls: how to encrypt; None is not at all.
+    :param proxy: whom to connect through, unless `address` is that of a Unix domain socket.
     :raises TransportError: no address could be reached; the error is that of the last one tried.
     """
+    proxy = None if address[1] is None else proxy
     last_error: TransportError | None = None
-    for family, sockaddr in _resolve(address):
-        transport = Transport(_open(family), ref)
+    for family, sockaddr in _resolve(address if proxy is None else proxy.address):
+        sock = _open(family)
+        transport = Transport(sock, ref) if tls is None else tls.transport(sock, ref, address[0])
         try:
             attach(transport)
-            transport.connect(sockaddr)
+            if proxy is None:
+                transport.connect(sockaddr)
+            else:
+                connect_through(proxy, transport, sockaddr, address)
+            if isinstance(transport, TlsTransport):
+                transport.shake_hands()
         except TransportError as error:
             transport.close()
             last_error = error

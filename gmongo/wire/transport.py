@@ -48,13 +48,13 @@ class Transport:
         "_end",
         "_hub",
         "_interruption",
-        "_max_message_size",
         "_readable",
         "_socket",
         "_start",
         "_view",
         "_waiting",
         "_writable",
+        "max_message_size",
     )
 
     def __init__(self, sock: _socket.socket, ref: bool = True) -> None:
@@ -64,7 +64,7 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: Any = None  # the greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        self._max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE  # no reply may be longer
         self._buffer = bytearray(_BUFFER_SIZE)
         self._view = memoryview(self._buffer)
         self._start = 0  # where unread bytes begin in the buffer
@@ -80,7 +80,7 @@ class Transport:
 
     def limit_messages(self, max_message_size: int) -> None:
         """Take no reply longer than `max_message_size` bytes from now on."""
-        self._max_message_size = max_message_size
+        self.max_message_size = max_message_size
 
     def hold_hub(self, hold: bool) -> None:
         """Whether waiting on the socket keeps the hub running from now on."""
@@ -144,7 +144,7 @@ class Transport:
         while self._end - self._start < HEADER_SIZE:
             self._fill()
         length, reply_id, _response_to, opcode = decode_header(
-            self._buffer, self._start, self._max_message_size, request_id
+            self._buffer, self._start, self.max_message_size, request_id
         )
         if length > _BUFFER_SIZE:
             return reply_id, opcode, self._receive_large(length)[HEADER_SIZE:]
@@ -190,6 +190,21 @@ class Transport:
             if count == 0:
                 raise TransportError("connection closed by the server")
             return count
+
+    # The stream itself, for what comes before the first message
+
+    def send_raw(self, data: bytes) -> None:
+        """Send bytes as they are. Raises as :meth:`send` does."""
+        Transport._send_rest(self, memoryview(data))
+
+    def read_raw(self, size: int) -> bytes:
+        """Read exactly `size` bytes as they come. Raises as :meth:`receive` does."""
+        data = bytearray(size)
+        have = 0
+        with memoryview(data) as view:
+            while have < size:
+                have += Transport._read(self, view[have:])
+        return bytes(data)
 
     # Waiting, and being interrupted
 

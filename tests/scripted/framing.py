@@ -29,10 +29,12 @@ def read_request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
     (flags,) = struct.unpack_from("<I", payload)
     (size,) = struct.unpack_from("<i", payload, 5)
     command = bson.decode(payload[5 : 5 + size])
-    if len(payload) > 5 + size:
-        section = payload[5 + size + 5 :]
-        identifier, _, documents = section.partition(b"\x00")
+    position = 5 + size
+    while position < len(payload):
+        (length,) = struct.unpack_from("<i", payload, position + 1)
+        identifier, _, documents = payload[position + 5 : position + 1 + length].partition(b"\x00")
         command[identifier.decode()] = bson.decode_all(documents)
+        position += 1 + length
     return flags, command
 
 

@@ -46,6 +46,7 @@ class Received(NamedTuple):
     name: str
     command: dict[str, Any]
     connection: int
+    flags: int = 0
 
 
 def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
@@ -112,7 +113,7 @@ class Peer:
     def _answer(self, request_id: int, opcode: int, payload: bytes) -> None:
         flags, command = read_request(opcode, payload)
         name = command_name(command)
-        self.server.received.append(Received(name, command, self.number))
+        self.server.received.append(Received(name, command, self.number, flags))
         self.server.answering.wait()
         if flags & MORE_TO_COME:
             return
@@ -136,7 +137,10 @@ class Peer:
         """Send a hello whenever it changes, and after each ``maxAwaitTimeMS``, until the connection ends."""
         while True:
             reply = self.server.reply_to("hello", command)
-            response_to = self._reply("hello", reply, response_to, OP_MSG, MORE_TO_COME)
+            goes_on = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
+            response_to = self._reply("hello", reply, response_to, OP_MSG, MORE_TO_COME if goes_on else 0)
+            if not goes_on:
+                return
             command = {**command, "topologyVersion": reply["topologyVersion"]}
             self.server.answering.wait()
 
@@ -163,8 +167,10 @@ class ScriptedServer:
         self.connection_count = 0
         self.answering, self.reading = Event(), Event()  # clear one to freeze all connections there
         self.hello_extra: dict[str, Any] = {}
+        self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None  # (command, reply)
         self._member = member
         self.streams = streams
+        self.exhausts = True  # whether it answers an awaitable hello again and again
         self._process, self._version = ObjectId(), 0
         self._changed = Event()
         self._listener: StreamServer | None = None
@@ -225,7 +231,8 @@ class ScriptedServer:
     def reply_to(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name in ("hello", "handshake"):
             self._await_change(command)
-            return self._hello()
+            reply = self._hello()
+            return self.hello_edit(command, reply) if self.hello_edit is not None else reply
         reply = self.replies.get(name, {"ok": 1})
         return dict(reply(command) if callable(reply) else reply)
 

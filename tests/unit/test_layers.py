@@ -12,11 +12,12 @@ import gmongo
 ROOT = Path(gmongo.__file__).parent
 
 # From the top. What is not a directory here is a module of the API.
-FLOORS = ("api", "operations", "execution", "sdam", "cmap", "wire")
+FLOORS = ("api", "operations", "execution", "sdam", "cmap", "auth", "wire")
 # What any floor may import. They import each other, and `bson`, but no floor.
 LEAVES = frozenset(
     {
         "_version",
+        "auth_oidc",
         "background",
         "collation",
         "cursor_type",
@@ -27,6 +28,7 @@ LEAVES = frozenset(
         "monitoring",
         "read_concern",
         "read_preferences",
+        "results",
         "server_api",
         "server_type",
         "topology_type",

@@ -14,7 +14,7 @@ from gmongo.results import (
     UpdateResult,
 )
 
-COUNTS = {"nInserted": 1, "nMatched": 2, "nModified": 3, "nRemoved": 4, "nUpserted": 5}
+COUNTS = {"nInserted": 1, "nMatched": 2, "nModified": 3, "nRemoved": 4, "nDeleted": 4, "nUpserted": 5}
 
 
 def test_insert_results_give_ids_even_if_unacknowledged():

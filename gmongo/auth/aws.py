@@ -1,0 +1,120 @@
+"""MONGODB-AWS: the server has Amazon's security token service confirm a request that the client has signed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import ClassVar
+
+import bson
+from bson.errors import BSONError
+
+from gmongo.auth.aws_credentials import AwsCredentials
+from gmongo.auth.conversation import SaslConversation
+from gmongo.errors import OperationFailure, ProtocolError
+
+_NONCE_SIZE = 32
+_LONGEST_HOST = 255
+_DEFAULT_REGION = "us-east-1"
+_BODY = "Action=GetCallerIdentity&Version=2011-06-15"
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_NO_CHANNEL_BINDING = ord("n")
+
+
+class AwsConversation(SaslConversation):
+    """One authentication by MONGODB-AWS.
+
+    :param find_credentials: called when the server has answered.
+    :param make_nonce: for tests.
+    :param now: for tests.
+    """
+
+    mechanism = "MONGODB-AWS"
+    can_be_speculative: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        database: str,
+        find_credentials: Callable[[], AwsCredentials],
+        make_nonce: Callable[[], bytes] | None = None,
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
+        super().__init__(database)
+        self._find_credentials = find_credentials
+        self._nonce = make_nonce() if make_nonce else os.urandom(_NONCE_SIZE)
+        self._now = now or (lambda: datetime.now(timezone.utc))
+        self._signed = False
+
+    def begin(self) -> bytes:
+        return bson.encode({"r": self._nonce, "p": _NO_CHANNEL_BINDING})
+
+    def step(self, payload: bytes, done: bool) -> bytes:
+        if self._signed:
+            if not done:
+                raise self.too_long()
+            return b""
+        if done:
+            raise self.too_early()
+        self._signed = True
+        nonce, host = self._read(payload)
+        credentials = self._find_credentials()
+        date = self._now().strftime("%Y%m%dT%H%M%SZ")
+        answer = {"a": authorization(credentials, nonce, host, date), "d": date}
+        if credentials.token:
+            answer["t"] = credentials.token
+        return bson.encode(answer)
+
+    def _read(self, payload: bytes) -> tuple[bytes, str]:
+        """The server's nonce, and the host of the token service, checked."""
+        try:
+            reply = bson.decode(payload)
+            nonce, host = bytes(reply["s"]), reply["h"]
+        except (BSONError, KeyError, TypeError, ValueError):
+            raise ProtocolError("MONGODB-AWS: the server's first message is not well formed") from None
+        if len(nonce) != 2 * _NONCE_SIZE or not nonce.startswith(self._nonce):
+            raise OperationFailure("MONGODB-AWS: the server's nonce does not continue the client's")
+        region_of(host)
+        return nonce, host
+
+
+def region_of(host: str) -> str:
+    """The region that a host of the token service is in.
+
+    :raises OperationFailure: it is not the name of a host.
+    """
+    if not isinstance(host, str) or not 0 < len(host.encode()) <= _LONGEST_HOST or not all(host.split(".")):
+        raise OperationFailure(f"MONGODB-AWS: the server names an impossible STS host, {str(host)[:300]!r}")
+    labels = host.split(".")
+    return _DEFAULT_REGION if host == "sts.amazonaws.com" or len(labels) == 1 else labels[1]
+
+
+def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, date: str) -> str:
+    """The Authorization header of AWS Signature Version 4, for a request that the server will make.
+
+    :param date: such as ``20150830T123600Z``.
+    """
+    headers = {
+        "content-length": str(len(_BODY)),
+        "content-type": "application/x-www-form-urlencoded",
+        "host": host,
+        "x-amz-date": date,
+        "x-mongodb-gs2-cb-flag": "n",
+        "x-mongodb-server-nonce": base64.b64encode(server_nonce).decode(),
+    }
+    if credentials.token:
+        headers["x-amz-security-token"] = credentials.token
+    names = ";".join(sorted(headers))
+    listed = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    request = "\n".join(("POST", "/", "", listed, names, hashlib.sha256(_BODY.encode()).hexdigest()))
+    region = region_of(host)
+    scope = f"{date[:8]}/{region}/sts/aws4_request"
+    to_sign = "\n".join((_ALGORITHM, date, scope, hashlib.sha256(request.encode()).hexdigest()))
+    key = f"AWS4{credentials.secret}".encode()
+    for part in (date[:8], region, "sts", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
+    return f"{_ALGORITHM} Credential={credentials.key_id}/{scope}, SignedHeaders={names}, Signature={signature}"

@@ -1,0 +1,152 @@
+"""Where AWS credentials come from: the client's options, the environment, a web identity, ECS or EC2, in this order.
+
+The endpoints are those of Amazon, unless the variables that its own software reads name others:
+``AWS_ENDPOINT_URL_STS``, ``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from gmongo.auth.http import request, request_json, text_field
+from gmongo.errors import ConfigurationError, OperationFailure
+
+_TIMEOUT = 10.0  # seconds
+_TOKEN_LIFETIME = "30"  # seconds
+_VALID_FOR = timedelta(minutes=5)  # at least, or others are fetched
+_ECS = "http://169.254.170.2"
+_EC2 = "http://169.254.169.254"
+_STS = "https://sts.amazonaws.com"
+_ROLES = "/latest/meta-data/iam/security-credentials/"
+
+
+@dataclass(frozen=True)
+class AwsCredentials:
+    """What a request is signed with.
+
+    :param token: of a session; None for lasting credentials.
+    :param expires: when, if they do.
+    """
+
+    key_id: str
+    secret: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+    expires: datetime | None = None
+
+
+class AwsCredentialsCache:
+    """The credentials that one client has fetched."""
+
+    def __init__(self) -> None:
+        self._kept: AwsCredentials | None = None
+
+    def find(self) -> AwsCredentials:
+        """Credentials that are valid for a while, fetched if need be.
+
+        :raises OperationFailure: no service gives any.
+        :raises ConfigurationError: a variable of the environment makes no sense.
+        """
+        kept = self._kept
+        if kept is not None and kept.expires is not None and kept.expires - datetime.now(timezone.utc) > _VALID_FOR:
+            return kept
+        found = _from_environment(os.environ)
+        if found is None:
+            self._kept = found = _fetch(os.environ)
+        return found
+
+    def clear(self) -> None:
+        """Forget them: the server did not accept them."""
+        self._kept = None
+
+
+def _from_environment(variables: Mapping[str, str]) -> AwsCredentials | None:
+    key_id, secret = variables.get("AWS_ACCESS_KEY_ID"), variables.get("AWS_SECRET_ACCESS_KEY")
+    token = variables.get("AWS_SESSION_TOKEN") or None
+    if not key_id and not secret and not token:
+        return None
+    if not key_id or not secret:
+        raise ConfigurationError(
+            "authMechanism MONGODB-AWS: the environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be "
+            "set together, and AWS_SESSION_TOKEN only with them"
+        )
+    return AwsCredentials(key_id, secret, token)
+
+
+def _fetch(variables: Mapping[str, str]) -> AwsCredentials:
+    if variables.get("AWS_WEB_IDENTITY_TOKEN_FILE") and variables.get("AWS_ROLE_ARN"):
+        return _assume_role(variables)
+    relative, full = (variables.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
+    if relative or full:
+        return _from_ecs(variables, full or f"{_ECS}/{(relative or '').lstrip('/')}")
+    return _from_ec2(variables)
+
+
+def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
+    what = "the AWS security token service"
+    fields = {
+        "Action": "AssumeRoleWithWebIdentity",
+        "RoleSessionName": variables.get("AWS_ROLE_SESSION_NAME") or f"gmongo-{uuid.uuid4().hex}",
+        "RoleArn": variables["AWS_ROLE_ARN"],
+        "WebIdentityToken": read_token("AWS_WEB_IDENTITY_TOKEN_FILE", variables),
+        "Version": "2011-06-15",
+    }
+    url = variables.get("AWS_ENDPOINT_URL_STS") or _STS
+    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+    reply: Any = request_json(what, "POST", url, headers, _TIMEOUT, urlencode(fields))
+    for wrapper in ("AssumeRoleWithWebIdentityResponse", "AssumeRoleWithWebIdentityResult"):
+        reply = reply.get(wrapper, reply)
+    return _read(what, reply.get("Credentials") or {}, "SessionToken")
+
+
+def _from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
+    what = "the ECS credentials endpoint"
+    authorization = variables.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
+    headers = {"Authorization": authorization} if authorization else {}
+    return _read(what, request_json(what, "GET", url, headers, _TIMEOUT), "Token")
+
+
+def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
+    what = "the EC2 metadata service"
+    base = (variables.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _EC2).rstrip("/")
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_LIFETIME}
+    token = request(what, "PUT", f"{base}/latest/api/token", lifetime, _TIMEOUT).strip()
+    headers = {"X-aws-ec2-metadata-token": token}
+    role = request(what, "GET", base + _ROLES, headers, _TIMEOUT).strip().split("\n")[0]
+    return _read(what, request_json(what, "GET", base + _ROLES + quote(role), headers, _TIMEOUT), "Token")
+
+
+def _read(what: str, reply: Mapping[str, Any], token: str) -> AwsCredentials:
+    key_id, secret, session = text_field(what, reply, "AccessKeyId", "SecretAccessKey", token)
+    return AwsCredentials(key_id, secret, session, _moment(reply.get("Expiration")))
+
+
+def _moment(value: Any) -> datetime | None:
+    """An expiration, which is ISO 8601 or, from the token service, seconds since 1970."""
+    try:
+        if isinstance(value, (int, float)):
+            return datetime.fromtimestamp(value, timezone.utc)
+        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def read_token(variable: str, variables: Mapping[str, str]) -> str:
+    """The token in the file that an environment variable names.
+
+    :raises OperationFailure: it cannot be read.
+    """
+    path = variables.get(variable)
+    if not path:
+        raise ConfigurationError(f"the environment variable {variable} must name the file with the token")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError as error:
+        raise OperationFailure(f"{variable}: cannot read {path!r}: {error.strerror}") from error

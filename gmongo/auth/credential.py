@@ -1,0 +1,195 @@
+"""Who the client is: a credential, and what each mechanism demands of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gmongo.errors import ConfigurationError
+
+EXTERNAL = "$external"
+DEFAULT = "DEFAULT"
+
+# Whom a human's tokens may be sent to, unless ALLOWED_HOSTS says otherwise.
+DEFAULT_ALLOWED_HOSTS = (
+    "*.mongodb.net",
+    "*.mongodb-qa.net",
+    "*.mongodb-dev.net",
+    "*.mongodbgov.net",
+    "localhost",
+    "127.0.0.1",
+    "::1",
+)
+CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
+# Environment of MONGODB-OIDC -> whether it takes TOKEN_RESOURCE (which it then needs), and a username.
+_OIDC_ENVIRONMENTS = {"test": (False, False), "k8s": (False, False), "azure": (True, True), "gcp": (True, False)}
+
+_Properties = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Credential:
+    """What a client authenticates with.
+
+    :param mechanism: ``DEFAULT`` lets the server choose a kind of SCRAM.
+    :param source: the database that knows the user.
+    :param properties: of the mechanism, names in upper case.
+    """
+
+    mechanism: str
+    source: str
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    properties: _Properties = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        who = f"user {self.username!r}" if self.username is not None else "no username"
+        return f"{who}, authSource {self.source!r}, mechanism {self.mechanism}"
+
+
+def credential_of(
+    options: Mapping[str, Any], username: str | None, password: str | None, database: str | None
+) -> Credential | None:
+    """The credential that the options of a client describe, or None if they do not ask for authentication.
+
+    :param options: by their names in lower case.
+    :param database: the default database of the URI.
+    :raises ConfigurationError: the mechanism cannot do with what is there; the message names the option.
+    """
+    mechanism = options.get("authmechanism")
+    if username is None and mechanism is None:
+        return None
+    mechanism = mechanism or DEFAULT
+    rules = _RULES.get(mechanism, _Rules())
+    given = {name.upper(): value for name, value in (options.get("authmechanismproperties") or {}).items()}
+    credential = Credential(
+        mechanism,
+        options.get("authsource") or rules.default_source(database),
+        username or None,
+        (password or None) if rules.empty_is_none else password,
+        {**rules.defaults, **given},
+    )
+    complaint = _complaint(credential, rules, given, username)
+    if complaint:
+        raise ConfigurationError(f"authMechanism {mechanism}: {complaint}")
+    return credential
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What a mechanism demands. The defaults are those of SCRAM.
+
+    :param external: whether the only source is ``$external``; ``default`` that it is just the default.
+    :param username: whether a username is needed.
+    :param password: True if one is needed, False if none is allowed, None if it is as the user likes.
+    :param properties: that it has.
+    :param defaults: of its properties.
+    :param check: looks at the whole; returns a complaint or None.
+    """
+
+    external: bool | str = False
+    username: bool = True
+    password: bool | None = True
+    properties: tuple[str, ...] = ()
+    defaults: _Properties = field(default_factory=dict)
+    check: Callable[[Credential], str | None] = lambda credential: None
+
+    @property
+    def empty_is_none(self) -> bool:
+        """Whether an empty password is none: a URI without a colon has an empty one."""
+        return self.password is not True
+
+    def default_source(self, database: str | None) -> str:
+        if self.external is True:
+            return EXTERNAL
+        return database or (EXTERNAL if self.external else "admin")
+
+
+def _complaint(credential: Credential, rules: _Rules, given: _Properties, username: str | None) -> str | None:
+    if username == "" or (rules.username and username is None):
+        return "a username is needed, and must not be empty"
+    if rules.password is True and credential.password is None:
+        return "a password is needed"
+    if rules.password is False and credential.password is not None:
+        return "a password must not be given"
+    if rules.external is True and credential.source != EXTERNAL:
+        return f"authSource must be {EXTERNAL!r}, not {credential.source!r}"
+    unknown = next((name for name in given if name not in rules.properties), None)
+    if unknown is not None:
+        has = f"only {', '.join(rules.properties)}" if rules.properties else "none"
+        return f"authMechanismProperties must not have {unknown}; the mechanism has {has}"
+    return rules.check(credential)
+
+
+def _check_gssapi(credential: Credential) -> str | None:
+    wanted = str(credential.properties.get("CANONICALIZE_HOST_NAME", "none"))
+    if wanted not in CANONICALIZATIONS and wanted not in ("True", "False"):
+        return f"CANONICALIZE_HOST_NAME must be one of {', '.join(CANONICALIZATIONS)}, not {wanted!r}"
+    return None
+
+
+def _check_aws(credential: Credential) -> str | None:
+    if (credential.username is None) != (credential.password is None):
+        return "username (the access key ID) and password (the secret access key) must be given together"
+    if credential.username is None and credential.properties.get("AWS_SESSION_TOKEN"):
+        return "AWS_SESSION_TOKEN needs a username and a password"
+    return None
+
+
+def _check_oidc(credential: Credential) -> str | None:
+    properties = credential.properties
+    sources = ("ENVIRONMENT", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK")
+    if sum(properties.get(name) is not None for name in sources) != 1:
+        return f"authMechanismProperties must have exactly one of {', '.join(sources)}"
+    for name in sources[1:]:
+        if properties.get(name) is not None and not callable(getattr(properties[name], "fetch", None)):
+            return f"{name} must be an OIDCCallback, with a method fetch"
+    if properties.get("ENVIRONMENT") is not None:
+        return _check_oidc_environment(credential)
+    if properties.get("TOKEN_RESOURCE") is not None:
+        return "TOKEN_RESOURCE needs ENVIRONMENT"
+    hosts = properties["ALLOWED_HOSTS"]
+    if not isinstance(hosts, (list, tuple)) or not all(isinstance(host, str) for host in hosts):
+        return "ALLOWED_HOSTS must be a list of host names"
+    return None
+
+
+def _check_oidc_environment(credential: Credential) -> str | None:
+    name = credential.properties["ENVIRONMENT"]
+    if name not in _OIDC_ENVIRONMENTS:
+        return f"ENVIRONMENT must be one of {', '.join(_OIDC_ENVIRONMENTS)}, not {name!r}"
+    takes_resource, takes_username = _OIDC_ENVIRONMENTS[name]
+    if takes_resource is not bool(credential.properties.get("TOKEN_RESOURCE")):
+        return f"TOKEN_RESOURCE must {'' if takes_resource else 'not '}be given with ENVIRONMENT:{name}"
+    if credential.username is not None and not takes_username:
+        return f"a username must not be given with ENVIRONMENT:{name}"
+    return None
+
+
+_RULES: dict[str, _Rules] = {
+    "PLAIN": _Rules(external="default"),
+    "MONGODB-X509": _Rules(external=True, username=False, password=False),
+    "MONGODB-AWS": _Rules(
+        external=True,
+        username=False,
+        password=None,
+        properties=("AWS_SESSION_TOKEN",),
+        check=_check_aws,
+    ),
+    "GSSAPI": _Rules(
+        external=True,
+        password=None,
+        properties=("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST", "CANONICALIZE_HOST_NAME"),
+        defaults={"SERVICE_NAME": "mongodb"},
+        check=_check_gssapi,
+    ),
+    "MONGODB-OIDC": _Rules(
+        external=True,
+        username=False,
+        password=False,
+        properties=("ENVIRONMENT", "TOKEN_RESOURCE", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK", "ALLOWED_HOSTS"),
+        defaults={"ALLOWED_HOSTS": DEFAULT_ALLOWED_HOSTS},
+        check=_check_oidc,
+    ),
+}

@@ -1,0 +1,124 @@
+"""GSSAPI (RFC 4752): Kerberos, through the library ``gssapi``, which is an optional extra."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from gevent import get_hub
+from gevent import socket as gevent_socket
+
+from gmongo.auth.conversation import SaslConversation
+from gmongo.auth.credential import Credential
+from gmongo.errors import ConfigurationError, OperationFailure
+
+_NO_LAYER = 1  # neither integrity nor confidentiality after the authentication
+_LAYER_AND_SIZE = 4
+
+
+def gssapi_library() -> Any:
+    """The module ``gssapi``.
+
+    :raises ConfigurationError: it is not installed.
+    """
+    try:
+        return importlib.import_module("gssapi")
+    except ImportError as error:
+        raise ConfigurationError(
+            f"authMechanism GSSAPI needs the library gssapi: pip install gmongo[gssapi] ({error})"
+        ) from error
+
+
+class GssapiConversation(SaslConversation):
+    """One authentication by Kerberos. The library may ask a key server, so it works in a thread.
+
+    :param host: of the server, which is part of the service's name.
+    """
+
+    mechanism = "GSSAPI"
+    can_be_speculative: ClassVar[bool] = False
+
+    def __init__(self, credential: Credential, host: str) -> None:
+        super().__init__(credential.source)
+        self._credential = credential
+        self._host = host
+        self._context: Any = None
+        self._answered = False
+
+    def begin(self) -> bytes:
+        properties = self._credential.properties
+        host = properties.get("SERVICE_HOST") or canonical(
+            self._host, str(properties.get("CANONICALIZE_HOST_NAME", "none"))
+        )
+        service = f"{properties['SERVICE_NAME']}@{host}"
+        if properties.get("SERVICE_REALM"):
+            service = f"{properties['SERVICE_NAME']}/{host}@{properties['SERVICE_REALM']}"
+        self._context, token = _in_a_thread(self._open, gssapi_library(), service)
+        return token or b""
+
+    def _open(self, gssapi: Any, service: str) -> tuple[Any, bytes | None]:
+        kinds, credential = gssapi.NameType, self._credential
+        user = gssapi.Name(credential.username, kinds.user)
+        if credential.password is None:
+            rights = gssapi.Credentials(name=user, usage="initiate")
+        else:
+            acquired = gssapi.raw.acquire_cred_with_password(user, credential.password.encode(), usage="initiate")
+            rights = acquired.creds
+        kind = kinds.kerberos_principal if "/" in service else kinds.hostbased_service
+        context = gssapi.SecurityContext(name=gssapi.Name(service, kind), creds=rights, usage="initiate")
+        return context, context.step()
+
+    def step(self, payload: bytes, done: bool) -> bytes:
+        if self._answered:
+            if not done:
+                raise self.too_long()
+            return b""
+        if done:
+            raise self.too_early()
+        if not self._context.complete:
+            token: bytes | None = _in_a_thread(self._context.step, payload)
+            return token or b""
+        self._answered = True
+        return self._choose_layer(payload)
+
+    def _choose_layer(self, payload: bytes) -> bytes:
+        """The server offers security layers; take none, and say who we are."""
+        offered: bytes = self._context.unwrap(payload).message
+        if len(offered) != _LAYER_AND_SIZE or not offered[0] & _NO_LAYER:
+            raise OperationFailure("GSSAPI: the server does not offer to go on without a security layer")
+        chosen = bytes([_NO_LAYER, 0, 0, 0]) + (self._credential.username or "").encode()
+        wrapped: bytes = self._context.wrap(chosen, False).message
+        return wrapped
+
+
+def canonical(host: str, wanted: str) -> str:
+    """The name of a host as Kerberos knows it, as the property CANONICALIZE_HOST_NAME wants; `host` if DNS fails."""
+    wanted = wanted.lower()
+    if wanted in ("none", "false"):
+        return host
+    try:
+        found = gevent_socket.getaddrinfo(host, None, 0, 0, gevent_socket.IPPROTO_TCP, gevent_socket.AI_CANONNAME)
+        _family, _type, _protocol, name, address = found[0]
+    except OSError:
+        return host
+    if wanted in ("forwardandreverse", "true"):
+        try:
+            name = gevent_socket.getnameinfo(address, gevent_socket.NI_NAMEREQD)[0]
+        except OSError:
+            pass
+    return str(name or host).lower()
+
+
+def _in_a_thread(work: Callable[..., Any], *arguments: Any) -> Any:
+    result = get_hub().threadpool.apply(_caught, (work, *arguments))
+    if isinstance(result, Exception):
+        raise OperationFailure(f"GSSAPI: {result}") from result
+    return result
+
+
+def _caught(work: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return work(*arguments)
+    except Exception as error:
+        return error

@@ -1,0 +1,140 @@
+"""The authentication of one connection, in whatever way its mechanism does that."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from gmongo.auth.aws import AwsConversation
+from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
+from gmongo.auth.conversation import Command, Conversation, Reply, Run, converse
+from gmongo.auth.credential import DEFAULT, Credential
+from gmongo.auth.scram import ScramConversation
+from gmongo.auth.scram_keys import ScramKeys
+
+
+class Login(ABC):
+    """The authentication of one connection."""
+
+    patience: ClassVar[float] = 0.0
+    """Seconds that it may take beyond ``connectTimeoutMS``."""
+
+    def hello_fields(self) -> Command:
+        """What it adds to the hello."""
+        return {}
+
+    @abstractmethod
+    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
+        """Authenticate after the hello.
+
+        :param run: sends a command and returns its reply.
+        :param hello: the reply to the hello.
+        :param seconds: how long it may take; None is without limit.
+        :raises OperationFailure: the server did not accept the credential, or could not prove itself.
+        """
+
+    @abstractmethod
+    def authenticate_again(self, run: Run, seconds: float | None) -> None:
+        """Authenticate once more, as the server demands; otherwise as :meth:`authenticate`."""
+
+
+class SimpleLogin(Login):
+    """One conversation.
+
+    :param make: makes it.
+    """
+
+    def __init__(self, make: Callable[[], Conversation]) -> None:
+        self._make = make
+        self._conversation = make()
+
+    def hello_fields(self) -> Command:
+        return speculation(self._conversation) if self._conversation.can_be_speculative else {}
+
+    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
+        converse(run, self._conversation, speculated(hello))
+
+    def authenticate_again(self, run: Run, seconds: float | None) -> None:
+        converse(run, self._make())
+
+
+class ScramLogin(Login):
+    """SCRAM, of the kind that the user wants or, by default, the best that the server has for the user.
+
+    :param keys: the client's cache.
+    """
+
+    def __init__(self, credential: Credential, keys: ScramKeys) -> None:
+        self._credential = credential
+        self._keys = keys
+        self._negotiates = credential.mechanism == DEFAULT
+        self._mechanism = "SCRAM-SHA-256" if self._negotiates else credential.mechanism
+        self._conversation = self._make()
+
+    def _make(self) -> ScramConversation:
+        credential = self._credential
+        return ScramConversation(
+            credential.source, self._mechanism, credential.username or "", credential.password or "", self._keys
+        )
+
+    def hello_fields(self) -> Command:
+        fields = speculation(self._conversation)
+        if self._negotiates:
+            fields["saslSupportedMechs"] = f"{self._credential.source}.{self._credential.username}"
+        return fields
+
+    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
+        begun = speculated(hello)
+        if begun is None and self._negotiates:
+            self._mechanism = _best_of(hello.get("saslSupportedMechs"))
+            self._conversation = self._make()
+        converse(run, self._conversation, begun)
+
+    def authenticate_again(self, run: Run, seconds: float | None) -> None:
+        converse(run, self._make())
+
+
+class AwsLogin(Login):
+    """MONGODB-AWS.
+
+    :param cache: the client's.
+    """
+
+    def __init__(self, credential: Credential, cache: AwsCredentialsCache) -> None:
+        self._credential = credential
+        self._cache = cache
+
+    def _find(self) -> AwsCredentials:
+        credential = self._credential
+        if credential.username is None:
+            return self._cache.find()
+        token = credential.properties.get("AWS_SESSION_TOKEN")
+        return AwsCredentials(credential.username, credential.password or "", token)
+
+    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
+        self.authenticate_again(run, seconds)
+
+    def authenticate_again(self, run: Run, seconds: float | None) -> None:
+        try:
+            converse(run, AwsConversation(self._credential.source, self._find))
+        except Exception:
+            self._cache.clear()
+            raise
+
+
+def speculation(conversation: Conversation) -> Command:
+    """The field of the hello that begins a conversation."""
+    return {"speculativeAuthenticate": {**conversation.first(), "db": conversation.database}}
+
+
+def speculated(hello: Reply) -> Reply | None:
+    """The reply to what was begun within the hello; None if the server did not take it up."""
+    reply: Any = hello.get("speculativeAuthenticate")
+    return reply if isinstance(reply, dict) else None
+
+
+def _best_of(mechanisms: Any) -> str:
+    """The kind of SCRAM for a user, by what a server's hello says; one that says nothing is old."""
+    known = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
+    return "SCRAM-SHA-256" if known else "SCRAM-SHA-1"

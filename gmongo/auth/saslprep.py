@@ -1,0 +1,51 @@
+"""SASLprep (RFC 4013): the one form of a password that may be typed in several ways."""
+
+from __future__ import annotations
+
+import stringprep
+import unicodedata
+from collections.abc import Callable
+
+# What RFC 4013, section 2.3 prohibits: table, and what it holds.
+_PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
+    (stringprep.in_table_c12, "a space that is not ASCII"),
+    (stringprep.in_table_c21_c22, "a control character"),
+    (stringprep.in_table_c3, "a character for private use"),
+    (stringprep.in_table_c4, "a code point that is no character"),
+    (stringprep.in_table_c5, "a surrogate"),
+    (stringprep.in_table_c6, "a character that is not for plain text"),
+    (stringprep.in_table_c7, "a character that is not for canonical representation"),
+    (stringprep.in_table_c8, "a character that changes the display"),
+    (stringprep.in_table_c9, "a tagging character"),
+    (stringprep.in_table_a1, "a character that is not assigned in Unicode 3.2"),
+)
+
+
+def saslprep(text: str) -> str:
+    """The prepared form of a password.
+
+    :raises ValueError: it has a character that is prohibited; the message does not show it.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    mapped = "".join(
+        " " if stringprep.in_table_c12(character) else character
+        for character in text
+        if not stringprep.in_table_b1(character)
+    )
+    prepared = unicodedata.ucd_3_2_0.normalize("NFKC", mapped)
+    for is_prohibited, what in _PROHIBITED:
+        if any(map(is_prohibited, prepared)):
+            raise ValueError(f"it has {what}")
+    _check_directions(prepared)
+    return prepared
+
+
+def _check_directions(text: str) -> None:
+    """Text from right to left must be so from end to end (RFC 3454, section 6)."""
+    if not any(map(stringprep.in_table_d1, text)):
+        return
+    if any(map(stringprep.in_table_d2, text)):
+        raise ValueError("it mixes characters that are written from the left and from the right")
+    if not (stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])):
+        raise ValueError("it is written from right to left, but does not begin and end so")

@@ -1,0 +1,144 @@
+"""SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677): both sides prove that they know the password."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from gmongo.auth.conversation import SaslConversation
+from gmongo.auth.saslprep import saslprep
+from gmongo.auth.scram_keys import ScramKeys
+from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+
+DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
+_FEWEST_ITERATIONS = 4096
+# Beyond this the server asks for minutes of computing, which would be an attack of its own.
+_MOST_ITERATIONS = 10_000_000
+_NO_CHANNEL_BINDING = "n,,"
+_NONCE_SIZE = 24
+
+
+class ScramConversation(SaslConversation):
+    """One authentication by SCRAM.
+
+    :param mechanism: ``SCRAM-SHA-1`` or ``SCRAM-SHA-256``.
+    :param keys: the client's cache of derived keys.
+    :param make_nonce: for tests.
+    """
+
+    options: ClassVar[Mapping[str, Any]] = {"options": {"skipEmptyExchange": True}}
+
+    def __init__(
+        self,
+        database: str,
+        mechanism: str,
+        username: str,
+        password: str,
+        keys: ScramKeys,
+        make_nonce: Callable[[], str] | None = None,
+    ) -> None:
+        super().__init__(database)
+        self.mechanism = mechanism
+        self._digest = DIGESTS[mechanism]
+        self._password = prepared_password(mechanism, username, password)
+        self._keys = keys
+        escaped = username.replace("=", "=3D").replace(",", "=2C")
+        self._nonce = (make_nonce or _random_nonce)()
+        self._first_bare = f"n={escaped},r={self._nonce}"
+        self._server_signature: bytes | None = None  # what the server has to know
+        self._verified = False
+
+    def begin(self) -> bytes:
+        return (_NO_CHANNEL_BINDING + self._first_bare).encode()
+
+    def step(self, payload: bytes, done: bool) -> bytes:
+        if self._verified:
+            if not done:
+                raise self.too_long()
+            return b""
+        if self._server_signature is None:
+            if done:
+                raise self.too_early()
+            return self._prove(payload)
+        self._verify(payload)
+        return b""
+
+    def _prove(self, server_first: bytes) -> bytes:
+        fields = self._fields(server_first)
+        nonce, salt, iterations = self._read(fields)
+        channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
+        without_proof = f"c={channel},r={nonce}"
+        client_key, server_key = self._keys.derive(self._digest, self._password, salt, iterations)
+        signed = ",".join((self._first_bare, server_first.decode(), without_proof)).encode()
+        stored_key = hashlib.new(self._digest, client_key).digest()
+        signature = hmac.digest(stored_key, signed, self._digest)
+        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        self._server_signature = hmac.digest(server_key, signed, self._digest)
+        return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
+
+    def _read(self, fields: Mapping[str, str]) -> tuple[str, bytes, int]:
+        """Nonce, salt and number of iterations of the server's first message, checked."""
+        try:
+            nonce, salt, iterations = fields["r"], _unbase64(fields["s"]), int(fields["i"])
+        except (KeyError, ValueError):
+            raise ProtocolError(f"{self.mechanism}: the server's first message is not well formed") from None
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise OperationFailure(f"{self.mechanism}: the server's nonce does not continue the client's")
+        if iterations < _FEWEST_ITERATIONS:
+            raise OperationFailure(
+                f"{self.mechanism}: the server asks for {iterations} iterations, fewer than the {_FEWEST_ITERATIONS} "
+                "that are safe"
+            )
+        if iterations > _MOST_ITERATIONS:
+            raise OperationFailure(
+                f"{self.mechanism}: the server asks for {iterations} iterations, more than {_MOST_ITERATIONS}"
+            )
+        return nonce, salt, iterations
+
+    def _verify(self, server_final: bytes) -> None:
+        fields = self._fields(server_final)
+        if "e" in fields:
+            raise OperationFailure(f"{self.mechanism}: the server reports {fields['e']!r}")
+        try:
+            signature = _unbase64(fields["v"])
+        except (KeyError, ValueError):
+            raise ProtocolError(f"{self.mechanism}: the server's last message is not well formed") from None
+        if not hmac.compare_digest(signature, self._server_signature or b""):
+            raise OperationFailure(f"{self.mechanism}: the server could not prove that it knows the password")
+        self._verified = True
+
+    def _fields(self, message: bytes) -> dict[str, str]:
+        try:
+            pairs = [field.partition("=") for field in message.decode().split(",")]
+        except UnicodeDecodeError:
+            raise ProtocolError(f"{self.mechanism}: the server's message is not UTF-8") from None
+        return {name: value for name, _, value in pairs}
+
+
+def prepared_password(mechanism: str, username: str, password: str) -> bytes:
+    """What the keys are derived from.
+
+    :raises ConfigurationError: the password has characters that SCRAM-SHA-256 does not allow.
+    """
+    if mechanism == "SCRAM-SHA-1":  # as MongoDB has stored passwords since before SCRAM
+        return hashlib.md5(f"{username}:mongo:{password}".encode(), usedforsecurity=False).hexdigest().encode()
+    try:
+        return saslprep(password).encode()
+    except ValueError as error:
+        raise ConfigurationError(f"the password cannot be used with {mechanism}: {error}") from None
+
+
+def _random_nonce() -> str:
+    return base64.b64encode(os.urandom(_NONCE_SIZE)).decode()
+
+
+def _unbase64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None

@@ -1,0 +1,303 @@
+"""Change streams: cursors over the changes of a collection, a database or a whole deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import bson
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
+from bson.raw_bson import RawBSONDocument
+from bson.timestamp import Timestamp
+
+from gmongo.client_session import ClientSession
+from gmongo.collation import Collation, validate_collation_or_none
+from gmongo.errors import InvalidOperation, PyMongoError
+from gmongo.execution.deadline import until
+from gmongo.execution.sessions import ImplicitSession, Session
+from gmongo.operations.change_stream import ChangeStreamAggregate, Position, is_resumable
+from gmongo.operations.reaper import Dropped
+from gmongo.operations.server_cursor import ServerCursor
+from gmongo.wire.reply import decodes_plainly
+
+if TYPE_CHECKING:
+    from gmongo.collection import Collection
+
+__all__ = ["ChangeStream", "ClusterChangeStream", "CollectionChangeStream", "DatabaseChangeStream"]
+
+DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+Stream = TypeVar("Stream", bound="ChangeStream[Any]")
+
+
+class ChangeStream(Generic[DocumentType]):
+    """Iterates over changes; made by the ``watch`` methods of collections, databases and clients.
+
+    It outlives failovers and lost connections: it opens a new cursor where it stood. So it also outlives a time-out, or
+    a :class:`gevent.Timeout` thrown into :meth:`next`: the next call goes on, and no change is lost.
+
+    The parameters are those of :meth:`gmongo.collection.Collection.watch`.
+
+    :param target: the collection, database or client to watch.
+    """
+
+    _closed = True  # until the constructor has checked everything
+
+    def __init__(
+        self,
+        target: Any,
+        pipeline: Sequence[Mapping[str, Any]] | None,
+        full_document: str | None,
+        resume_after: Mapping[str, Any] | None,
+        max_await_time_ms: int | None,
+        batch_size: int | None,
+        collation: Mapping[str, Any] | Collation | None,
+        start_at_operation_time: Timestamp | None,
+        session: ClientSession | None,
+        start_after: Mapping[str, Any] | None,
+        comment: Any = None,
+        full_document_before_change: str | None = None,
+        show_expanded_events: bool | None = None,
+    ) -> None:
+        stage = {
+            "fullDocument": _checked("full_document", full_document, str),
+            "fullDocumentBeforeChange": _checked("full_document_before_change", full_document_before_change, str),
+            "showExpandedEvents": _checked("show_expanded_events", show_expanded_events, bool),
+        }
+        self._options = {name: value for name, value in stage.items() if value is not None}
+        self._pipeline = list(_checked("pipeline", pipeline, (list, tuple)) or ())
+        self._max_await_time_ms = _natural("max_await_time_ms", max_await_time_ms)
+        self._batch_size = _natural("batch_size", batch_size)
+        fields = {"collation": validate_collation_or_none(collation), "comment": comment}
+        self._fields = {name: value for name, value in fields.items() if value is not None}
+        self._position = Position(
+            _checked("resume_after", resume_after, Mapping),
+            _checked("start_after", start_after, Mapping),
+            _checked("start_at_operation_time", start_at_operation_time, Timestamp),
+        )
+        self._collection, self._target = self._what_to_watch(target)
+        self._client = self._collection.database.client
+        self._codec_options = self._collection.codec_options
+        # The token of a change goes back to the server as it came, whatever the application decodes changes into.
+        self._decodes = not decodes_plainly(self._codec_options)
+        self._decoding: Any = self._codec_options
+        if self._decodes:
+            self._decoding = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
+        self._session: Session = session or self._client._executor.implicit_session()
+        self._cursor: ServerCursor | None = None
+        self._interrupted = False
+        self._closed = False
+
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+        """The collection whose options hold, and what to aggregate."""
+        raise NotImplementedError
+
+    # The cursor
+
+    def _opened(self: Stream) -> Stream:
+        """Open the cursor now.
+
+        :raises PyMongoError: it could not be opened. The stream is closed then.
+        """
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _open(self) -> ServerCursor:
+        collection, executor = self._collection, self._client._executor
+        operation = ChangeStreamAggregate(
+            collection.database.name,
+            self._target,
+            self._stage,
+            self._pipeline,
+            self._fields,
+            self._codec_options,
+            self._decoding,
+            collection.read_preference,
+            self._batch_size,
+        )
+        operation.read_concern = collection._read_concern_document
+        reply = executor.run(operation, self._session)
+        self._cursor = ServerCursor(
+            executor,
+            self._client._reaper,
+            reply,
+            self._session,
+            self._decoding,
+            batch_size=self._batch_size or 0,
+            max_await_time_ms=self._max_await_time_ms,
+            comment=self._fields.get("comment"),
+            keeps_session=True,
+        )
+        self._position.opened(
+            self._cursor.has_buffered,
+            self._cursor.post_batch_resume_token,
+            reply.reply.get("operationTime"),
+            operation.wire_version,
+        )
+        self._interrupted = False
+        return self._cursor
+
+    def _stage(self, wire_version: int) -> dict[str, Any]:
+        """The fields of the ``$changeStream`` stage."""
+        return {**self._options, **self._position.fields(wire_version)}
+
+    def _resume(self) -> ServerCursor:
+        self._interrupted = True
+        if self._cursor is not None:
+            self._cursor.close()
+        return self._open()
+
+    # Changes
+
+    def __iter__(self) -> ChangeStream[DocumentType]:
+        return self
+
+    def __next__(self) -> DocumentType:
+        """The next change; waits for it without end (or for ``timeoutMS``).
+
+        :raises StopIteration: the stream is closed, or what it watched is gone.
+        :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
+        """
+        with until(self._client._executor.deadline()):
+            while not self._closed:
+                change = self.try_next()
+                if change is not None:
+                    return change
+        raise StopIteration
+
+    next = __next__
+
+    def try_next(self) -> DocumentType | None:
+        """The next change, or None if there is none after asking the server at most once.
+
+        Together with :attr:`resume_token` it lets an application store the newest token even while nothing changes.
+
+        :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
+        """
+        if self._closed:
+            return None
+        with until(self._client._executor.deadline()):
+            try:
+                change = self._ask()
+            except PyMongoError as error:
+                if not (self._is_resumable(error) or error.timeout):
+                    self.close()
+                raise
+        return self._deliver(change)
+
+    def _ask(self) -> Any:
+        """The next change, after at most one `getMore` and one attempt to resume."""
+        cursor = self._cursor
+        if cursor is not None and not self._interrupted:
+            # Whatever is thrown in here, the next call resumes.
+            self._interrupted = True
+            try:
+                change = cursor.try_next_document()
+            except PyMongoError as error:
+                if not self._is_resumable(error):
+                    raise
+            else:
+                self._interrupted = False
+                return change
+        cursor = self._resume()
+        return cursor.try_next_document() if cursor.has_buffered else None
+
+    def _is_resumable(self, error: PyMongoError) -> bool:
+        return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
+
+    def _deliver(self, change: Any) -> Any:
+        """Move on behind a change, and decode it for the application."""
+        cursor, position = self._cursor, self._position
+        assert cursor is not None
+        if change is None:
+            position.saw_nothing(cursor.post_batch_resume_token)
+        elif "_id" not in change:
+            self.close()
+            raise InvalidOperation("Cannot provide resume functionality when the resume token is missing.")
+        else:
+            batch_token = None if cursor.has_buffered else cursor.post_batch_resume_token
+            position.delivered(change["_id"] if batch_token is None else batch_token)
+        if not cursor.alive:
+            self.close()
+        if change is not None and self._decodes:
+            return bson.decode(change.raw, self._codec_options)
+        return change
+
+    # The state
+
+    @property
+    def resume_token(self) -> Mapping[str, Any] | None:
+        """The token to go on with after the change returned last, by `resume_after` or `start_after`; None before there
+        is one.
+        """
+        return self._position.token
+
+    @property
+    def alive(self) -> bool:
+        """Whether there may be more changes. True does not promise that there will be one."""
+        return not self._closed
+
+    def close(self) -> None:
+        """End the stream, on the server too. It may be called again."""
+        self._closed = True
+        try:
+            if self._cursor is not None:
+                self._cursor.close()
+        finally:
+            self._session.end_implicit()
+
+    def __enter__(self) -> ChangeStream[DocumentType]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed and self._cursor is not None and isinstance(self._session, ImplicitSession):
+            self._cursor.abandon()
+            self._client._reaper.take(Dropped(0, "", self._cursor.address, self._session, None))
+
+
+class CollectionChangeStream(ChangeStream[DocumentType]):
+    """The changes of one collection."""
+
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+        return target, target.name
+
+
+class DatabaseChangeStream(ChangeStream[DocumentType]):
+    """The changes of all collections of a database."""
+
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+        return target["$cmd.aggregate"], 1
+
+
+class ClusterChangeStream(ChangeStream[DocumentType]):
+    """The changes of all databases but ``admin``, ``config`` and ``local``."""
+
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+        return target["admin"]["$cmd.aggregate"], 1
+
+    def _stage(self, wire_version: int) -> dict[str, Any]:
+        return {"allChangesForCluster": True, **super()._stage(wire_version)}
+
+
+def _checked(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
+    if value is not None and not isinstance(value, kind):
+        wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+        raise TypeError(f"{name} must be a {wanted}, not {value!r}")
+    return value
+
+
+def _natural(name: str, value: Any) -> Any:
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if _checked(name, value, int) is not None and value < 0:
+        raise ValueError(f"{name} must be >= 0, not {value}")
+    return value

@@ -1,0 +1,88 @@
+"""The authentication of one connection: the mechanism's conversation, on that connection and within its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import bson
+
+from gmongo.auth.authenticator import Authenticator
+from gmongo.cmap.hello import Hello
+from gmongo.cmap.options import ConnectionOptions
+from gmongo.errors import OperationFailure
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.message import encode_op_msg, next_request_id
+
+if TYPE_CHECKING:
+    from gmongo.cmap.connection import Connection
+
+
+def authentication_of(connection: Connection, options: ConnectionOptions) -> Authentication | None:
+    """How a new connection will authenticate; None if the client does not.
+
+    :raises ConfigurationError: the credential must not be sent to this server.
+    """
+    if options.authenticator is None:
+        return None
+    return Authentication(connection, options, options.authenticator)
+
+
+class Authentication:
+    """The authentication of one connection.
+
+    :param options: of the client.
+    :param authenticator: of the client.
+    """
+
+    __slots__ = ("_authenticator", "_connection", "_login", "_options")
+
+    def __init__(self, connection: Connection, options: ConnectionOptions, authenticator: Authenticator) -> None:
+        self._connection = connection
+        self._options = options
+        self._authenticator = authenticator
+        self._login = authenticator.login(connection.address[0])
+
+    def hello_fields(self) -> dict[str, Any]:
+        """What it adds to the hello of the handshake."""
+        return self._login.hello_fields()
+
+    def begin(self, hello: Hello, deadline: float | None, ref: bool) -> None:
+        """Authenticate after the hello, whose reply loses what was meant for this only.
+
+        :param deadline: on the clock of :func:`time.monotonic`; None is without limit.
+        :param ref: whether the timer keeps the hub running.
+        :raises OperationFailure: the server did not accept the credential.
+        """
+        reply = dict(hello.reply)
+        hello.reply = {field: value for field, value in reply.items() if field not in _MEANT_FOR_THIS}
+        if reply.get("arbiterOnly"):
+            return  # an arbiter has no users
+        seconds = None if deadline is None else deadline - monotonic()
+        with self._limited(seconds, ref):
+            self._login.authenticate(self._run, reply, seconds)
+        self._connection.authentication = self
+
+    def again(self) -> None:
+        """Authenticate once more, within ``connectTimeoutMS``."""
+        seconds = self._options.connect_timeout
+        with self._limited(seconds, True):
+            self._login.authenticate_again(self._run, seconds)
+
+    def _limited(self, seconds: float | None, ref: bool) -> Any:
+        limit = None if seconds is None else seconds + self._login.patience
+        return interrupt_after(limit, self._connection._timeout_error(self._options.connect_timeout or 0), ref)
+
+    def _run(self, database: str, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        request_id = next_request_id()
+        body = bson.encode({**command, **self._options.server_api, "$db": database})
+        exchanged = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None)
+        reply = bson.decode(exchanged.body)
+        if not reply.get("ok"):
+            message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
+            raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)
+        return reply
+
+
+_MEANT_FOR_THIS = frozenset({"speculativeAuthenticate", "saslSupportedMechs"})

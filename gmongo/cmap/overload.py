@@ -1,0 +1,34 @@
+"""What a failed attempt to connect says of the load on a server (Client Backpressure, BP-05, BP-06, BP-A19)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from socket import gaierror
+
+from gmongo.errors import AutoReconnect
+
+OVERLOADED = "SystemOverloadedError"
+RETRYABLE = "RetryableError"
+
+
+def label_overload(error: BaseException) -> None:
+    """Label a failure to connect as a sign of overload: a server that limits new connections closes them early, or lets
+    them wait. Nothing has been sent by then, so trying again is safe.
+
+    A name that does not resolve and a certificate that is not accepted are no such signs.
+    """
+    if isinstance(error, AutoReconnect) and not any(_is_no_sign(each) for each in _causes(error)):
+        error._add_error_label(OVERLOADED)
+        error._add_error_label(RETRYABLE)
+
+
+def _is_no_sign(error: BaseException) -> bool:
+    return isinstance(error, (gaierror, ssl.SSLCertVerificationError))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause = error.__cause__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

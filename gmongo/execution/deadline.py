@@ -1,0 +1,74 @@
+"""The limit of time for whole operations (Client-side Operations Timeout).
+
+A deadline is a moment on the clock of :func:`time.monotonic`, read once, when an operation begins, and handed down.
+An infinite one sets no limit, but does replace the older time-outs, as ``timeoutMS=0`` demands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from math import inf
+from time import monotonic
+from typing import Any
+
+_current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
+
+current_deadline = _current.get
+"""The deadline set by an enclosing :func:`until`, or None."""
+
+
+def deadline_after(seconds: float | None) -> float | None:
+    """The moment in so many seconds; 0 is without limit, and None is no deadline at all."""
+    if seconds is None:
+        return None
+    return monotonic() + seconds if seconds else inf
+
+
+@contextmanager
+def until(deadline: float | None) -> Iterator[None]:
+    """Have everything in the block end by `deadline`, or by that of a block around it."""
+    outer = _current.get()
+    if deadline is None or (outer is not None and outer <= deadline):
+        yield
+        return
+    token = _current.set(deadline)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def timeout(seconds: float | None) -> AbstractContextManager[None]:
+    """Limit the time of all operations in the block, taken together::
+
+        with gmongo.timeout(5):
+            orders.insert_one(order)
+            customers.update_one(filter, update)
+
+    The limit covers everything: finding a server, waiting for a connection, the network, the server's work, and retries.
+    The errors that it ends in have ``error.timeout`` set. Inside another such block it can only shorten the time.
+
+    :param seconds: 0 is without limit, but does replace the older time-outs such as ``socketTimeoutMS``; None changes
+        nothing.
+    :raises TypeError: `seconds` is not a number.
+    :raises ValueError: it is negative.
+    """
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
+        raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
+    if seconds is not None and seconds < 0:
+        raise ValueError(f"timeout must be 0 or more seconds, not {seconds!r}")
+    return until(deadline_after(seconds))
+
+
+def remaining(deadline: float | None) -> float | None:
+    """Seconds left, perhaps none; None without a limit."""
+    if deadline is None or deadline == inf:
+        return None
+    return deadline - monotonic()
+
+
+def without_wtimeout(write_concern: Mapping[str, Any]) -> dict[str, Any]:
+    """A write concern without its time-out, which a deadline replaces."""
+    return {name: value for name, value in write_concern.items() if name != "wtimeout"}

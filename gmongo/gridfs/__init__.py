@@ -1,0 +1,21 @@
+"""Files in a database (GridFS), in chunks of 255 KB, so that they may be of any size."""
+
+from __future__ import annotations
+
+from gmongo.gridfs.bucket import GridFSBucket
+from gmongo.gridfs.errors import NoFile
+from gmongo.gridfs.grid_fs import GridFS
+from gmongo.gridfs.grid_in import GridIn
+from gmongo.gridfs.grid_out import GridOut
+from gmongo.gridfs.grid_out_cursor import GridOutCursor
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE
+
+__all__ = [
+    "DEFAULT_CHUNK_SIZE",
+    "GridFS",
+    "GridFSBucket",
+    "GridIn",
+    "GridOut",
+    "GridOutCursor",
+    "NoFile",
+]

@@ -1,0 +1,244 @@
+"""A bucket of files, with the methods of the GridFS specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.client_session import ClientSession
+from gmongo.database import Database
+from gmongo.gridfs.errors import NoFile
+from gmongo.gridfs.grid_in import GridIn
+from gmongo.gridfs.grid_out import GridOut
+from gmongo.gridfs.grid_out_cursor import GridOutCursor
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
+from gmongo.read_preferences import _ReadPreference
+from gmongo.write_concern import WriteConcern
+
+
+class GridFSBucket:
+    """A bucket of files.
+
+    A file is known by its ``_id``. Several files may have the same name: they are revisions of it.
+
+    :param db: the database that it is in.
+    :param bucket_name: its name, which is also the beginning of the names of its two collections.
+    :param chunk_size_bytes: of new files.
+    :param write_concern: what acknowledgement writes ask for; the database's by default.
+    :param read_preference: which servers reads go to; the database's by default.
+    :raises ConfigurationError: writes are not acknowledged.
+    """
+
+    def __init__(
+        self,
+        db: Database[Any],
+        bucket_name: str = "fs",
+        chunk_size_bytes: int = DEFAULT_CHUNK_SIZE,
+        write_concern: WriteConcern | None = None,
+        read_preference: _ReadPreference | None = None,
+    ) -> None:
+        if not isinstance(db, Database):
+            raise TypeError(f"db must be a Database, not {db!r}")
+        self._collection = db.get_collection(bucket_name, write_concern=write_concern, read_preference=read_preference)
+        check_acknowledged(self._collection, "write concern")
+        self._storage = Storage(self._collection)
+        self._chunk_size_bytes = chunk_size_bytes
+
+    # Writing
+
+    def open_upload_stream(
+        self,
+        filename: str,
+        chunk_size_bytes: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        session: ClientSession | None = None,
+    ) -> GridIn:
+        """A new file to write to; it is there for others when it is closed.
+
+        :param chunk_size_bytes: of this file.
+        :param metadata: what else is to be known of it.
+        """
+        return self._new_file({}, filename, chunk_size_bytes, metadata, session)
+
+    def open_upload_stream_with_id(
+        self,
+        file_id: Any,
+        filename: str,
+        chunk_size_bytes: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        session: ClientSession | None = None,
+    ) -> GridIn:
+        """The same with an ``_id`` of the application's choice."""
+        return self._new_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
+
+    def _new_file(
+        self,
+        chosen_id: dict[str, Any],
+        filename: str,
+        chunk_size_bytes: int | None,
+        metadata: Mapping[str, Any] | None,
+        session: ClientSession | None,
+    ) -> GridIn:
+        _check_name("filename", filename)
+        size = self._chunk_size_bytes if chunk_size_bytes is None else chunk_size_bytes
+        file = GridIn(self._collection, session, filename=filename, chunk_size=size, metadata=metadata, **chosen_id)
+        file._storage = self._storage  # which remembers that the indexes are there
+        return file
+
+    def upload_from_stream(
+        self,
+        filename: str,
+        source: Any,
+        chunk_size_bytes: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        session: ClientSession | None = None,
+    ) -> Any:
+        """Write a file in one go, and return its ``_id``.
+
+        :param source: bytes, or a file, which is read to its end. If that fails, what was stored is removed.
+        """
+        with self.open_upload_stream(filename, chunk_size_bytes, metadata, session) as file:
+            file.write(source)
+        return file._id
+
+    def upload_from_stream_with_id(
+        self,
+        file_id: Any,
+        filename: str,
+        source: Any,
+        chunk_size_bytes: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        session: ClientSession | None = None,
+    ) -> None:
+        """The same with an ``_id`` of the application's choice."""
+        with self.open_upload_stream_with_id(file_id, filename, chunk_size_bytes, metadata, session) as file:
+            file.write(source)
+
+    # Reading
+
+    def open_download_stream(self, file_id: Any, session: ClientSession | None = None) -> GridOut:
+        """A file to read from.
+
+        :raises NoFile: there is none with that ``_id``.
+        """
+        file = GridOut(self._collection, file_id, session=session)
+        file.open()
+        return file
+
+    def open_download_stream_by_name(
+        self, filename: str, revision: int = -1, session: ClientSession | None = None
+    ) -> GridOut:
+        """A revision of a file to read from.
+
+        :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
+        :raises NoFile: there is no such file, or no such revision of it.
+        """
+        _check_name("filename", filename)
+        with self._storage.in_time():
+            document = revision_of(self._storage, {"filename": filename}, revision, session)
+            if document is None:
+                raise self._no_revision(filename, revision, session)
+            return GridOut(self._collection, file_document=document, session=session)
+
+    def _no_revision(self, filename: str, revision: int, session: ClientSession | None) -> NoFile:
+        if self._storage.files.find_one({"filename": filename}, {"_id": 1}, session=session) is None:
+            return NoFile(f"no file with the name {filename!r}")
+        return NoFile(f"no version {revision} for filename {filename!r}")
+
+    def download_to_stream(self, file_id: Any, destination: Any, session: ClientSession | None = None) -> None:
+        """Write the contents of a file into another, which stays open.
+
+        :raises NoFile: there is none with that ``_id``.
+        """
+        with self._storage.in_time(), self.open_download_stream(file_id, session) as file:
+            _copy(file, destination)
+
+    def download_to_stream_by_name(
+        self, filename: str, destination: Any, revision: int = -1, session: ClientSession | None = None
+    ) -> None:
+        """The same for a revision of a file.
+
+        :raises NoFile: there is no such file, or no such revision of it.
+        """
+        with self._storage.in_time(), self.open_download_stream_by_name(filename, revision, session) as file:
+            _copy(file, destination)
+
+    def find(self, *args: Any, **kwargs: Any) -> GridOutCursor:
+        """A cursor over files; the parameters are those of :class:`GridOutCursor`."""
+        return GridOutCursor(self._collection, *args, **kwargs)
+
+    # Changing
+
+    def delete(self, file_id: Any, session: ClientSession | None = None) -> None:
+        """Remove a file.
+
+        :raises NoFile: there is none with that ``_id``.
+        """
+        check_session(session)
+        with self._storage.in_time():
+            result = self._storage.files.delete_one(by_id(file_id), session=session)
+            self._storage.remove_chunks(file_id, session)
+        if not result.deleted_count:
+            raise NoFile(f"no file could be deleted because none matched {file_id!r}")
+
+    def delete_by_name(self, filename: str, session: ClientSession | None = None) -> None:
+        """Remove all revisions of a file.
+
+        :raises NoFile: there is none with that name.
+        """
+        _check_name("filename", filename)
+        check_session(session)
+        files, chunks = self._storage.files, self._storage.chunks
+        with self._storage.in_time():
+            found = [each["_id"] for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
+            if not found:
+                raise NoFile(f"no file could be deleted because none matched filename {filename!r}")
+            files.delete_many({"_id": {"$in": found}}, session=session)
+            chunks.delete_many({"files_id": {"$in": found}}, session=session)
+
+    def rename(self, file_id: Any, new_filename: str, session: ClientSession | None = None) -> None:
+        """Give a file another name.
+
+        :raises NoFile: there is none with that ``_id``.
+        """
+        _check_name("new_filename", new_filename)
+        check_session(session)
+        change = {"$set": {"filename": new_filename}}
+        result = self._storage.files.update_one(by_id(file_id), change, session=session)
+        if not result.matched_count:
+            raise NoFile(f"no files could be renamed to {new_filename!r} because none matched file_id {file_id!r}")
+
+    def rename_by_name(self, filename: str, new_filename: str, session: ClientSession | None = None) -> None:
+        """Give all revisions of a file another name.
+
+        :raises NoFile: there is none with that name.
+        """
+        _check_name("filename", filename)
+        _check_name("new_filename", new_filename)
+        check_session(session)
+        change = {"$set": {"filename": new_filename}}
+        result = self._storage.files.update_many({"filename": filename}, change, session=session)
+        if not result.matched_count:
+            raise NoFile(f"no files could be renamed to {new_filename!r} because none matched filename {filename!r}")
+
+
+def revision_of(storage: Storage, query: Mapping[str, Any], revision: int | None, session: ClientSession | None) -> Any:
+    """The description of a revision of a file, or None.
+
+    :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
+    """
+    check_session(session)
+    if isinstance(revision, bool) or not isinstance(revision, int):
+        raise TypeError(f"revision must be an integer, not {revision!r}")
+    direction, skip = (-1, -revision - 1) if revision < 0 else (1, revision)
+    return storage.files.find_one(query, sort=[("uploadDate", direction)], skip=skip, session=session)
+
+
+def _copy(file: GridOut, destination: Any) -> None:
+    while chunk := file.readchunk():
+        destination.write(chunk)
+
+
+def _check_name(option: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{option} must be a string, not {name!r}")

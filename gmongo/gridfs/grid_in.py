@@ -1,0 +1,307 @@
+"""Writing a file."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from collections.abc import Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NoReturn
+
+from bson.binary import Binary
+from bson.objectid import ObjectId
+from gevent import spawn
+
+from gmongo.client_session import ClientSession
+from gmongo.collection import Collection
+from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from gmongo.execution.deadline import until
+from gmongo.gridfs.errors import FileExists
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
+
+_DUPLICATE_KEY = 11000
+# Chunks are sent together when so many bytes have come.
+_BUFFER_SIZE = 4 * 1024 * 1024
+# Names that keywords and attributes may have instead.
+_ALIASES = {"name": "filename", "content_type": "contentType", "chunk_size": "chunkSize"}
+_READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
+
+
+class GridIn:
+    """A file to be written, which readers see when it is closed.
+
+    In a ``with``, it is closed at the end; if an exception leaves the block, the upload is aborted instead, and what
+    was stored of it is removed (after a kill or a time-out, in the background).
+
+    Attributes set on it become fields of the file's description.
+
+    :param root_collection: of the bucket.
+    :param session: for all its writes.
+    :param kwargs: fields of the description, such as ``_id``, ``filename``, ``contentType``, ``metadata``; and
+        ``chunkSize`` (in bytes) and ``encoding`` (of the text given to :meth:`write`).
+    :raises ConfigurationError: the collection's writes are not acknowledged.
+    :raises InvalidOperation: the session is in a transaction.
+    """
+
+    def __init__(self, root_collection: Collection[Any], session: ClientSession | None = None, **kwargs: Any) -> None:
+        self._storage = Storage(root_collection)
+        check_acknowledged(root_collection, "root_collection")
+        check_session(session)
+        fields = {_ALIASES.get(name, name): value for name, value in kwargs.items() if value is not None}
+        self._encoding: str | None = fields.pop("encoding", None)
+        self._session = session
+        self._deadline = self._storage.deadline()
+        self._file: dict[str, Any] = {"_id": kwargs["_id"] if "_id" in kwargs else ObjectId(), **fields}
+        self._file["chunkSize"] = _checked_size(fields.get("chunkSize", DEFAULT_CHUNK_SIZE))
+        self._buffer = bytearray()  # of the chunk that is not full yet
+        self._chunks: list[dict[str, Any]] = []  # full, but not sent yet
+        self._n = 0  # of the next chunk
+        self._length = 0
+        # Chunks with the file's _id are this file's own, and not those of another that has the same.
+        self._owns_chunks = "_id" not in kwargs
+        self._closed = False
+
+    # Writing
+
+    def write(self, data: Any) -> None:
+        """Write bytes, text, or all that a file has.
+
+        :param data: bytes; text, if `encoding` was given; or an object with a ``read`` method.
+        :raises ValueError: the file is closed.
+        :raises TypeError: `data` is something else, or text without an encoding.
+        :raises FileExists: there is another file with this ``_id``.
+        """
+        if self._closed:
+            raise ValueError("cannot write to a closed file")
+        with until(self._deadline):
+            if hasattr(data, "read"):
+                self._write_file(data)
+            else:
+                self._write_bytes(self._bytes_of(data))
+
+    def _bytes_of(self, data: Any) -> Any:
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            return data
+        if not isinstance(data, str):
+            raise TypeError(f"can only write strings or file-like objects, not {type(data).__name__}")
+        if self._encoding is None:
+            raise TypeError("must specify an encoding for file in order to write str")
+        return data.encode(self._encoding)
+
+    def _write_file(self, source: Any) -> None:
+        """Copy a file to its end. If it fails, the upload is aborted."""
+        try:
+            while data := source.read(self.chunk_size):
+                self._write_bytes(self._bytes_of(data))
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _write_bytes(self, data: Any) -> None:
+        view = memoryview(data).cast("B")
+        self._length += len(view)
+        size = self.chunk_size
+        while len(view):
+            room = size - len(self._buffer)
+            self._buffer += view[:room]
+            view = view[room:]
+            if len(self._buffer) == size:
+                self._cut()
+                if len(self._chunks) * size >= _BUFFER_SIZE:
+                    self._flush()
+
+    def writelines(self, sequence: Iterable[Any]) -> None:
+        """Write one after the other. No line ends are added."""
+        for data in sequence:
+            self.write(data)
+
+    def _cut(self) -> None:
+        """Make a chunk of the buffer."""
+        chunk = {"_id": ObjectId(), "files_id": self._file["_id"], "n": self._n, "data": Binary(bytes(self._buffer))}
+        self._chunks.append(chunk)
+        self._buffer.clear()
+        self._n += 1
+
+    def _flush(self) -> None:
+        """Send the chunks. If that fails, nothing more can be written, since the file would have a gap."""
+        try:
+            self._storage.prepare(self._session)
+            if self._chunks:
+                self._storage.chunks.insert_many(self._chunks, session=self._session)
+                self._owns_chunks = True
+        except Exception as error:
+            self._end()  # what has failed to store chunks would fail to remove them, too
+            if _is_duplicate(error):
+                raise self._exists() from error
+            raise
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        self._chunks = []
+
+    def _exists(self) -> FileExists:
+        return FileExists(f"file with _id {self._file['_id']!r} already exists")
+
+    # Ending
+
+    def close(self) -> None:
+        """Write what is left, and make the file visible. It may be called again.
+
+        :raises FileExists: there is another file with this ``_id``.
+        """
+        if self._closed:
+            return
+        with until(self._deadline):
+            if self._buffer:
+                self._cut()
+            self._flush()
+            description = {**self._file, "length": self._length, "uploadDate": _now()}
+            try:
+                self._storage.files.insert_one(description, session=self._session)
+            except DuplicateKeyError as error:
+                raise self._exists() from error
+        self._file = description
+        self._closed = True
+
+    def abort(self) -> None:
+        """Remove what was stored, and close the file.
+
+        :raises PyMongoError: it could not be removed.
+        """
+        if self._closed:
+            return
+        self._end()
+        if self._owns_chunks:
+            self._storage.remove_chunks(self._file["_id"], self._session)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Abort because of an error, which is the one to be raised."""
+        if isinstance(error, Exception):
+            with suppress(PyMongoError):
+                self.abort()
+        elif not self._closed:
+            self._end()
+            if self._owns_chunks:
+                spawn(self._storage.remove_chunks, self._file["_id"])  # after a kill or a time-out nobody should wait
+
+    def _end(self) -> None:
+        self._closed = True
+        self._buffer.clear()
+        self._chunks.clear()
+
+    def __enter__(self) -> GridIn:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._give_up(error)
+
+    # The description
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a field of the description; of a closed file too."""
+        field = _ALIASES.get(name, name)
+        self._file[field] = value
+        if self._closed:
+            self._storage.files.update_one(by_id(self._file["_id"]), {"$set": {field: value}}, session=self._session)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") and name != "_id":
+            object.__setattr__(self, name, value)
+        elif name in _READ_ONLY:
+            raise AttributeError(f"{name!r} of a GridIn cannot be set")
+        else:
+            self.set(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("_file", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(f"GridIn object has no attribute {name!r}")
+
+    @property
+    def filename(self) -> str | None:
+        """The name of the file."""
+        return self._file.get("filename")
+
+    name = filename
+
+    @property
+    def content_type(self) -> str | None:
+        """The MIME type of the contents."""
+        return self._file.get("contentType")
+
+    @property
+    def chunk_size(self) -> int:
+        """The size of its chunks, in bytes."""
+        return int(self._file["chunkSize"])
+
+    @property
+    def length(self) -> int:
+        """The size of the file in bytes, when it is closed."""
+        return int(self._when_closed("length"))
+
+    @property
+    def upload_date(self) -> datetime.datetime:
+        """When it was closed, in UTC."""
+        found: datetime.datetime = self._when_closed("uploadDate")
+        return found
+
+    @property
+    def md5(self) -> str | None:
+        """None; new files have no MD5 digest."""
+        return self._file.get("md5")
+
+    def _when_closed(self, field: str) -> Any:
+        if field not in self._file:
+            raise AttributeError(f"can only get {field!r} on a closed file")
+        return self._file[field]
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._closed
+
+    # What files can do
+
+    def read(self, size: int = -1) -> NoReturn:
+        """Not possible.
+
+        :raises io.UnsupportedOperation: always.
+        """
+        raise io.UnsupportedOperation("read")
+
+    def readable(self) -> bool:
+        """False."""
+        return False
+
+    def seekable(self) -> bool:
+        """False."""
+        return False
+
+    def writeable(self) -> bool:
+        """True."""
+        return True
+
+
+def _checked_size(size: Any) -> int:
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"chunk_size must be an integer, not {size!r}")
+    if size < 1:
+        raise ValueError(f"chunk_size must be at least 1 byte, not {size}")
+    return size
+
+
+def _is_duplicate(error: Exception) -> bool:
+    """Whether there were chunks of that file already."""
+    errors = error.details["writeErrors"] if isinstance(error, BulkWriteError) else ()
+    return any(each.get("code") == _DUPLICATE_KEY for each in errors)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(tz=datetime.timezone.utc)

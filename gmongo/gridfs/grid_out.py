@@ -1,0 +1,329 @@
+"""Reading a file."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from gmongo.client_session import ClientSession
+from gmongo.collection import Collection
+from gmongo.cursor import Cursor
+from gmongo.execution.deadline import until
+from gmongo.gridfs.errors import CorruptGridFile, NoFile
+from gmongo.gridfs.storage import Storage, by_id, check_session
+
+
+class GridOut(io.IOBase):
+    """A file to be read, from the beginning or from wherever :meth:`seek` leads.
+
+    Its description is fetched when it is first needed, if it is not given. Other fields of it are attributes, too.
+
+    :param root_collection: of the bucket.
+    :param file_id: the ``_id`` of the file.
+    :param file_document: its description, instead.
+    :param session: for all its reads.
+    """
+
+    def __init__(
+        self,
+        root_collection: Collection[Any],
+        file_id: Any = None,
+        file_document: Mapping[str, Any] | None = None,
+        session: ClientSession | None = None,
+    ) -> None:
+        super().__init__()
+        check_session(session)
+        self._storage = Storage(root_collection)
+        self._file_id = file_id
+        self._file: Mapping[str, Any] | None = file_document
+        self._session = session
+        self._deadline = self._storage.deadline()
+        self._position = 0
+        self._chunk = b""  # what has arrived, but not been read
+        self._cursor: Cursor[Any] | None = None  # of the chunks after that
+        self._next = 0  # the number of the next of them
+
+    def open(self) -> None:
+        """Fetch the description now.
+
+        :raises NoFile: there is no such file.
+        """
+        self._description()
+
+    def _description(self) -> Mapping[str, Any]:
+        if self._file is None:
+            with until(self._deadline):
+                self._file = self._storage.files.find_one(by_id(self._file_id), session=self._session)
+        if self._file is None:
+            raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
+        return self._file
+
+    # The description
+
+    @property
+    def _id(self) -> Any:
+        """The ``_id`` of the file."""
+        return self._description()["_id"]
+
+    @property
+    def filename(self) -> str | None:
+        """Its name."""
+        return self._description().get("filename")
+
+    name = filename
+
+    @property
+    def content_type(self) -> str | None:
+        """The MIME type of the contents."""
+        return self._description().get("contentType")
+
+    @property
+    def length(self) -> int:
+        """Its size in bytes."""
+        return int(self._description().get("length", 0))
+
+    @property
+    def chunk_size(self) -> int:
+        """The size of its chunks, in bytes."""
+        return int(self._description()["chunkSize"])
+
+    @property
+    def upload_date(self) -> datetime.datetime:
+        """When it was written, in UTC."""
+        found: datetime.datetime = self._description()["uploadDate"]
+        return found
+
+    @property
+    def aliases(self) -> list[str] | None:
+        """Other names, if the writer gave it some."""
+        return self._description().get("aliases")
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """What the writer wanted to be known of it."""
+        return self._description().get("metadata")
+
+    @property
+    def md5(self) -> str | None:
+        """Its MD5 digest, if the writer made one."""
+        return self._description().get("md5")
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__") and "_file" in self.__dict__:
+            description = self._description()
+            if name in description:
+                return description[name]
+        raise AttributeError(f"GridOut object has no attribute {name!r}")
+
+    # Reading
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; all that is left by default. Empty at the end.
+
+        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        """
+        start = self._position
+        left = self.length - start
+        wanted = left if size < 0 else min(size, left)
+        parts = []
+        with self._back_to(start):
+            while wanted > 0:
+                part = self._take(wanted)
+                parts.append(part)
+                wanted -= len(part)
+        return b"".join(parts)
+
+    @contextmanager
+    def _back_to(self, start: int) -> Iterator[None]:
+        """If reading ends early, let the next call read the same again."""
+        try:
+            yield
+        except BaseException:
+            self.seek(start)
+            raise
+
+    def readchunk(self) -> bytes:
+        """What is left of the chunk at the present position. Empty at the end.
+
+        :raises CorruptGridFile: the chunk is missing, or is not of the right size.
+        """
+        return self._take(self.chunk_size) if self._position < self.length else b""
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """The next line, with its end; but no more than `size` bytes of it."""
+        limit = self.length if size is None or size < 0 else size
+        line = bytearray()
+        with self._back_to(self._position):
+            while len(line) < limit and self._position < self.length and not line.endswith(b"\n"):
+                if not self._chunk:
+                    self._fetch()
+                end = self._chunk.find(b"\n") + 1
+                line += self._take(min(end or len(self._chunk), limit - len(line)))
+        return bytes(line)
+
+    def readlines(self, hint: int | None = -1) -> list[bytes]:
+        """The lines that are left; no further one after `hint` bytes."""
+        lines = []
+        size = 0
+        while line := self.readline():
+            lines.append(line)
+            size += len(line)
+            if hint is not None and 0 < hint <= size:
+                break
+        return lines
+
+    def __iter__(self) -> GridOut:
+        return self
+
+    def __next__(self) -> bytes:
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+    def _take(self, size: int) -> bytes:
+        """At least one and up to `size` bytes of one chunk."""
+        if not self._chunk:
+            self._fetch()
+        taken = self._chunk[:size]
+        if self._position + len(taken) == self.length:
+            self._check_end()
+        self._chunk = self._chunk[size:]
+        self._position += len(taken)
+        return taken
+
+    def _fetch(self) -> None:
+        """Get the chunk at the present position, from there on."""
+        number, offset = divmod(self._position, self.chunk_size)
+        with until(self._deadline):
+            chunk = self._next_chunk(number)
+        if chunk is None:
+            raise CorruptGridFile(f"no chunk #{number}")
+        if chunk["n"] != number:
+            raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk['n']}")
+        expected = min(self.chunk_size, self.length - number * self.chunk_size)
+        if len(chunk["data"]) != expected:
+            raise CorruptGridFile(
+                f"chunk #{number} has the wrong size: expected {expected} bytes but found {len(chunk['data'])}"
+            )
+        self._chunk = bytes(chunk["data"][offset:] if offset else chunk["data"])
+
+    def _next_chunk(self, number: int) -> Any:
+        if self._cursor is None or self._next != number:
+            self._forget()
+            query: dict[str, Any] = {"files_id": {"$eq": self._id}}
+            if number:
+                query["n"] = {"$gte": number}
+            self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
+        self._next = number + 1
+        try:
+            return next(self._cursor, None)
+        except BaseException:
+            self._forget()  # it is opened anew where this one stood
+            raise
+
+    def _check_end(self) -> None:
+        """Behind the last chunk there must be none."""
+        if self._cursor is None:
+            return
+        with until(self._deadline):
+            extra = next(self._cursor, None)
+        self._forget()
+        if extra is not None and len(extra["data"]):
+            raise CorruptGridFile(
+                f"extra chunk found: expected {self._next} chunks but found chunk with n={extra['n']}"
+            )
+
+    def _forget(self) -> None:
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            cursor.close()
+
+    def seek(self, pos: int, whence: int = os.SEEK_SET) -> int:
+        """Go to another position, and return it.
+
+        :param pos: in bytes.
+        :param whence: from where it is counted: the beginning, ``os.SEEK_CUR`` or ``os.SEEK_END``.
+        :raises OSError: `whence` is something else, or the position is negative.
+        """
+        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.length}
+        if whence not in bases:
+            raise OSError(22, f"whence must be 0, 1 or 2, not {whence!r}")
+        position = bases[whence] + pos
+        if position < 0:
+            raise OSError(22, f"the position must not be negative, was {position}")
+        if position != self._position:
+            ahead = position - self._position
+            self._chunk = self._chunk[ahead:] if 0 <= ahead < len(self._chunk) else b""
+            self._position = position
+        return position
+
+    def tell(self) -> int:
+        """The present position, in bytes."""
+        return self._position
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def close(self) -> None:
+        """End reading. It may be called again."""
+        if not self.closed:
+            self._chunk = b""
+            self._forget()
+        super().close()
+
+    def __enter__(self) -> GridOut:
+        return self
+
+    def __del__(self) -> None:
+        """The cursor goes by itself; nothing is to be flushed."""
+
+    # What files can do
+
+    def write(self, value: Any) -> NoReturn:
+        """Not possible.
+
+        :raises io.UnsupportedOperation: always.
+        """
+        raise io.UnsupportedOperation("write")
+
+    def writelines(self, lines: Iterable[Any]) -> NoReturn:
+        """Not possible.
+
+        :raises io.UnsupportedOperation: always.
+        """
+        raise io.UnsupportedOperation("writelines")
+
+    def writable(self) -> bool:
+        """False."""
+        return False
+
+    def truncate(self, size: int | None = None) -> NoReturn:
+        """Not possible.
+
+        :raises io.UnsupportedOperation: always.
+        """
+        raise io.UnsupportedOperation("truncate")
+
+    def fileno(self) -> NoReturn:
+        """Not possible.
+
+        :raises io.UnsupportedOperation: always.
+        """
+        raise io.UnsupportedOperation("fileno")
+
+    def flush(self) -> None:
+        """Nothing is to be done."""
+
+    def isatty(self) -> bool:
+        """False."""
+        return False

@@ -1,0 +1,103 @@
+"""The two collections of a bucket: descriptions of files, and chunks of their contents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
+
+from gmongo.client_session import ClientSession
+from gmongo.collection import Collection
+from gmongo.errors import ConfigurationError, InvalidOperation, OperationFailure
+from gmongo.execution.classify import is_namespace_missing
+from gmongo.execution.deadline import until
+from gmongo.read_preferences import Primary
+
+DEFAULT_CHUNK_SIZE = 255 * 1024
+"""The size of chunks unless another is asked for, in bytes. With its other fields, a chunk is just below 256 KB."""
+
+_FILES_INDEX = {"filename": 1, "uploadDate": 1}
+_CHUNKS_INDEX = {"files_id": 1, "n": 1}
+
+
+class Storage:
+    """The collections of a bucket.
+
+    :param root: the collection whose name is that of the bucket.
+    :raises TypeError: `root` is not a collection.
+    """
+
+    __slots__ = ("_executor", "_prepared", "chunks", "files")
+
+    def __init__(self, root: Collection[Any]) -> None:
+        if not isinstance(root, Collection):
+            raise TypeError(f"root_collection must be a Collection, not {root!r}")
+        self._executor = root.database.client._executor
+        self._prepared = False
+        options = root.codec_options
+        if options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
+            # Lengths, numbers and contents are GridFS's own, and not of the application's types.
+            options = options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
+        self.files: Collection[Any] = root.files.with_options(codec_options=options)
+        self.chunks: Collection[Any] = root.chunks.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
+
+    def deadline(self) -> float | None:
+        """When what begins now must have ended; None is without limit."""
+        return self._executor.deadline()
+
+    def in_time(self) -> AbstractContextManager[None]:
+        """Give everything in a block one limit of time, that of ``timeoutMS`` from now on."""
+        return until(self._executor.deadline())
+
+    def prepare(self, session: ClientSession | None) -> None:
+        """Create the indexes before the first write, if there are no files yet."""
+        if self._prepared:
+            return
+        files, chunks = (each.with_options(read_preference=Primary()) for each in (self.files, self.chunks))
+        if files.find_one({}, {"_id": 1}, session=session) is None:
+            _ensure_index(files, _FILES_INDEX, False, session)
+            _ensure_index(chunks, _CHUNKS_INDEX, True, session)
+        self._prepared = True
+
+    def remove_chunks(self, file_id: Any, session: ClientSession | None = None) -> None:
+        """Remove the contents of a file."""
+        self.chunks.delete_many({"files_id": {"$eq": file_id}}, session=session)
+
+
+def by_id(file_id: Any) -> dict[str, Any]:
+    """A query for one file, whose ``_id`` may be anything, a regular expression or a query document too."""
+    return {"_id": {"$eq": file_id}}
+
+
+def check_acknowledged(of: Any, what: str) -> None:
+    """Refuse to lose chunks unseen.
+
+    :param of: what has the write concern.
+    :raises ConfigurationError: writes are not acknowledged.
+    """
+    if not of.write_concern.acknowledged:
+        raise ConfigurationError(f"{what} must use acknowledged write_concern")
+
+
+def check_session(session: ClientSession | None) -> None:
+    """Refuse transactions, in which indexes cannot be listed.
+
+    :raises InvalidOperation: the session is in a transaction.
+    """
+    if session is not None and session.in_transaction:
+        raise InvalidOperation("GridFS does not support multi-document transactions")
+
+
+def _ensure_index(
+    collection: Collection[Any], keys: Mapping[str, Any], unique: bool, session: ClientSession | None
+) -> None:
+    wanted = list(keys.items())
+    try:
+        if any(list(index["key"].items()) == wanted for index in collection.list_indexes(session)):
+            return
+    except OperationFailure as error:
+        if not is_namespace_missing(error):
+            raise
+    collection.create_index(wanted, session, unique=unique)

@@ -1,0 +1,130 @@
+"""Change streams: where one stands, which errors it outlives, and the `aggregate` command that opens it.
+
+Nothing here does I/O; :mod:`gmongo.change_stream` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bson.codec_options import CodecOptions
+
+from gmongo.cmap.hello import Hello
+from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
+from gmongo.operations.aggregate import Aggregate
+from gmongo.wire.message import Buffer
+from gmongo.wire.reply import decode_cursor
+
+# MongoDB 4.0 and 4.4.
+_TAKES_OPERATION_TIME, _LABELS_ERRORS = 7, 9
+_RESUMABLE = "ResumableChangeStreamError"
+_CURSOR_NOT_FOUND = 43
+# For servers that do not label errors.
+_RESUMABLE_CODES = frozenset(
+    {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
+)
+
+
+def is_resumable(error: PyMongoError, wire_version: int) -> bool:
+    """Whether a change stream goes on after a `getMore` has failed.
+
+    :param wire_version: of the connection that was used.
+    """
+    if isinstance(error, (OperationFailure, NotPrimaryError)):
+        if error.code == _CURSOR_NOT_FOUND or error.has_error_label(_RESUMABLE):
+            return True
+        return wire_version < _LABELS_ERRORS and error.code in _RESUMABLE_CODES
+    return isinstance(error, (ConnectionFailure, ProtocolError))
+
+
+class Position:
+    """Where a change stream stands, and so where it has to go on when it is resumed.
+
+    :param resume_after: the token that the application gave.
+    :param start_after: the same, for a stream that may begin after an invalidation.
+    :param operation_time: the time that the application gave.
+    """
+
+    __slots__ = ("_given", "_operation_time", "_starts_after", "resuming", "token")
+
+    def __init__(self, resume_after: Any, start_after: Any, operation_time: Any) -> None:
+        given = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
+        self._given = {name: value for name, value in given.items() if value is not None}
+        self._operation_time = operation_time
+        self._starts_after = start_after is not None  # until the first change
+        self.token: Any = resume_after if start_after is None else start_after
+        self.resuming = False
+
+    def fields(self, wire_version: int) -> dict[str, Any]:
+        """The fields of ``$changeStream`` that say where to begin."""
+        if not self.resuming:
+            return self._given
+        if self.token is not None:
+            return {"startAfter" if self._starts_after else "resumeAfter": self.token}
+        if self._operation_time is not None and wire_version >= _TAKES_OPERATION_TIME:
+            return {"startAtOperationTime": self._operation_time}
+        return self._given
+
+    def opened(self, has_changes: bool, batch_token: Any, operation_time: Any, wire_version: int) -> None:
+        """The server has replied to the `aggregate`.
+
+        :param batch_token: the ``postBatchResumeToken`` of the reply, if any.
+        :param operation_time: of the reply, if any.
+        """
+        self.resuming = True
+        if has_changes:
+            return
+        if batch_token is not None:
+            self.token = batch_token
+        elif not self._given and self._operation_time is None and wire_version >= _TAKES_OPERATION_TIME:
+            self._operation_time = operation_time
+
+    def saw_nothing(self, batch_token: Any) -> None:
+        """A batch was empty."""
+        if batch_token is not None:
+            self.token = batch_token
+
+    def delivered(self, token: Any) -> None:
+        """A change is handed out.
+
+        :param token: its own, or that of the batch if it is the last one.
+        """
+        self.token = token
+        self._starts_after = False
+
+
+class ChangeStreamAggregate(Aggregate):
+    """Open a change stream.
+
+    :param stage: the fields of ``$changeStream``, by the wire version of the server.
+    :param pipeline: the stages that follow it.
+    :param decoding: how the changes are decoded; `codec_options` are for the command.
+    """
+
+    __slots__ = ("_decoding", "_stage", "wire_version")
+
+    def __init__(
+        self,
+        database: str,
+        target: str | int,
+        stage: Callable[[int], Mapping[str, Any]],
+        pipeline: Sequence[Mapping[str, Any]],
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        decoding: CodecOptions[Any],
+        selector: Any,
+        batch_size: int | None,
+    ) -> None:
+        super().__init__(database, target, pipeline, fields, codec_options, selector, batch_size)
+        self._stage = stage
+        self._decoding = decoding
+        self.wire_version = 0
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        self.wire_version = hello.max_wire_version
+        stage = {"$changeStream": self._stage(hello.max_wire_version)}
+        return {**super().command(hello), "pipeline": [stage, *self.pipeline]}
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        return decode_cursor(body, self._decoding)

@@ -1,0 +1,263 @@
+"""Bulk writes on several collections: batches of what fits one `bulkWrite` command, and the sum of their replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+from bson.codec_options import CodecOptions
+
+from gmongo.cmap.hello import Hello
+from gmongo.errors import (
+    ClientBulkWriteException,
+    ConnectionFailure,
+    InvalidOperation,
+    NotPrimaryError,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+from gmongo.execution.executor import Executor
+from gmongo.execution.sessions import Session
+from gmongo.operations.client_writes import USUAL_LIMITS, Limits, Write, Writes, check_size
+from gmongo.operations.find import CursorOperation, CursorReply
+from gmongo.operations.reaper import CursorReaper
+from gmongo.operations.server_cursor import ServerCursor
+from gmongo.results import DeleteResult, InsertOneResult, UpdateResult
+from gmongo.wire.message import Buffer, DocumentSequence, next_request_id
+
+# MongoDB 8.0.
+_HAS_BULK_WRITE = 25
+_COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
+_RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
+
+
+class BulkWriteBatch(CursorOperation):
+    """One `bulkWrite` command, with as many operations as fit. Its reply is a cursor over their results.
+
+    :param writes: to take from.
+    :param fields: of the command, such as ``ordered``.
+    :param limits: what is supposed to fit, before a connection tells.
+    """
+
+    name = "bulkWrite"
+    is_write = True
+
+    def __init__(
+        self,
+        writes: Writes,
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        limits: Limits,
+        *,
+        acknowledged: bool = True,
+    ) -> None:
+        # Counts and indexes are the server's, so they are not decoded into anything of the user's.
+        super().__init__("admin", codec_options.with_options(document_class=dict))
+        self.acknowledged = acknowledged
+        self.limits = limits
+        self.reply: dict[str, Any] | None = None
+        self._writes = writes
+        self._fields: dict[str, Any] = {"bulkWrite": 1, **fields}
+        self._size = len(bson.encode(self._fields, False, self.codec_options))
+        self._fitted = False
+        self.taken = writes.take(limits, self._size)
+        # The server cannot tell a second try of one that writes several documents.
+        self.retryable = not any(write.multi for write in self.taken)
+        self._namespaces: list[str] = []
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        """Build the command.
+
+        :raises InvalidOperation: the server is too old for it.
+        :raises DocumentTooLarge: not even one operation fits.
+        """
+        if hello.max_wire_version < _HAS_BULK_WRITE:
+            raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
+        if not self._fitted:
+            self._fit(Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size))
+        return {**self._fields, "nsInfo": [{"ns": namespace} for namespace in self._namespaces]}
+
+    def _fit(self, limits: Limits) -> None:
+        """Take what fits for this very server, and number the namespaces. A second try sends the same again."""
+        if limits.writes < self.limits.writes or limits.message_size < self.limits.message_size or not self.taken:
+            self._writes.give_back(self.taken)
+            self.taken = self._writes.take(limits, self._size)
+        self.limits = limits
+        if not self.taken:
+            raise self._writes.refuse_next(limits)
+        numbers: dict[str, int] = {}
+        for write in self.taken:
+            if not self.acknowledged:
+                check_size(write, limits, self.codec_options)
+            write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
+        self._namespaces = list(numbers)
+        self._fitted = True
+
+    def sequence(self, hello: Hello) -> DocumentSequence:
+        return DocumentSequence("ops", [write.encoded for write in self.taken])
+
+    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+        return {**command, "ops": [write.document for write in self.taken]}
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        self.reply = super().decode(body)
+        return self.reply
+
+    def unacknowledged_result(self) -> None:
+        return None
+
+
+class ClientBulk:
+    """One bulk write of a client.
+
+    :param fields: of every command, such as ``let`` and ``comment``.
+    :param session: of the application's, if any.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        reaper: CursorReaper,
+        codec_options: CodecOptions[Any],
+        *,
+        ordered: bool,
+        verbose: bool,
+        fields: Mapping[str, Any],
+        write_concern: Mapping[str, Any] | None,
+        acknowledged: bool,
+        session: Session | None,
+    ) -> None:
+        self._executor = executor
+        self._reaper = reaper
+        self._codec_options = codec_options
+        self._ordered = ordered
+        self._verbose = verbose
+        self._fields = {"errorsOnly": not verbose, "ordered": ordered, **fields}
+        self._write_concern = write_concern
+        self._acknowledged = acknowledged
+        self._given = session
+        self._deadline = executor.deadline()
+        self._operation_id = next_request_id()
+        self.outcome: dict[str, Any] = {
+            "anySuccessful": False,
+            "error": None,
+            "writeErrors": [],
+            "writeConcernErrors": [],
+            **dict.fromkeys(_COUNTS, 0),
+            **{name: {} for name in _RESULTS.values()},
+        }
+
+    def execute(self, writes: Writes) -> dict[str, Any]:
+        """Write everything; returns the sum of the replies.
+
+        :raises ClientBulkWriteException: a write failed, a write concern was not met, or the server or the network
+            failed.
+        """
+        session = self._given
+        if session is None and self._acknowledged:
+            session = self._executor.implicit_session()
+        try:
+            self._run(writes, session)
+        except Exception as error:
+            if not (self._has_news or _is_of_server(error)):
+                raise
+            self.outcome["error"] = error
+            raise self._failure(error) from error
+        finally:
+            if session is not None:
+                session.end_implicit()
+        if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
+            raise self._failure(None)
+        return self.outcome
+
+    @property
+    def _has_news(self) -> bool:
+        outcome = self.outcome
+        return bool(outcome["anySuccessful"] or outcome["writeErrors"] or outcome["writeConcernErrors"])
+
+    def _failure(self, error: Exception | None) -> ClientBulkWriteException:
+        self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
+        failure = ClientBulkWriteException(self.outcome, self._verbose)
+        if isinstance(error, PyMongoError):
+            for label in error._error_labels:
+                failure._add_error_label(label)
+        return failure
+
+    def _run(self, writes: Writes, session: Session | None) -> None:
+        limits = USUAL_LIMITS
+        while writes:
+            batch = BulkWriteBatch(writes, self._fields, self._codec_options, limits, acknowledged=self._acknowledged)
+            batch.operation_id = self._operation_id
+            batch.write_concern = self._write_concern
+            reply = self._reply_to(batch, session)
+            limits = batch.limits
+            if reply is not None:
+                self._add(batch, reply, session)
+                if self._ordered and self.outcome["writeErrors"]:
+                    return
+
+    def _reply_to(self, batch: BulkWriteBatch, session: Session | None) -> CursorReply | None:
+        try:
+            return self._executor.run(batch, session, self._deadline)
+        except NotPrimaryError:
+            # That the server is stepping down or shutting down may be told by a write concern error, beside results.
+            if batch.reply is None or not batch.reply.get("ok"):
+                raise
+            return CursorReply(0, "", batch.reply["cursor"]["firstBatch"], ("", None), batch.reply)
+
+    def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: Session | None) -> None:
+        """Add the reply to one batch to the sum."""
+        outcome, reply = self.outcome, opened.reply
+        for name in _COUNTS:
+            outcome[name] += reply.get(name, 0)
+        if reply.get("writeConcernError"):
+            outcome["writeConcernErrors"].append(reply["writeConcernError"])
+        failed = reply.get("nErrors", 0)
+        if failed == 0 or (not self._ordered and failed < len(batch.taken)):
+            outcome["anySuccessful"] = True
+        cursor = ServerCursor(
+            self._executor, self._reaper, opened, session, batch.codec_options, deadline=self._deadline
+        )
+        try:
+            self._drain(batch, cursor)
+        finally:
+            cursor.close()
+
+    def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
+        """Read the results of single operations."""
+        while True:
+            try:
+                result = cursor.next_document()
+            except StopIteration:
+                return
+            write = batch.taken[result["idx"]]
+            if result["ok"]:
+                self._succeeded(write, result)
+                continue
+            if result["idx"] > 0:
+                self.outcome["anySuccessful"] = self.outcome["anySuccessful"] or self._ordered
+            self.outcome["writeErrors"].append({**result, "idx": write.index, "op": write.document})
+            if self._ordered:
+                return
+
+    def _succeeded(self, write: Write, result: dict[str, Any]) -> None:
+        if not self._verbose:
+            return
+        result["idx"] = write.index
+        each: InsertOneResult | UpdateResult | DeleteResult
+        if write.kind == "insert":
+            each = InsertOneResult(write.inserted_id, True)
+        elif write.kind == "update":
+            each = UpdateResult(result, True, in_client_bulk=True)
+        else:
+            each = DeleteResult(result, True)
+        self.outcome[_RESULTS[write.kind]][write.index] = each
+
+
+def _is_of_server(error: Exception) -> bool:
+    """Whether the server replied with the error, or the connection to it failed, once a server had been found."""
+    return isinstance(error, (OperationFailure, ConnectionFailure)) and not isinstance(
+        error, ServerSelectionTimeoutError
+    )

@@ -1,0 +1,78 @@
+"""The commands that end transactions: `commitTransaction` and `abortTransaction`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.cmap.hello import Hello
+from gmongo.errors import PyMongoError
+from gmongo.execution.classify import raise_write_concern_error
+from gmongo.execution.operation import Operation
+from gmongo.execution.transaction import Transaction
+from gmongo.wire.address import Address
+
+
+class _EndTransaction(Operation):
+    """What both have in common: they are retryable writes, whatever the client's options say.
+
+    :param transaction: to end.
+    """
+
+    is_write = True
+    retryable = True
+    ends_transaction = True
+
+    __slots__ = ("_transaction",)
+
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__("admin")
+        self._transaction = transaction
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        command: dict[str, Any] = {self.name: 1}
+        if self._transaction.recovery_token is not None:
+            command["recoveryToken"] = self._transaction.recovery_token
+        return command
+
+    def result(self, reply: dict[str, Any], address: Address) -> None:
+        raise_write_concern_error(reply)
+
+
+class CommitTransaction(_EndTransaction):
+    """Make what the transaction wrote permanent."""
+
+    name = "commitTransaction"
+
+    __slots__ = ()
+
+    @property
+    def write_concern(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """It depends on whether it is tried again."""
+        return self._transaction.commit_write_concern
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        command = super().command(hello)
+        limit = self._transaction.settings.max_commit_time_ms
+        if limit is not None:
+            command["maxTimeMS"] = limit
+        return command
+
+    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        transaction.commit_failed(error, overloaded)
+
+
+class AbortTransaction(_EndTransaction):
+    """Undo what the transaction wrote."""
+
+    name = "abortTransaction"
+
+    __slots__ = ()
+
+    @property
+    def write_concern(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """Of the transaction."""
+        return self._transaction.settings.write_concern
+
+    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        transaction.unpin()

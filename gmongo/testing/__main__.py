@@ -1,0 +1,112 @@
+"""``python -m gmongo.testing``: a simulated deployment in a process of its own.
+
+It prints the connection string on one line and serves until SIGTERM, SIGINT or, if its standard input is a pipe, the
+end of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import stat
+import sys
+from collections.abc import Sequence
+
+import gevent
+from gevent import os as gevent_os
+from gevent.event import Event
+
+from gmongo.testing.deployment import Deployment
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve what the command line asks for; the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        deployment = _deployment(options)
+        deployment.start()
+    except (ValueError, RuntimeError, OSError) as problem:
+        parser.error(str(problem))
+    ended = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        gevent.signal_handler(number, ended.set)
+    gevent.spawn(_watch_input, ended)
+    try:
+        print(deployment.uri, flush=True)
+        ended.wait()
+    finally:
+        deployment.close()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m gmongo.testing", description="A simulated MongoDB deployment.")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--standalone", action="store_true", help="one server (the default)")
+    kind.add_argument("--replica-set", type=int, metavar="N", help="a replica set of N members with data")
+    kind.add_argument("--sharded", type=int, metavar="N", help="a sharded cluster of N mongos")
+    kind.add_argument("--load-balanced", type=int, metavar="N", help="N services behind a load balancer")
+    parser.add_argument("--name", default="rs0", help="of the replica set")
+    parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="of the replica set")
+    parser.add_argument("--election-delay", type=float, default=0.1, metavar="SECONDS", help="of the replica set")
+    parser.add_argument("--version", default="8.0", help="the server it passes for")
+    parser.add_argument("--port", type=int, default=0, help="of the first member; the others count up from it")
+    parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="access control, with this user")
+    parser.add_argument("--tls", action="store_true", help="with a certificate made on the spot")
+    parser.add_argument("--compressors", default="zlib", help="separated by commas")
+    return parser
+
+
+def _deployment(options: argparse.Namespace) -> Deployment:
+    settings = {
+        "version": options.version,
+        "port": options.port,
+        "users": _users(options.user),
+        "tls": options.tls,
+        "compressors": [name for name in options.compressors.split(",") if name],
+        "log": False,
+    }
+    if options.replica_set is not None:
+        return Deployment.replica_set(
+            options.replica_set,
+            options.name,
+            arbiters=options.arbiters,
+            election_delay=options.election_delay,
+            **settings,
+        )
+    if options.sharded is not None:
+        return Deployment.sharded(options.sharded, **settings)
+    if options.load_balanced is not None:
+        return Deployment.load_balanced(options.load_balanced, **settings)
+    return Deployment.standalone(**settings)
+
+
+def _users(given: Sequence[str] | None) -> dict[str, str] | None:
+    if given is None:
+        return None
+    users = {}
+    for each in given:
+        name, colon, password = each.partition(":")
+        if not (name and colon and password):
+            raise ValueError(f"--user {each!r} is not NAME:PASSWORD")
+        users[name] = password
+    return users
+
+
+def _watch_input(ended: Event) -> None:
+    """Whoever starts the process with a pipe ends it by closing the pipe, or by dying."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(0).st_mode):
+            return
+        gevent_os.make_nonblocking(0)
+        while gevent_os.nb_read(0, 1024):
+            pass
+    except OSError:
+        return
+    ended.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

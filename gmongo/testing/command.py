@@ -1,0 +1,71 @@
+"""A command as a simulated member receives it, and the error that it may answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class Request:
+    """One command.
+
+    :param name: the first field of the body, such as ``find``.
+    :param body: the whole command; document sequences are merged in as lists.
+    :param database: the ``$db``.
+    :param member: ``host:port`` of the member or mongos that received it.
+    :param connection: the number of the connection it came on.
+    """
+
+    name: str
+    body: dict[str, Any]
+    database: str
+    member: str
+    connection: int
+
+    @property
+    def session(self) -> bytes | None:
+        """The ID of the session, if the command has one."""
+        lsid = self.body.get("lsid")
+        return bytes(lsid["id"]) if lsid else None
+
+    @property
+    def transaction_number(self) -> int | None:
+        """The number of the transaction or of the retryable write."""
+        return self.body.get("txnNumber")
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the command belongs to a transaction, rather than being a retryable write."""
+        return self.body.get("autocommit") is False
+
+
+class CommandError(Exception):
+    """What a command fails with.
+
+    :param code: the server's error code, such as 26.
+    :param name: the code's name, such as ``NamespaceNotFound``.
+    :param labels: error labels.
+    :param fields: further fields of the reply.
+    """
+
+    def __init__(self, code: int, name: str, message: str, labels: Iterable[str] = (), **fields: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+        self.message = message
+        self.labels = list(labels)
+        self.fields: Mapping[str, Any] = fields
+
+    def reply(self) -> dict[str, Any]:
+        """The reply to the command."""
+        reply = {"ok": 0.0, "errmsg": self.message, "code": self.code, "codeName": self.name, **self.fields}
+        if self.labels:
+            reply["errorLabels"] = self.labels
+        return reply
+
+
+def not_supported(what: str) -> CommandError:
+    """The error for what the simulation cannot do: it is never answered falsely."""
+    return CommandError(115, "CommandNotSupported", f"the simulated deployment does not support {what}")

@@ -1,0 +1,318 @@
+"""A simulated MongoDB deployment for tests: servers of the real wire protocol, in this process or in their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from gmongo.testing.simulation.certificates import Tls, certificates, server_context
+from gmongo.testing.simulation.cluster import Cluster
+from gmongo.testing.simulation.command_log import CommandLog
+from gmongo.testing.simulation.compression import check_compressors
+from gmongo.testing.simulation.load_balancer import LoadBalancer
+from gmongo.testing.simulation.member import Member
+from gmongo.testing.simulation.network import Network
+from gmongo.testing.simulation.parameters import MECHANISMS, Parameters
+from gmongo.testing.simulation.topologies.base import Topology
+from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
+from gmongo.testing.simulation.topologies.sharded import Sharded
+from gmongo.testing.simulation.users import Users
+from gmongo.testing.simulation.versions import parse_version
+from gmongo.testing.store import Store
+
+
+class Members(list[Member]):
+    """The members of a deployment.
+
+    :param topology: knows who is primary.
+    """
+
+    def __init__(self, members: Iterable[Member], topology: Topology) -> None:
+        super().__init__(members)
+        self._topology = topology
+
+    @property
+    def primary(self) -> Member | None:
+        """The primary of a replica set; None while there is none."""
+        return self._topology.primary if isinstance(self._topology, ReplicaSet) else None
+
+    @property
+    def secondaries(self) -> list[Member]:
+        """The members of a replica set that have data and are not primary."""
+        if not isinstance(self._topology, ReplicaSet):
+            return []
+        return [member for member in self if member is not self.primary and not member.traits.get("arbiter")]
+
+
+class Deployment:
+    """A MongoDB deployment on ports of the loopback interface, served by greenlets of the hub that starts it.
+
+    Make one with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`; use it in a
+    ``with``, or call :meth:`start` and :meth:`close`. All four take these keyword arguments:
+
+    :param version: the server that it passes for, ``'4.4'`` to ``'8.2'``.
+    :param users: name -> password: access control, with these users in ``admin``. A password of None makes a user
+        of ``$external``, such as the subject of an X.509 certificate. The URI has the first of them.
+    :param oidc_tokens: token -> user: access control that takes these tokens.
+    :param tls: True for a certificate made on the spot (needs ``trustme``), an ``ssl.SSLContext``, or the paths
+        ``{'certificate': ..., 'ca': ...}``.
+    :param compressors: of ``'zlib'``, ``'snappy'``, ``'zstd'``.
+    :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
+    :param port: of the first member, and the next ones count up from it; by default any that are free.
+    :param log: whether :attr:`commands` keeps what is received.
+    :raises ValueError: one of them is not what it must be.
+
+    :ivar members: the members, once it has been started.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        traits: Sequence[Mapping[str, Any]],
+        *,
+        load_balanced: bool = False,
+        version: str = "8.0",
+        users: Mapping[str, str | None] | None = None,
+        oidc_tokens: Mapping[str, str] | None = None,
+        tls: Tls = False,
+        compressors: Iterable[str] = ("zlib",),
+        parameters: Mapping[str, Any] | None = None,
+        write_concern_modes: Iterable[str] = (),
+        port: int = 0,
+        log: bool = True,
+    ) -> None:
+        release = parse_version(version)
+        self._topology = topology
+        self._traits = traits
+        self._port = port
+        self._users = dict(users or {})
+        self._ca_file = certificates().ca_file if tls is True else None
+        self._is_tls = tls is not False
+        sharded = isinstance(topology, Sharded)
+        self._cluster = Cluster(
+            version=release,
+            topology=topology,
+            store=Store(version=release[:2], replicated=topology.gossips, sharded=sharded),
+            users=Users(users, oidc_tokens),
+            parameters=Parameters({**_mechanisms(users, oidc_tokens), **(parameters or {})}),
+            tls=server_context(tls),
+            compressors=check_compressors(compressors),
+            write_concern_modes=frozenset(write_concern_modes),
+        )
+        self._cluster.log.enabled = log
+        self._has_balancer = load_balanced
+        self._balancer: LoadBalancer | None = None
+        self._running = False
+        self.members = Members([], topology)
+
+    # Kinds
+
+    @classmethod
+    def standalone(cls, **settings: Any) -> Deployment:
+        """One server, without replication.
+
+        :param settings: see :class:`Deployment`.
+        """
+        return cls(Topology(), [{}], **settings)
+
+    @classmethod
+    def replica_set(
+        cls,
+        members: int = 3,
+        name: str = "rs0",
+        *,
+        arbiters: int = 0,
+        hidden: int = 0,
+        tags: Sequence[Mapping[str, str]] = (),
+        priorities: Sequence[float] = (),
+        election_delay: float = 0.1,
+        **settings: Any,
+    ) -> Deployment:
+        """A replica set; its first member is primary at first.
+
+        :param members: how many have data, the hidden ones included.
+        :param arbiters: how many more have none.
+        :param hidden: how many of the members, the last ones, are hidden.
+        :param tags: of the first members.
+        :param priorities: of the first members; by default 1 each.
+        :param election_delay: seconds from the loss of a primary to the next one.
+        :param settings: see :class:`Deployment`.
+        :raises ValueError: there would be nobody who can be primary.
+        """
+        traits: list[dict[str, Any]] = [{} for _ in range(members)]
+        for each, tag_set in zip(traits, tags, strict=False):
+            each["tags"] = dict(tag_set)
+        for each, priority in zip(traits, priorities, strict=False):
+            each["priority"] = priority
+        for each in traits[members - hidden :]:
+            each["hidden"] = True
+        if not any(each.get("priority", 1) and not each.get("hidden") for each in traits):
+            raise ValueError(f"a replica set of {members} members, {hidden} of them hidden, has nobody to be primary")
+        return cls(ReplicaSet(name, election_delay), [*traits, *({"arbiter": True},) * arbiters], **settings)
+
+    @classmethod
+    def sharded(cls, mongos: int = 2, **settings: Any) -> Deployment:
+        """A sharded cluster, of which one sees the mongos.
+
+        :param mongos: how many.
+        :param settings: see :class:`Deployment`.
+        """
+        return cls(Sharded(), [{}] * mongos, **settings)
+
+    @classmethod
+    def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
+        """Several mongos behind a load balancer, each with a ``serviceId`` of its own.
+
+        The URI is that of the load balancer. The members listen too, for a load balancer of your own; they
+        understand the PROXY protocol.
+
+        :param services: how many.
+        :param settings: see :class:`Deployment`.
+        """
+        return cls(Sharded(), [{}] * services, load_balanced=True, **settings)
+
+    # Life
+
+    def start(self) -> Deployment:
+        """Start all members.
+
+        :raises RuntimeError: it is running.
+        :raises OSError: the port is taken.
+        """
+        if self._running:
+            raise RuntimeError("the deployment is running already")
+        self._running = True
+        balancer_ports = int(self._has_balancer)
+        try:
+            for number, traits in enumerate(self._traits, start=balancer_ports):
+                self._add(self._port and self._port + number, traits)
+            if self._has_balancer:
+                self._balancer = LoadBalancer(self.members, self._port)
+        except BaseException:
+            self.close()
+            raise
+        if isinstance(self._topology, ReplicaSet):
+            self._topology.elect_now()
+        return self
+
+    def _add(self, port: int, traits: Mapping[str, Any]) -> None:
+        member = Member(self._cluster, port=port, traits=traits, load_balanced=self._has_balancer)
+        self.members.append(member)
+        self._topology.members.append(member)
+        member.start()
+
+    def close(self) -> None:
+        """End all members, with their data."""
+        self._topology.end()
+        if self._balancer is not None:
+            self._balancer.close()
+        for member in self.members:
+            member.stop()
+
+    def __enter__(self) -> Deployment:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What a client needs
+
+    @property
+    def uri(self) -> str:
+        """The connection string, with the first user and the TLS options if there are such."""
+        hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
+        return self.uri_of(hosts, **self._uri_options())
+
+    def uri_of(self, hosts: str, **options: str) -> str:
+        """A connection string for some of the hosts, such as ``members[1].address``, with the same user and TLS."""
+        name, password = next(iter(self._users.items()), (None, None))
+        login = f"{quote(name, safe='')}:{quote(password, safe='')}@" if name and password else ""
+        if self._is_tls:
+            options["tls"] = "true"
+        if self._ca_file:
+            options["tlsCAFile"] = self._ca_file
+        query = urlencode(options, safe="/")
+        return f"mongodb://{login}{hosts}/{'?' if query else ''}{query}"
+
+    def _seeds(self) -> list[Member]:
+        return [member for member in self.members if not member.traits.get("hidden")]
+
+    def _uri_options(self) -> dict[str, str]:
+        if self._balancer is not None:
+            return {"loadBalanced": "true"}
+        if isinstance(self._topology, ReplicaSet):
+            return {"replicaSet": self._topology.name}
+        return {}
+
+    # What a test looks at, and what it lets go wrong
+
+    @property
+    def commands(self) -> CommandLog:
+        """The commands that all members have received, in their order."""
+        return self._cluster.log
+
+    @property
+    def network(self) -> Network:
+        """The network between the clients and the members."""
+        return self._cluster.network
+
+    def set_fail_point(
+        self,
+        name: str = "failCommand",
+        mode: str | Mapping[str, float] = "alwaysOn",
+        data: Mapping[str, Any] | None = None,
+        *,
+        member: Member | None = None,
+    ) -> None:
+        """Do what ``configureFailPoint`` does, on one member or on all.
+
+        :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+        :raises CommandError: the simulation has no such fail point, or the data are wrong.
+        """
+        for each in self._chosen(member):
+            each.fail_points.configure(name, mode, dict(data or {}))
+
+    def rate_limit(
+        self,
+        requests: float | None = None,
+        connections: float | None = None,
+        *,
+        burst: float = 1.0,
+        member: Member | None = None,
+    ) -> None:
+        """Limit what each member takes in; None is no limit.
+
+        A request above the limit fails with error 462 and the labels SystemOverloadedError and RetryableError; a
+        connection above the limit is closed.
+
+        :param requests: a second.
+        :param connections: a second.
+        :param burst: how many seconds' worth may come at once.
+        """
+        values = {
+            **_limit("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
+            **_limit(
+                "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
+            ),
+        }
+        for each in self._chosen(member):
+            each.parameters.update(values)
+        self._cluster.limits.reset()
+
+    def _chosen(self, member: Member | None) -> list[Member]:
+        return list(self.members) if member is None else [member]
+
+
+def _limit(prefix: str, switch: str, rate: float | None, burst: float) -> dict[str, Any]:
+    if rate is None:
+        return {switch: False}
+    return {switch: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
+
+
+def _mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+    more = ["MONGODB-X509"] if None in (users or {}).values() else []
+    return {"authenticationMechanisms": [*MECHANISMS, *more, *(["MONGODB-OIDC"] if tokens else [])]}

@@ -1,0 +1,64 @@
+"""Which commands need the primary of a replica set, and which any member takes."""
+
+from __future__ import annotations
+
+from gmongo.testing.simulation.call import Call
+
+_WRITES = frozenset(
+    {
+        "abortTransaction",
+        "applyOps",
+        "bulkWrite",
+        "collMod",
+        "commitTransaction",
+        "convertToCapped",
+        "create",
+        "createIndexes",
+        "createSearchIndexes",
+        "createUser",
+        "delete",
+        "drop",
+        "dropAllUsersFromDatabase",
+        "dropDatabase",
+        "dropIndexes",
+        "dropSearchIndex",
+        "dropUser",
+        "findAndModify",
+        "findandmodify",
+        "insert",
+        "renameCollection",
+        "update",
+        "updateSearchIndex",
+        "updateUser",
+    }
+)
+_ANYWHERE = frozenset(
+    {
+        "endSessions",
+        "getMore",
+        "killAllSessions",
+        "killAllSessionsByPattern",
+        "killCursors",
+        "killSessions",
+        "refreshSessions",
+        "startSession",
+    }
+)
+_WRITING_STAGES = frozenset({"$out", "$merge"})
+
+
+def needs_primary(call: Call) -> bool:
+    """Whether the command writes, or belongs to a transaction."""
+    return call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _writes(call))
+
+
+def reads_anywhere(call: Call) -> bool:
+    """Whether the command is about what the member itself has, such as its cursors."""
+    return call.name in _ANYWHERE and not call.request.in_transaction
+
+
+def _writes(call: Call) -> bool:
+    pipeline = call.body.get("pipeline") or []
+    # Since 5.0 a secondary passes such an aggregation on to the primary.
+    told = call.body.get("$readPreference", {}).get("mode", "primary") != "primary" and call.cluster.version >= (5, 0)
+    return not told and any(stage.keys() & _WRITING_STAGES for stage in pipeline)

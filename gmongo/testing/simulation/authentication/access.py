@@ -1,0 +1,36 @@
+"""What may be done without having logged in."""
+
+from __future__ import annotations
+
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+
+_OPEN = frozenset(
+    {
+        "authenticate",
+        "buildInfo",
+        "buildinfo",
+        "connectionStatus",
+        "endSessions",
+        "getnonce",
+        "hello",
+        "isMaster",
+        "ismaster",
+        "listCommands",
+        "logout",
+        "ping",
+        "saslContinue",
+        "saslStart",
+        "whatsmyuri",
+    }
+)
+
+
+def check_access(call: Call) -> None:
+    """Refuse a command that needs a user when nobody has logged in.
+
+    :raises CommandError: that is so.
+    """
+    if not call.cluster.users.enforced or call.name in _OPEN or call.connection.authentication.users:
+        return
+    raise error(13, f"Command {call.name} requires authentication")

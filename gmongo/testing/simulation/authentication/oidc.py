@@ -1,0 +1,42 @@
+"""MONGODB-OIDC: tokens that the deployment was told to accept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.users import EXTERNAL, User
+
+_PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
+
+
+class OidcConversation:
+    """One conversation.
+
+    :param tokens: token -> name of the user.
+    """
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._tokens = tokens
+        self.user: User | None = None
+        self.done = False
+
+    def step(self, payload: bytes) -> bytes:
+        """Answer a token, or tell where to get one.
+
+        :raises CommandError: the token is not accepted.
+        """
+        try:
+            message: dict[str, Any] = bson.decode(payload)
+        except bson.InvalidBSON as problem:
+            raise error(17, f"the payload is no document: {problem}") from problem
+        if "jwt" not in message:
+            return bson.encode(_PROVIDER)
+        name = self._tokens.get(message["jwt"])
+        if name is None:
+            raise error(18, "Authentication failed.")
+        self.user, self.done = User(name, EXTERNAL), True
+        return b""

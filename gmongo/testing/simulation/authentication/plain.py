@@ -1,0 +1,35 @@
+"""PLAIN: the name and the password as they are."""
+
+from __future__ import annotations
+
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.users import User, Users
+
+
+class PlainConversation:
+    """One conversation.
+
+    :param database: where the user is defined.
+    """
+
+    def __init__(self, users: Users, database: str) -> None:
+        self._users = users
+        self._database = database
+        self.user: User | None = None
+        self.done = False
+
+    def step(self, payload: bytes) -> bytes:
+        """Answer the client's only message.
+
+        :raises CommandError: there is no user with this password.
+        """
+        parts = payload.split(b"\x00")
+        user = self._find(parts[1].decode()) if len(parts) == 3 else None
+        if user is None or user.password is None or user.password.encode() != parts[2]:
+            raise error(18, "Authentication failed.")
+        self.user, self.done = user, True
+        return b""
+
+    def _find(self, name: str) -> User | None:
+        # With a directory behind it, the names of `users=` are known in $external too.
+        return self._users.find(self._database, name) or self._users.find("admin", name)

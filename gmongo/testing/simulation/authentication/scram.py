@@ -1,0 +1,125 @@
+"""SCRAM (RFC 5802, RFC 7677), the server's side."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.simulation.authentication.saslprep import saslprep
+from gmongo.testing.simulation.error_codes import error
+
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.users import User
+
+Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
+
+# The fewest that clients accept: deriving a key takes milliseconds, during which the hub is held.
+_ITERATIONS = 4096
+_DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
+_SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a server keeps of a password."""
+
+    digest: str
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    @staticmethod
+    def derive(mechanism: Hash, name: str, password: str) -> Credentials:
+        """Derive them, with a new salt."""
+        digest, salt = _DIGESTS[mechanism], os.urandom(_SALT_SIZES[mechanism])
+        if mechanism == "SCRAM-SHA-1":
+            secret = hashlib.md5(f"{name}:mongo:{password}".encode(), usedforsecurity=False).hexdigest()
+        else:
+            secret = saslprep(password)
+        salted = hashlib.pbkdf2_hmac(digest, secret.encode(), salt, _ITERATIONS)
+        client_key = hmac.digest(salted, b"Client Key", digest)
+        stored_key = hashlib.new(digest, client_key).digest()
+        return Credentials(digest, salt, stored_key, hmac.digest(salted, b"Server Key", digest))
+
+
+class ScramConversation:
+    """One conversation.
+
+    :param find: from a name to the user; None is no such user.
+    :param short: whether the client takes the server's last message as the end (skipEmptyExchange).
+    """
+
+    def __init__(self, mechanism: Hash, find: Callable[[str], User | None], short: bool) -> None:
+        self._mechanism = mechanism
+        self._find = find
+        self._short = short
+        self._steps = [self._first, self._final, self._empty]
+        self.user: User | None = None
+        self.done = False
+
+    def step(self, payload: bytes) -> bytes:
+        """Answer the client's next message.
+
+        :raises CommandError: the client has not proved who it is.
+        """
+        try:
+            return self._steps.pop(0)(payload)
+        except (ValueError, KeyError, IndexError) as problem:
+            raise _failed() from problem
+
+    def _first(self, payload: bytes) -> bytes:
+        message = payload.decode()
+        if not message.startswith("n,"):
+            raise _failed()
+        self._client_first = message.split(",", 2)[2]
+        fields = _fields(self._client_first)
+        name = fields["n"].replace("=2C", ",").replace("=3D", "=")
+        user = self._find(name)
+        if user is None or user.password is None or self._mechanism not in user.mechanisms:
+            raise _failed()
+        self._candidate = user
+        self._credentials = user.credentials(self._mechanism)
+        self._nonce = fields["r"] + base64.b64encode(os.urandom(24)).decode()
+        salt = base64.b64encode(self._credentials.salt).decode()
+        self._server_first = f"r={self._nonce},s={salt},i={_ITERATIONS}"
+        return self._server_first.encode()
+
+    def _final(self, payload: bytes) -> bytes:
+        message = payload.decode()
+        fields = _fields(message)
+        proof = base64.b64decode(fields["p"])
+        signed = f"{self._client_first},{self._server_first},{message[: message.index(',p=')]}".encode()
+        credentials = self._credentials
+        signature = hmac.digest(credentials.stored_key, signed, credentials.digest)
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        stored_key = hashlib.new(credentials.digest, client_key).digest()
+        if fields["r"] != self._nonce or not hmac.compare_digest(stored_key, credentials.stored_key):
+            raise _failed()
+        self._verified = self._candidate
+        self._finish(self._short)
+        server_signature = hmac.digest(credentials.server_key, signed, credentials.digest)
+        return b"v=" + base64.b64encode(server_signature)
+
+    def _empty(self, payload: bytes) -> bytes:
+        if payload or self.done:
+            raise _failed()
+        self._finish(True)
+        return b""
+
+    def _finish(self, done: bool) -> None:
+        self.done = done
+        self.user = self._verified if done else None
+
+
+def _fields(message: str) -> dict[str, str]:
+    return {part[0]: part[2:] for part in message.split(",")}
+
+
+def _failed() -> CommandError:
+    return error(18, "Authentication failed.")

@@ -1,0 +1,118 @@
+"""Who has logged in on a connection, and the conversation that is going on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.simulation.authentication.oidc import OidcConversation
+from gmongo.testing.simulation.authentication.plain import PlainConversation
+from gmongo.testing.simulation.authentication.scram import Hash, ScramConversation
+from gmongo.testing.simulation.authentication.x509 import subject_of
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.users import EXTERNAL, User, Users
+
+_CONVERSATION_ID = 1
+
+
+class Conversation(Protocol):
+    """A mechanism of SASL."""
+
+    user: User | None
+    done: bool
+
+    def step(self, payload: bytes) -> bytes:
+        """Answer the client's next message."""
+
+
+class Authentication:
+    """The state of one connection.
+
+    :ivar users: who has logged in.
+    """
+
+    def __init__(self, users: Users, peer_certificate: Mapping[str, Any] | None) -> None:
+        self.users: list[User] = []
+        self._known = users
+        self._certificate = peer_certificate
+        self._conversation: Conversation | None = None
+
+    def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
+        """Begin a conversation.
+
+        :param allowed: the mechanisms that the server takes.
+        :raises CommandError: the mechanism is not allowed, or the first message is already wrong.
+        """
+        mechanism = str(body.get("mechanism"))
+        begin = _MECHANISMS.get(mechanism)
+        if begin is None or mechanism not in allowed:
+            raise error(334, f"Received authentication for mechanism {mechanism} which is unknown or not enabled")
+        self._conversation = begin(self._known, database, body)
+        return self._step(body)
+
+    def sasl_continue(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Go on with the conversation.
+
+        :raises CommandError: there is none, or the proof is wrong.
+        """
+        if self._conversation is None or body.get("conversationId") != _CONVERSATION_ID:
+            raise error(17, "No SASL session state found")
+        return self._step(body)
+
+    def _step(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        conversation = cast(Conversation, self._conversation)
+        try:
+            payload = conversation.step(bytes(body.get("payload") or b""))
+        except CommandError:
+            self._conversation = None
+            raise
+        if conversation.done and conversation.user is not None:
+            self.log_in(conversation.user)
+            self._conversation = None
+        return {"conversationId": _CONVERSATION_ID, "done": conversation.done, "payload": payload}
+
+    def authenticate(self, database: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Log in with the certificate of the connection.
+
+        :raises CommandError: there is none, or its subject is not a user.
+        """
+        if body.get("mechanism") != "MONGODB-X509":
+            raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
+        if self._certificate is None:
+            raise error(18, "Authentication failed: no verified subject name available from client")
+        name = subject_of(self._certificate)
+        user = self._known.find(EXTERNAL, name)
+        if user is None or body.get("user", name) != name or database != EXTERNAL:
+            raise error(18, f"Authentication failed: {name!r} is not a user of {EXTERNAL}")
+        self.log_in(user)
+        return {"dbname": EXTERNAL, "user": name}
+
+    def log_in(self, user: User) -> None:
+        """Note that a user has logged in."""
+        self.users = [each for each in self.users if each.database != user.database] + [user]
+
+    def log_out(self, database: str) -> None:
+        """Forget the user of a database."""
+        self.users = [user for user in self.users if user.database != database]
+
+
+def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
+    short = bool((body.get("options") or {}).get("skipEmptyExchange"))
+    return ScramConversation(cast(Hash, body["mechanism"]), lambda name: users.find(database, name), short)
+
+
+def _plain(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
+    return PlainConversation(users, database)
+
+
+def _oidc(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
+    return OidcConversation(users.oidc_tokens)
+
+
+_MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
+    "SCRAM-SHA-1": _scram,
+    "SCRAM-SHA-256": _scram,
+    "PLAIN": _plain,
+    "MONGODB-OIDC": _oidc,
+}

@@ -1,0 +1,32 @@
+"""MONGODB-X509: the subject of the client's certificate is the user's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_SHORT_NAMES = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+_ESCAPED = ',+"\\<>;'
+
+
+def subject_of(certificate: Mapping[str, Any]) -> str:
+    """The subject as RFC 2253 writes it, which is the other way round than in the certificate."""
+    parts = [
+        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_escape(value)}" for kind, value in names)
+        for names in certificate.get("subject", ())
+    ]
+    return ",".join(reversed(parts))
+
+
+def _escape(value: str) -> str:
+    return "".join(f"\\{char}" if char in _ESCAPED else char for char in value)

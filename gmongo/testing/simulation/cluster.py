@@ -1,0 +1,65 @@
+"""What all members of one deployment share."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gmongo.testing.simulation.command_log import CommandLog
+from gmongo.testing.simulation.network import Network
+from gmongo.testing.simulation.rate_limiter import RateLimits
+from gmongo.testing.simulation.topologies.base import Topology
+from gmongo.testing.simulation.users import Users
+
+if TYPE_CHECKING:
+    from gmongo.testing.store import Store
+
+
+class Cluster:
+    """The data, the users, the settings and the network of a deployment.
+
+    :param version: of the server, such as ``(8, 0, 0)``.
+    :param parameters: server parameters that differ from the defaults.
+    :param write_concern_modes: names that ``w`` may have besides ``majority``.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: tuple[int, int, int],
+        topology: Topology,
+        store: Store,
+        users: Users,
+        parameters: Mapping[str, Any],
+        tls: ssl.SSLContext | None,
+        compressors: tuple[str, ...],
+        write_concern_modes: frozenset[str] = frozenset(),
+    ) -> None:
+        self.version = version
+        self.topology = topology
+        self.store = store
+        self.users = users
+        self.parameters = dict(parameters)
+        self.tls = tls
+        self.compressors = compressors
+        self.write_concern_modes = write_concern_modes
+        self.network = Network()
+        self.limits = RateLimits()
+        self.log = CommandLog()
+        self._change_streams: set[int] = set()
+
+    @property
+    def version_text(self) -> str:
+        """The version, such as ``8.0.0``."""
+        return ".".join(map(str, self.version))
+
+    def note_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
+        """Remember the cursor of a change stream: its errors have a label of their own."""
+        pipeline = body.get("pipeline")
+        if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):
+            self._change_streams.add(reply["cursor"]["id"])
+
+    def is_change_stream(self, cursor_id: int) -> bool:
+        """Whether a cursor is one of a change stream."""
+        return cursor_id in self._change_streams

@@ -1,0 +1,139 @@
+"""What a server tells about itself."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from typing import Any
+
+from bson import Int64
+
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.store.commands import COMMANDS as STORED
+
+
+def _nothing(call: Call) -> dict[str, Any]:
+    return {}
+
+
+def _build_info(call: Call) -> dict[str, Any]:
+    return {
+        "version": call.cluster.version_text,
+        "gitVersion": "simulated by gmongo.testing",
+        "modules": [],
+        "versionArray": [*call.cluster.version, 0],
+        "bits": 64,
+        "debug": False,
+        "maxBsonObjectSize": 16 * 1024 * 1024,
+        "storageEngines": ["gmongo.testing"],
+    }
+
+
+def _server_status(call: Call) -> dict[str, Any]:
+    member = call.member
+    open_now = len(member.connections)
+    return {
+        **call.cluster.store.execute(call.request),
+        "host": member.address,
+        "version": call.cluster.version_text,
+        "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",
+        "pid": Int64(os.getpid()),
+        "uptime": member.uptime,
+        "localTime": datetime.datetime.now(datetime.timezone.utc),
+        "connections": {"current": open_now, "available": 10_000 - open_now, "totalCreated": member.created},
+        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
+        "storageEngine": {"name": "gmongo.testing"},
+    }
+
+
+def _host_info(call: Call) -> dict[str, Any]:
+    system = {"hostname": call.member.address, "cpuArch": platform.machine(), "numCores": os.cpu_count() or 1}
+    return {"system": system, "os": {"type": platform.system(), "name": platform.system()}, "extra": {}}
+
+
+def _connection_status(call: Call) -> dict[str, Any]:
+    users = call.connection.authentication.users
+    info = {
+        "authenticatedUsers": [{"user": user.name, "db": user.database} for user in users],
+        "authenticatedUserRoles": [role for user in users for role in user.roles],
+    }
+    return {"authInfo": info}
+
+
+def _whats_my_uri(call: Call) -> dict[str, Any]:
+    return {"you": f"{call.member.host}:{call.connection.peer_port}"}
+
+
+def _get_log(call: Call) -> dict[str, Any]:
+    if call.body[call.name] == "*":
+        return {"names": ["global", "startupWarnings"]}
+    return {"totalLinesWritten": 0, "log": []}
+
+
+def _command_line(call: Call) -> dict[str, Any]:
+    parameters = call.member.parameters
+    shown = {"enableTestCommands": int(parameters["enableTestCommands"]), **call.cluster.parameters}
+    parsed: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": int(parameters["enableTestCommands"])}}
+    argv = ["mongod", "--setParameter", f"enableTestCommands={shown['enableTestCommands']}"]
+    if call.cluster.users.enforced:
+        parsed["security"] = {"authorization": "enabled"}
+        argv.append("--auth")
+    return {"argv": argv, "parsed": parsed}
+
+
+def _list_commands(call: Call) -> dict[str, Any]:
+    from gmongo.testing.simulation.commands.table import COMMANDS as ALL
+
+    names = {*ALL, *call.cluster.topology.commands, *STORED}
+    return {"commands": {name: {"help": ""} for name in sorted(names)}}
+
+
+def _current_op(call: Call) -> dict[str, Any]:
+    if call.request.database != "admin":
+        raise error(13, "currentOp may only be run against the admin database.")
+    connections = call.member.connections.values()
+    return {
+        "inprog": [
+            {"connectionId": each.number, "active": True, "op": "command", "command": {each.busy_with: 1}}
+            for each in connections
+            if each.busy_with
+        ]
+    }
+
+
+def _fsync(call: Call) -> dict[str, Any]:
+    if call.body.get("lock"):
+        raise error(115, "the simulated deployment does not support fsync with lock")
+    return {"numFiles": 1}
+
+
+def _get_nonce(call: Call) -> dict[str, Any]:
+    return {"nonce": os.urandom(8).hex()}
+
+
+def _test_command(call: Call) -> dict[str, Any]:
+    if not call.member.parameters["enableTestCommands"]:
+        raise error(59, f"no such command: '{call.name}'")
+    return {}
+
+
+_TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2", "testVersions1And2")
+COMMANDS = {
+    "buildInfo": _build_info,
+    "buildinfo": _build_info,
+    "connectionStatus": _connection_status,
+    "currentOp": _current_op,
+    "fsync": _fsync,
+    "getCmdLineOpts": _command_line,
+    "getLog": _get_log,
+    "getnonce": _get_nonce,
+    "hostInfo": _host_info,
+    "listCommands": _list_commands,
+    "logRotate": _nothing,
+    "ping": _nothing,
+    "serverStatus": _server_status,
+    "whatsmyuri": _whats_my_uri,
+    **dict.fromkeys(_TEST_COMMANDS, _test_command),
+}

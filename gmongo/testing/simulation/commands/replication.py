@@ -1,0 +1,118 @@
+"""The commands of replica set members."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.waiting import pause
+
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.member import Member
+    from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
+
+_STATES = {1: "PRIMARY", 2: "SECONDARY", 7: "ARBITER", 8: "(not reachable/healthy)"}
+_DOWN = 8
+_CATCH_UP = 10.0  # seconds, unless told
+_LOOK_EVERY = 0.01
+
+
+def _set_of(call: Call) -> ReplicaSet:
+    if call.request.database != "admin":
+        raise error(13, f"{call.name} may only be run against the admin database.")
+    return cast("ReplicaSet", call.cluster.topology)
+
+
+def _step_down(call: Call) -> dict[str, Any]:
+    replica_set, body = _set_of(call), call.body
+    if call.member is not replica_set.primary:
+        raise error(10107, "not primary so can't step down")
+    seconds = float(body[call.name])
+    if seconds < 0:
+        raise error(2, "stepdown period must be a positive integer")
+    _await_secondary(call, replica_set)
+    if call.member is replica_set.primary:
+        replica_set.step_down(call.member, seconds)
+    return {}
+
+
+def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
+    """Without force, a primary steps down only if another member can take over."""
+    body = call.body
+    patience = float(body.get("secondaryCatchUpPeriodSecs", _CATCH_UP))
+    while not replica_set.has_successor() and not body.get("force"):
+        if patience <= 0:
+            raise error(262, "No electable secondaries caught up as of now")
+        pause(_LOOK_EVERY)
+        patience -= _LOOK_EVERY
+
+
+def _freeze(call: Call) -> dict[str, Any]:
+    replica_set = _set_of(call)
+    seconds = float(call.body[call.name])
+    if call.member is replica_set.primary and seconds:
+        raise error(95, "cannot freeze node when primary or running for election. state: Primary")
+    replica_set.bar(call.member, seconds)
+    return {"info": "unfreezing"} if not seconds else {}
+
+
+def _step_up(call: Call) -> dict[str, Any]:
+    replica_set = _set_of(call)
+    if call.member is not replica_set.primary and not replica_set.step_up(call.member):
+        raise error(125, "Election failed.")
+    return {}
+
+
+def _get_status(call: Call) -> dict[str, Any]:
+    replica_set = _set_of(call)
+    return {
+        "set": replica_set.name,
+        "date": datetime.datetime.now(datetime.timezone.utc),
+        "myState": replica_set.state(call.member),
+        "term": replica_set.term,
+        "members": [_status_of(call, number, member) for number, member in enumerate(replica_set.members)],
+    }
+
+
+def _status_of(call: Call, number: int, member: Member) -> dict[str, Any]:
+    heard = member.reachable or member is call.member
+    state = cast("ReplicaSet", call.cluster.topology).state(member) if heard else _DOWN
+    status: dict[str, Any] = {
+        "_id": number,
+        "name": member.address,
+        "health": float(heard),
+        "state": state,
+        "stateStr": _STATES[state],
+        "uptime": int(member.uptime),
+    }
+    return {**status, "self": True} if member is call.member else status
+
+
+def _get_config(call: Call) -> dict[str, Any]:
+    replica_set = _set_of(call)
+    members = [
+        {
+            "_id": number,
+            "host": member.address,
+            "arbiterOnly": bool(member.traits.get("arbiter")),
+            "hidden": bool(member.traits.get("hidden")),
+            "priority": member.traits.get("priority", 1),
+            "tags": member.traits.get("tags") or {},
+            "votes": 1,
+        }
+        for number, member in enumerate(replica_set.members)
+    ]
+    settings = {"replicaSetId": replica_set.id, "electionTimeoutMillis": int(replica_set.election_delay * 1000)}
+    config = {"_id": replica_set.name, "version": replica_set.version, "term": replica_set.term}
+    return {"config": {**config, "members": members, "settings": settings}}
+
+
+COMMANDS = {
+    "replSetFreeze": _freeze,
+    "replSetGetConfig": _get_config,
+    "replSetGetStatus": _get_status,
+    "replSetStepDown": _step_down,
+    "replSetStepUp": _step_up,
+}

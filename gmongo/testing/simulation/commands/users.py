@@ -1,0 +1,85 @@
+"""createUser and what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.users import EXTERNAL, User
+
+
+def _create_user(call: Call) -> dict[str, Any]:
+    call.cluster.topology.admit(call)
+    body, database = call.body, call.request.database
+    if database != EXTERNAL and not body.get("pwd"):
+        raise error(2, "Must provide a 'pwd' field for all user documents, except those with '$external' as the source")
+    if "roles" not in body:
+        raise error(2, '"createUser" command requires a "roles" array')
+    user = User(body[call.name], database, body.get("pwd"), _roles(call), custom=body.get("customData"))
+    if "mechanisms" in body:
+        user.mechanisms = tuple(body["mechanisms"])
+    call.cluster.users.add(user)
+    return {}
+
+
+def _update_user(call: Call) -> dict[str, Any]:
+    call.cluster.topology.admit(call)
+    body, users = call.body, call.cluster.users
+    old = users.get(call.request.database, body[call.name])
+    users.replace(
+        User(
+            old.name,
+            old.database,
+            body.get("pwd", old.password),
+            _roles(call) if "roles" in body else old.roles,
+            tuple(body.get("mechanisms", old.mechanisms)),
+            body.get("customData", old.custom),
+        )
+    )
+    return {}
+
+
+def _drop_user(call: Call) -> dict[str, Any]:
+    call.cluster.topology.admit(call)
+    call.cluster.users.remove(call.request.database, call.body[call.name])
+    return {}
+
+
+def _drop_all_users(call: Call) -> dict[str, Any]:
+    call.cluster.topology.admit(call)
+    users = list(call.cluster.users.of(call.request.database))
+    for user in users:
+        call.cluster.users.remove(user.database, user.name)
+    return {"n": len(users)}
+
+
+def _users_info(call: Call) -> dict[str, Any]:
+    wanted, database = call.body[call.name], call.request.database
+    if wanted == 1:
+        return {"users": [user.describe() for user in call.cluster.users.of(database)]}
+    if isinstance(wanted, Mapping) and wanted.get("forAllDBs"):
+        return {"users": [user.describe() for user in call.cluster.users.of(None)]}
+    found = (_find(call, one) for one in (wanted if isinstance(wanted, list) else [wanted]))
+    return {"users": [user.describe() for user in found if user is not None]}
+
+
+def _find(call: Call, wanted: Any) -> User | None:
+    if isinstance(wanted, Mapping):
+        return call.cluster.users.find(str(wanted.get("db")), str(wanted.get("user")))
+    return call.cluster.users.find(call.request.database, str(wanted))
+
+
+def _roles(call: Call) -> list[Any]:
+    database = call.request.database
+    return [{"role": role, "db": database} if isinstance(role, str) else role for role in call.body["roles"]]
+
+
+COMMANDS = {
+    "createUser": _create_user,
+    "dropAllUsersFromDatabase": _drop_all_users,
+    "dropUser": _drop_user,
+    "updateUser": _update_user,
+    "usersInfo": _users_info,
+}

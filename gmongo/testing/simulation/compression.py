@@ -1,0 +1,107 @@
+"""OP_COMPRESSED, from the server's side. snappy and zstd need their libraries; without them they are not offered."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gmongo.testing.simulation.framing import HEADER, MalformedMessage
+from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED
+
+_FIELDS = struct.Struct("<iiB")
+_MAX_SIZE = 48_000_000
+
+
+class Compressor(NamedTuple):
+    """One way to compress.
+
+    :param name: as in the handshake.
+    :param number: as in OP_COMPRESSED.
+    :param module: what must be installed for it.
+    """
+
+    name: str
+    number: int
+    module: str
+    compress: Callable[[bytes], bytes]
+    decompress: Callable[[bytes], bytes]
+
+
+def _snappy_compress(data: bytes) -> bytes:
+    import snappy  # type: ignore[import-untyped]
+
+    return bytes(snappy.compress(data))
+
+
+def _snappy_decompress(data: bytes) -> bytes:
+    import snappy
+
+    return bytes(snappy.uncompress(data))
+
+
+def _zstd_compress(data: bytes) -> bytes:
+    import zstandard
+
+    return bytes(zstandard.compress(data))
+
+
+def _zstd_decompress(data: bytes) -> bytes:
+    import zstandard
+
+    return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE))
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+_COMPRESSORS = (
+    Compressor("noop", 0, "zlib", _same, _same),
+    Compressor("snappy", 1, "snappy", _snappy_compress, _snappy_decompress),
+    Compressor("zlib", 2, "zlib", zlib.compress, zlib.decompress),
+    Compressor("zstd", 3, "zstandard", _zstd_compress, _zstd_decompress),
+)
+BY_NAME = {each.name: each for each in _COMPRESSORS}
+_BY_NUMBER = {each.number: each for each in _COMPRESSORS}
+
+
+def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, if all can be used.
+
+    :raises ValueError: a name is unknown.
+    :raises RuntimeError: a library is missing.
+    """
+    chosen = tuple(names)
+    for name in chosen:
+        if name not in BY_NAME or name == "noop":
+            raise ValueError(f"compressors has {name!r}, which is none of 'snappy', 'zlib', 'zstd'")
+        if importlib.util.find_spec(BY_NAME[name].module) is None:
+            raise RuntimeError(f"compressor {name!r} needs the module {BY_NAME[name].module!r}, which is not installed")
+    return chosen
+
+
+def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
+    """The opcode and payload inside an OP_COMPRESSED, and what it was compressed with.
+
+    :raises MalformedMessage: it cannot be read.
+    """
+    try:
+        opcode, size, number = _FIELDS.unpack_from(payload)
+        compressor = _BY_NUMBER[number]
+        data = compressor.decompress(payload[_FIELDS.size :])
+    except Exception as error:  # each library has errors of its own
+        raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error
+    if len(data) != size:
+        raise MalformedMessage(f"OP_COMPRESSED has {len(data)} bytes, not the {size} it tells")
+    return opcode, data, compressor
+
+
+def compress(message: bytes, compressor: Compressor) -> bytes:
+    """The message as an OP_COMPRESSED."""
+    _length, number, response_to, opcode = HEADER.unpack_from(message)
+    size = len(message) - HEADER_SIZE
+    payload = _FIELDS.pack(opcode, size, compressor.number) + compressor.compress(message[HEADER_SIZE:])
+    return HEADER.pack(HEADER_SIZE + len(payload), number, response_to, OP_COMPRESSED) + payload

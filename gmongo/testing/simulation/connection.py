@@ -1,0 +1,197 @@
+"""One connection of a client to a member: requests are read and answered, one after the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from gevent.event import Event
+from gevent.queue import Queue
+
+from gmongo.testing.command import Request
+from gmongo.testing.simulation import compression
+from gmongo.testing.simulation.authentication.session import Authentication
+from gmongo.testing.simulation.call import Call, CloseConnection
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.framing import (
+    HEADER,
+    MalformedCommand,
+    MalformedMessage,
+    Message,
+    read_message,
+    write_reply,
+)
+from gmongo.testing.simulation.tls import Stream
+from gmongo.testing.simulation.waiting import pause, wait_for
+from gmongo.wire.message import HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG
+
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.member import Member
+
+_MAX_MESSAGE_SIZE = 48_000_000
+_CHUNK = 1 << 16
+_PIPELINE = 64  # requests read ahead of their turn
+_WAITING = frozenset({"hello", "isMaster", "ismaster", "getMore"})  # these may wait for long
+_numbers = itertools.count(1)
+_reply_numbers = itertools.count(1)
+
+_Frame = tuple[int, int, bytes]
+
+
+class Connection:
+    """A connection.
+
+    :ivar number: the connectionId.
+    :ivar app_name: what the handshake told.
+    :ivar gone: set when the client has left or the member closed it.
+    :ivar peer_port: the client's port.
+    :ivar busy_with: the command in hand.
+    :ivar operations: how many commands of each name it received.
+    """
+
+    def __init__(self, member: Member, stream: Stream, peer_port: int, peer_certificate: dict[str, Any] | None) -> None:
+        self.number = next(_numbers)
+        self.member = member
+        self.peer_port = peer_port
+        self.busy_with: str | None = None
+        self.app_name: str | None = None
+        self.greeted = False
+        self.internal = False
+        self.operations: Counter[str] = Counter()
+        self.compressors: list[str] = []
+        self.authentication = Authentication(member.cluster.users, peer_certificate)
+        self.gone = Event()
+        self._stream = stream
+        self._unread = bytearray()
+        self._requests: Queue[_Frame | None] = Queue(_PIPELINE)
+        self._answerer = gevent.Greenlet(self._answer_all)
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.number} of {self.member.address}>"
+
+    # Life
+
+    def serve(self) -> None:
+        """Read and answer until the connection ends."""
+        self._answerer.start()
+        try:
+            while True:
+                self._requests.put(self._read_frame())
+        except (OSError, MalformedMessage):
+            pass
+        finally:
+            self._end()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.gone.set()
+        self._stream.close()
+        self.member.forget(self)
+
+    def _end(self) -> None:
+        self.member.forget(self)
+        if self.busy_with in _WAITING:
+            self._answerer.kill(block=False)
+        elif not self.gone.is_set():
+            # What was sent before is still done: a client may close after an unacknowledged write.
+            self._requests.put(None)
+            self._answerer.join()
+        self.close()
+
+    # Reading
+
+    def _read_frame(self) -> _Frame:
+        length, number, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
+        if not HEADER_SIZE <= length <= _MAX_MESSAGE_SIZE:
+            raise MalformedMessage(f"length {length}")
+        return number, opcode, self._read(length - HEADER_SIZE)
+
+    def _read(self, size: int) -> bytes:
+        while len(self._unread) < size:
+            chunk = self._stream.recv(_CHUNK)
+            if not chunk:
+                raise ConnectionResetError
+            self._unread += chunk
+        data = bytes(self._unread[:size])
+        del self._unread[:size]
+        return data
+
+    # Answering
+
+    def _answer_all(self) -> None:
+        try:
+            while (frame := self._requests.get()) is not None:
+                wait_for(self.member.faults.answering)
+                if not self.member.faults.partitioned:
+                    self._answer(*frame)
+                self.busy_with = None
+        except (OSError, MalformedMessage, CloseConnection):
+            self.close()
+
+    def _answer(self, number: int, opcode: int, payload: bytes) -> None:
+        compressor = None
+        if opcode == OP_COMPRESSED:
+            opcode, payload, compressor = compression.decompress(payload)
+        try:
+            message = read_message(opcode, payload)
+        except MalformedCommand as problem:
+            reply = error(22, str(problem)).reply()
+            self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
+            return
+        self._converse(number, message, compressor)
+
+    def _converse(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
+        """Answer once, or again and again if the client takes it and there is more to come."""
+        call = self._call(message)
+        self.member.cluster.log.add(call.request)
+        self.operations[call.name] += 1
+        while True:
+            self.busy_with = call.name
+            reply = self.member.answer(call)
+            if not message.wants_reply:
+                return
+            following = self._next(call, reply) if message.exhaust_allowed else None
+            flags = MORE_TO_COME if following else 0
+            reply_number = next(_reply_numbers) & 0x7FFFFFFF
+            self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
+            if following is None:
+                return
+            call, number = following, reply_number
+
+    def _call(self, message: Message) -> Call:
+        body = message.body
+        request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
+        return Call(request, self.member, self, legacy=message.opcode != OP_MSG)
+
+    def _next(self, call: Call, reply: dict[str, Any]) -> Call | None:
+        """The request that a client of a stream would send next; None at its end."""
+        if not reply.get("ok"):
+            return None
+        body = call.body
+        if "topologyVersion" in body and "maxAwaitTimeMS" in body:
+            body = {**body, "topologyVersion": reply["topologyVersion"]}
+        elif call.name != "getMore" or not reply["cursor"]["id"]:
+            return None
+        request = Request(call.name, body, call.request.database, call.request.member, self.number)
+        return Call(request, self.member, self)
+
+    # Sending
+
+    def _send(self, command: str, message: bytes, compressor: compression.Compressor | None) -> None:
+        network, faults = self.member.cluster.network, self.member.faults
+        if compressor is not None:
+            message = compression.compress(message, compressor)
+        pause(network.latency + faults.delay)
+        wait_for(faults.answering)
+        if faults.partitioned:
+            return
+        if network.loses():
+            raise CloseConnection
+        if faults.take_garbage(command):
+            message = b"\xff" * len(message)
+        cut = faults.take_cut(command)
+        self._stream.sendall(message if cut is None else message[:cut])
+        if cut is not None:
+            raise CloseConnection

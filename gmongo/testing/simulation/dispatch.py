@@ -1,0 +1,86 @@
+"""The way of a command through a member: checks, fail points, execution, and what is put on the reply."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from bson import Binary, Int64
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.simulation import fail_points, generic_fields, stable_api
+from gmongo.testing.simulation.authentication.access import check_access
+from gmongo.testing.simulation.call import Call, CloseConnection
+from gmongo.testing.simulation.commands.table import COMMANDS
+from gmongo.testing.simulation.error_codes import STATE_CHANGE, error
+from gmongo.testing.simulation.error_labels import add_labels
+from gmongo.testing.simulation.write_concern import check_write_concern, satisfy_write_concern
+
+_log = logging.getLogger("gmongo.testing")
+_NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
+
+
+def answer(call: Call) -> dict[str, Any]:
+    """The reply to a command, whatever happens.
+
+    :raises CloseConnection: there is none; the connection is to be closed.
+    """
+    injected = False
+    try:
+        _check(call)
+        point = call.member.fail_points.find(call)
+        if point is not None:
+            injected = True
+            fail_points.act_before(call, point)
+            injected = False
+        reply = _execute(call)
+        if point is not None:
+            fail_points.act_after(call, point, reply)
+    except CommandError as problem:
+        reply = problem.reply()
+    except (CloseConnection, OSError):
+        raise
+    except Exception as problem:
+        _log.exception("the simulated deployment cannot execute %r", call.body)
+        reply = error(1, f"the simulated deployment cannot execute {call.name}: {problem!r}").reply()
+    return _decorate(call, reply, injected)
+
+
+def _check(call: Call) -> None:
+    call.cluster.limits.admit_request(call)
+    generic_fields.check(call)
+    stable_api.check(call)
+    check_access(call)
+
+
+def _execute(call: Call) -> dict[str, Any]:
+    handler = COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
+    if handler is not None:
+        return handler(call)
+    if not call.cluster.store.handles(call.name):
+        raise error(59, f"no such command: '{call.name}'")
+    call.cluster.topology.admit(call)
+    check_write_concern(call)
+    reply = call.cluster.store.execute(call.request)
+    call.cluster.note_change_stream(call.body, reply)
+    satisfy_write_concern(call, reply)
+    return reply
+
+
+def _decorate(call: Call, reply: dict[str, Any], injected: bool) -> dict[str, Any]:
+    """Put on what every reply of such a deployment has.
+
+    The error of a fail point says nothing of the member's state, so it has no topologyVersion.
+    """
+    reply = dict(reply)
+    reply.setdefault("ok", 1.0)
+    add_labels(call.request, reply)
+    topology = call.cluster.topology
+    if not reply["ok"] and reply.get("code") in STATE_CHANGE and not injected:
+        reply.setdefault("topologyVersion", call.member.topology_version)
+    if topology.gossips:
+        now = call.cluster.store.now()
+        reply.setdefault("operationTime", now)
+        reply["$clusterTime"] = {"clusterTime": now, "signature": _NO_SIGNATURE}
+    topology.decorate(call, reply)
+    return reply

@@ -1,0 +1,48 @@
+"""The labels that a server puts on errors by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.testing.command import Request
+from gmongo.testing.simulation.error_codes import RETRYABLE, TRANSIENT
+
+_ENDS_TRANSACTION = frozenset({"commitTransaction", "abortTransaction"})
+_NO_SUCH_TRANSACTION = 251
+OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
+
+
+def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
+    """The labels for a reply with these codes; None is no such error."""
+    labels = []
+    if _is_transient(request, code, write_concern_code):
+        labels.append("TransientTransactionError")
+    if _is_retryable_write(request, code, write_concern_code):
+        labels.append("RetryableWriteError")
+    return labels
+
+
+def _is_transient(request: Request, code: int | None, write_concern_code: int | None) -> bool:
+    if code is None or not request.in_transaction:
+        return False
+    if request.name in _ENDS_TRANSACTION:
+        gone = code == _NO_SUCH_TRANSACTION and write_concern_code is None
+        return gone or code in TRANSIENT
+    return code in TRANSIENT or code in RETRYABLE or code == _NO_SUCH_TRANSACTION
+
+
+def _is_retryable_write(request: Request, code: int | None, write_concern_code: int | None) -> bool:
+    retryable_write = request.transaction_number is not None and not request.in_transaction
+    if not retryable_write and request.name not in _ENDS_TRANSACTION:
+        return False
+    return code in RETRYABLE or write_concern_code in RETRYABLE
+
+
+def add_labels(request: Request, reply: dict[str, Any]) -> None:
+    """Put on the labels, unless the reply has its own."""
+    if "errorLabels" in reply:
+        return
+    code = None if reply.get("ok", 1) else reply.get("code")
+    labels = labels_of(request, code, (reply.get("writeConcernError") or {}).get("code"))
+    if labels:
+        reply["errorLabels"] = labels

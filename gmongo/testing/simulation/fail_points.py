@@ -1,0 +1,216 @@
+"""``configureFailPoint``: what a test tells a member to do wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.simulation.call import Call, CloseConnection
+from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
+from gmongo.testing.simulation.waiting import wait_for
+
+FAIL_COMMAND = "failCommand"
+ON_TRANSACTIONAL_WRITE = "onPrimaryTransactionalWrite"
+ON_GET_MORE = "failGetMoreAfterCursorCheckout"
+
+_FIELDS = {
+    FAIL_COMMAND: frozenset(
+        {
+            "failCommands",
+            "errorCode",
+            "errorExtraInfo",
+            "errorLabels",
+            "closeConnection",
+            "blockConnection",
+            "blockTimeMS",
+            "writeConcernError",
+            "appName",
+            "namespace",
+            "failInternalCommands",
+            "failLocalClients",
+            "threadName",
+            "failAllCommands",
+        }
+    ),
+    ON_TRANSACTIONAL_WRITE: frozenset({"closeConnection", "failBeforeCommitExceptionCode"}),
+    ON_GET_MORE: frozenset({"errorCode", "closeConnection"}),
+}
+_ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
+_NEVER_FAIL = frozenset({"configureFailPoint"})
+_RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
+_MODES = frozenset({"times", "skip", "activationProbability"})
+
+
+@dataclass
+class FailPoint:
+    """One fail point.
+
+    :param mode: as in the command: ``off``, ``alwaysOn``, or one of ``times``, ``skip``, ``activationProbability``.
+    """
+
+    mode: str
+    amount: float = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
+    entered: int = 0
+
+    def enter(self) -> bool:
+        """Whether it acts this time; a matching command counts, whatever it answers."""
+        if self.mode == "times":
+            self.amount -= 1
+            if self.amount <= 0:
+                self.mode, after = "off", self.amount == 0
+                return self._count(after)
+            return self._count(True)
+        if self.mode == "skip" and self.amount > 0:
+            self.amount -= 1
+            return False
+        if self.mode == "activationProbability" and random.random() >= self.amount:
+            return False
+        return self._count(self.mode != "off")
+
+    def _count(self, acts: bool) -> bool:
+        self.entered += acts
+        return acts
+
+
+class FailPoints:
+    """The fail points of one member."""
+
+    def __init__(self) -> None:
+        self._points: dict[str, FailPoint] = {}
+
+    def clear(self) -> None:
+        """Turn all off."""
+        self._points.clear()
+
+    def configure(self, name: str, mode: Any, data: Mapping[str, Any]) -> int:
+        """Set a fail point; how often it had acted before.
+
+        :raises CommandError: it is not one that the simulation has, or something in it is wrong.
+        """
+        if name not in _FIELDS:
+            raise not_supported(f"the fail point {name!r}")
+        unknown = sorted(set(data) - _FIELDS[name])
+        if unknown:
+            raise error(9, f"{name} has no field {unknown[0]!r}")
+        new = _parse(mode, data)
+        _check_data(name, new)
+        old = self._points.get(name)
+        self._points[name] = new
+        return old.entered if old else 0
+
+    def find(self, call: Call) -> FailPoint | None:
+        """The fail point that this command meets, if there is one that acts now."""
+        for name, matches in _MATCHING.items():
+            point = self._points.get(name)
+            if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
+                return point
+        return None
+
+
+def _parse(mode: Any, data: Mapping[str, Any]) -> FailPoint:
+    if mode in ("off", "alwaysOn"):
+        return FailPoint(mode, data=data)
+    if not isinstance(mode, Mapping) or len(mode) != 1 or not _MODES & set(mode):
+        raise error(9, f"fail point mode {mode!r} is not 'off', 'alwaysOn', times, skip or activationProbability")
+    ((kind, amount),) = mode.items()
+    if isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0:
+        raise error(9, f"fail point mode {kind} {amount!r} is not a number from 0 up")
+    return FailPoint("off" if kind == "times" and amount == 0 else kind, amount, data)
+
+
+def _check_data(name: str, point: FailPoint) -> None:
+    if point.mode == "off" or name != FAIL_COMMAND:
+        return
+    commands = point.data.get("failCommands")
+    if not isinstance(commands, list) and not point.data.get("failAllCommands"):
+        raise error(9, f"failCommand needs failCommands, an array; it has {commands!r}")
+    if point.data.get("blockConnection") and "blockTimeMS" not in point.data:
+        raise error(9, "failCommand with blockConnection needs blockTimeMS")
+
+
+def _meets_command(call: Call, data: Mapping[str, Any]) -> bool:
+    if call.name in _NEVER_FAIL:
+        return False
+    wanted = {_ALIASES.get(name, name) for name in data.get("failCommands", ())}
+    if _ALIASES.get(call.name, call.name) not in wanted and not data.get("failAllCommands"):
+        return False
+    if call.connection.internal and not data.get("failInternalCommands"):
+        return False
+    if "appName" in data and data["appName"] != call.connection.app_name:
+        return False
+    return "namespace" not in data or data["namespace"] == f"{call.request.database}.{call.body.get(call.name)}"
+
+
+def _meets_write(call: Call, data: Mapping[str, Any]) -> bool:
+    return call.name in _RETRYABLE_WRITES and call.request.transaction_number is not None
+
+
+def _meets_get_more(call: Call, data: Mapping[str, Any]) -> bool:
+    return call.name == "getMore"
+
+
+_MATCHING = {FAIL_COMMAND: _meets_command, ON_TRANSACTIONAL_WRITE: _meets_write, ON_GET_MORE: _meets_get_more}
+
+
+def act_before(call: Call, point: FailPoint) -> None:
+    """What the fail point does before the command is executed.
+
+    :raises CommandError: the command fails with it.
+    :raises CloseConnection: the connection is closed.
+    """
+    data = point.data
+    if data.get("blockConnection"):
+        _block(call, data["blockTimeMS"] / 1000)
+    if "failBeforeCommitExceptionCode" in data:
+        if data.get("closeConnection", True):
+            raise CloseConnection
+        raise _failure(data["failBeforeCommitExceptionCode"], {})
+    if data.get("closeConnection"):
+        raise CloseConnection
+    if "errorCode" in data:
+        raise _failure(data["errorCode"], _fields(call, data))
+
+
+def _block(call: Call, seconds: float) -> None:
+    limit = call.body.get("maxTimeMS")
+    allowed = limit / 1000 if limit and call.name != "getMore" else seconds
+    wait_for(call.connection.gone, min(seconds, allowed))
+    if call.connection.gone.is_set():
+        raise CloseConnection
+    if allowed < seconds:
+        raise error(50, "operation exceeded time limit")
+
+
+def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
+    fields = dict(data.get("errorExtraInfo") or {})
+    if "errorLabels" in data:
+        fields["errorLabels"] = list(data["errorLabels"])
+    elif "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
+        resumable = data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
+    return fields
+
+
+def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
+    return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
+
+
+def act_after(call: Call, point: FailPoint, reply: dict[str, Any]) -> None:
+    """What the fail point does to a command that has been executed.
+
+    :raises CloseConnection: the connection is closed.
+    """
+    data = point.data
+    if "writeConcernError" in data:
+        problem = dict(data["writeConcernError"])
+        if "code" in problem:
+            problem.setdefault("codeName", name_of(problem["code"]))
+        reply["writeConcernError"] = problem
+        if "errorLabels" in data:
+            reply["errorLabels"] = list(data["errorLabels"])
+    elif "failCommands" not in data and "errorCode" not in data and data.get("closeConnection", True):
+        raise CloseConnection  # onPrimaryTransactionalWrite: the write is done, the reply is not

@@ -1,0 +1,145 @@
+"""Messages of the wire protocol, from the server's side: requests are read, replies are written."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import bson
+from bson.codec_options import CodecOptions, DatetimeConversion
+
+from gmongo.wire.message import (
+    CHECKSUM_PRESENT,
+    EXHAUST_ALLOWED,
+    HEADER_SIZE,
+    MORE_TO_COME,
+    OP_MSG,
+    OP_QUERY,
+    OP_REPLY,
+)
+
+HEADER = struct.Struct("<iiii")
+_INT32 = struct.Struct("<i")
+_OP_REPLY_FIELDS = struct.Struct("<iqii")
+_MSG_FLAGS_AND_KIND = struct.Struct("<IB")
+_AWAIT_CAPABLE = 8
+_REQUIRED_FLAGS = 0xFFFF
+# Dates that Python has no type for must survive the way through the deployment.
+_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
+    document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
+
+
+class MalformedMessage(Exception):
+    """The bytes are not a message: the connection is closed."""
+
+
+class MalformedCommand(Exception):
+    """The frame is sound but what is in it is not: the error is the reply."""
+
+
+@dataclass
+class Message:
+    """A request, decoded.
+
+    :param opcode: OP_MSG or OP_QUERY, which the reply follows.
+    :param flags: those of an OP_MSG.
+    :param body: the command, with the documents that travel beside it merged in.
+    """
+
+    opcode: int
+    flags: int
+    body: dict[str, Any]
+    database: str
+
+    @property
+    def wants_reply(self) -> bool:
+        """Whether the sender reads a reply."""
+        return not self.flags & MORE_TO_COME
+
+    @property
+    def exhaust_allowed(self) -> bool:
+        """Whether the sender takes several replies to this one request."""
+        return bool(self.flags & EXHAUST_ALLOWED)
+
+
+def read_message(opcode: int, payload: bytes) -> Message:
+    """Decode what follows the header.
+
+    :raises MalformedMessage: it cannot be read at all.
+    :raises MalformedCommand: a document in it is not BSON.
+    """
+    try:
+        if opcode == OP_MSG:
+            return _read_op_msg(payload)
+        if opcode == OP_QUERY:
+            return _read_op_query(payload)
+    except (struct.error, ValueError, IndexError) as error:
+        raise MalformedMessage(str(error)) from error
+    except bson.InvalidBSON as error:
+        raise MalformedCommand(str(error)) from error
+    raise MalformedMessage(f"opcode {opcode} is not supported")
+
+
+def _read_op_query(payload: bytes) -> Message:
+    end = payload.index(0, 4)
+    namespace = payload[4:end].decode()
+    body = _decode(payload[end + 9 :])
+    wrapped = body.get("$query")
+    return Message(OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0])
+
+
+def _read_op_msg(payload: bytes) -> Message:
+    flags = int.from_bytes(payload[:4], "little")
+    if flags & _REQUIRED_FLAGS & ~(CHECKSUM_PRESENT | MORE_TO_COME):
+        raise MalformedMessage(f"OP_MSG flags {flags:#x} have an unknown required bit")
+    end = len(payload) - (4 if flags & CHECKSUM_PRESENT else 0)
+    body: dict[str, Any] | None = None
+    sequences: dict[str, list[dict[str, Any]]] = {}
+    position = 4
+    while position < end:
+        (size,) = _INT32.unpack_from(payload, position + 1)
+        section = payload[position + 1 : min(position + 1 + size, end)]
+        if size != len(section) or size < 5:
+            raise MalformedMessage(f"section length {size} does not fit the message")
+        if payload[position] == 0 and body is None:
+            body = _decode(section)
+        elif payload[position] == 1:
+            _read_sequence(section, sequences)
+        else:
+            raise MalformedMessage(f"section kind {payload[position]} is not expected here")
+        position += 1 + size
+    if body is None:
+        raise MalformedMessage("the message has no body")
+    return Message(OP_MSG, flags, {**body, **sequences}, _database(body))
+
+
+def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:
+    name_end = section.index(0, 4)
+    name = section[4:name_end].decode()
+    documents = section[name_end + 1 :]
+    into[name] = bson.decode_all(documents, _OPTIONS) if documents else []
+
+
+def _database(body: Mapping[str, Any]) -> str:
+    name = body.get("$db")
+    if not isinstance(name, str) or not name:
+        raise MalformedCommand("OP_MSG requests require a $db argument")
+    return name
+
+
+def _decode(document: bytes) -> dict[str, Any]:
+    decoded: dict[str, Any] = bson.decode(document, _OPTIONS)
+    return decoded
+
+
+def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
+    """A reply to a request of that opcode."""
+    if opcode == OP_QUERY:
+        payload, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
+    else:
+        payload = _MSG_FLAGS_AND_KIND.pack(flags, 0)
+    payload += bson.encode(reply)
+    return HEADER.pack(HEADER_SIZE + len(payload), number, response_to, opcode) + payload

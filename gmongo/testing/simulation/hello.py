@@ -1,0 +1,105 @@
+"""hello, and isMaster as it was called before."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from bson import Binary
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.users import EXTERNAL
+from gmongo.testing.simulation.versions import wire_version
+
+_LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
+
+
+def hello(call: Call) -> dict[str, Any]:
+    """The reply; a client that knows the present state is answered when it changes or its patience ends."""
+    _await_change(call)
+    if not call.connection.greeted:
+        _greet(call)
+    member = call.member
+    role = member.cluster.topology.describe(member)
+    if call.name != "hello":
+        role = {("ismaster" if name == "isWritablePrimary" else name): value for name, value in role.items()}
+    reply = {
+        **({"helloOk": True} if call.body.get("helloOk") else {}),
+        "topologyVersion": member.topology_version,
+        **role,
+        **_LIMITS,
+        "localTime": datetime.datetime.now(datetime.timezone.utc),
+        "logicalSessionTimeoutMinutes": member.parameters["localLogicalSessionTimeoutMinutes"],
+        "connectionId": call.connection.number,
+        "minWireVersion": 0,
+        "maxWireVersion": wire_version(member.cluster.version),
+        "readOnly": False,
+    }
+    return {**reply, **_negotiated(call)}
+
+
+def _await_change(call: Call) -> None:
+    known, patience = call.body.get("topologyVersion"), call.body.get("maxAwaitTimeMS")
+    if (known is None) != (patience is None):
+        raise error(31368, "topologyVersion and maxAwaitTimeMS go together, and only one of them is there")
+    if known is None:
+        return
+    if not isinstance(known, Mapping) or not isinstance(patience, (int, float)) or patience < 0:
+        raise error(14, f"topologyVersion {known!r} or maxAwaitTimeMS {patience!r} is not of its type")
+    call.member.await_change(known, patience / 1000)
+
+
+def _greet(call: Call) -> None:
+    """The first hello of a connection."""
+    connection, body = call.connection, call.body
+    if call.member.service_id is not None and not body.get("loadBalanced"):
+        told = "The server is being accessed through a load balancer, but this driver does not have load balancing"
+        raise error(354, f"{told} enabled")
+    connection.greeted = True
+    client = body.get("client")
+    if isinstance(client, Mapping):
+        connection.app_name = (client.get("application") or {}).get("name")
+    connection.internal = "internalClient" in body
+    offered = body.get("compression") or []
+    connection.compressors = [name for name in offered if name in call.cluster.compressors]
+
+
+def _negotiated(call: Call) -> dict[str, Any]:
+    """What depends on what the client asked for."""
+    fields: dict[str, Any] = {}
+    if call.member.service_id is not None:
+        fields["serviceId"] = call.member.service_id
+    if "compression" in call.body and call.connection.compressors:
+        fields["compression"] = call.connection.compressors
+    if "saslSupportedMechs" in call.body:
+        fields |= _mechanisms(call)
+    if isinstance(call.body.get("speculativeAuthenticate"), Mapping):
+        fields |= _speculate(call, call.body["speculativeAuthenticate"])
+    return fields
+
+
+def _mechanisms(call: Call) -> dict[str, Any]:
+    database, _, name = str(call.body["saslSupportedMechs"]).partition(".")
+    user = call.cluster.users.find(database, name)
+    if user is None or user.database == EXTERNAL:
+        return {}
+    allowed = call.member.parameters["authenticationMechanisms"]
+    return {"saslSupportedMechs": [name for name in user.mechanisms if name in allowed]}
+
+
+def _speculate(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply to the first step of a log-in that came with the handshake; nothing if it fails."""
+    authentication, database = call.connection.authentication, str(body.get("db", "admin"))
+    allowed = call.member.parameters["authenticationMechanisms"]
+    try:
+        if "authenticate" in body:
+            if body.get("mechanism") not in allowed:
+                return {}
+            return {"speculativeAuthenticate": authentication.authenticate(database, body)}
+        reply = authentication.sasl_start(database, body, allowed)
+    except CommandError:
+        return {}
+    return {"speculativeAuthenticate": {**reply, "payload": Binary(reply["payload"])}}

@@ -1,0 +1,64 @@
+"""Listening sockets on the loopback interface."""
+
+from __future__ import annotations
+
+import socket as plain_socket
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+from gevent import monkey, socket
+
+HOST = "127.0.0.1"
+_BACKLOG = 1024
+_READ = 1
+_RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
+
+
+class Listener:
+    """Accepts connections on one port, each of which is served in a greenlet of its own.
+
+    :param port: 0 is any free one.
+    :param serve: called with the socket of each connection.
+    """
+
+    def __init__(self, port: int, serve: Callable[[Any], None]) -> None:
+        self._serve = serve
+        # Not gevent's socket, which would be closed later than close() returns: the port may be wanted at once.
+        self._socket = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(plain_socket.SOL_SOCKET, plain_socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((HOST, port))
+            self._socket.listen(_BACKLOG)
+        except BaseException:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        self._watcher = gevent.get_hub().loop.io(self._socket.fileno(), _READ, ref=False)
+        self._watcher.start(self._accept_all)
+
+    def close(self) -> None:
+        """Refuse connections from now on."""
+        self._watcher.close()
+        self._socket.close()
+
+    def _accept_all(self) -> None:
+        """Take whoever waits; runs in the hub."""
+        while True:
+            try:
+                accepted, _address = self._socket.accept()
+            except OSError:  # nobody waits any more, or too many files are open: then the watcher fires again
+                return
+            sock = socket.socket(fileno=accepted.detach())
+            release_hub(sock)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            gevent.spawn(self._serve, sock)
+
+
+def release_hub(sock: Any) -> None:
+    """Let waiting on a gevent socket not keep the hub running."""
+    for name in ("_read_event", "_write_event"):
+        watcher = getattr(sock, name, None)
+        if watcher is not None:
+            watcher.ref = False

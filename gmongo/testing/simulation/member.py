@@ -1,0 +1,209 @@
+"""One member of a simulated deployment: a mongod or a mongos with a port of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from bson import Int64, ObjectId
+
+from gmongo.testing.simulation import dispatch, proxy_protocol
+from gmongo.testing.simulation.connection import Connection
+from gmongo.testing.simulation.fail_points import FailPoints
+from gmongo.testing.simulation.listener import HOST, Listener
+from gmongo.testing.simulation.network import Faults
+from gmongo.testing.simulation.parameters import Parameters
+from gmongo.testing.simulation.tls import Stream, TlsStream
+from gmongo.testing.simulation.waiting import Change, wait_for
+
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.call import Call
+    from gmongo.testing.simulation.cluster import Cluster
+
+
+class Member:
+    """A server on the loopback interface.
+
+    :ivar host: always ``127.0.0.1``.
+    :ivar port: the port, the same after a restart.
+    :ivar alive: whether it listens.
+    :ivar connections: those that are open, by number.
+    """
+
+    host = HOST
+
+    def __init__(
+        self, cluster: Cluster, *, port: int = 0, traits: Mapping[str, Any] | None = None, load_balanced: bool = False
+    ) -> None:
+        self.cluster = cluster
+        self.port = port
+        self.traits = dict(traits or {})
+        self.service_id = ObjectId() if load_balanced else None
+        self.alive = False
+        self.connections: dict[int, Connection] = {}
+        self.faults = Faults()
+        self.fail_points = FailPoints()
+        self.parameters = Parameters(cluster.parameters)
+        self.created = 0
+        self._change = Change()
+        self._listener: Listener | None = None
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"<Member {self.address}>"
+
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the start."""
+        return monotonic() - self._started
+
+    # Life
+
+    def _begin(self) -> None:
+        self._started = monotonic()
+        self._process, self._version = ObjectId(), 0
+        self.parameters = Parameters(self.cluster.parameters)
+        self.fail_points.clear()
+
+    def start(self) -> None:
+        """Listen."""
+        self._listener = Listener(self.port, self.accept)
+        self.port = self._listener.port
+        self.alive = True
+
+    def kill(self) -> None:
+        """Refuse connections and close those that are open, at once, as if the process was killed."""
+        if not self.alive:
+            return
+        self.stop()
+        self.cluster.store.member_lost(self.address)
+        self.cluster.topology.lost(self)
+
+    def stop(self) -> None:
+        """Close the listener and the connections; the other members do not hear of it."""
+        self.alive = False
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        self.drop_connections()
+
+    def drop_connections(self) -> None:
+        """Close all open connections; new ones are welcome."""
+        for connection in list(self.connections.values()):
+            connection.close()
+
+    def restart(self) -> None:
+        """Start again after :meth:`kill`, or kill and start again: a new process on the same port."""
+        self.kill()
+        self.faults.clear()
+        self._begin()
+        self.start()
+        self.cluster.topology.restored(self)
+
+    # Faults
+
+    def freeze(self) -> None:
+        """Accept connections and requests, but answer nothing until :meth:`thaw`; then all is answered."""
+        self.faults.answering.clear()
+        self.cluster.topology.lost(self)
+
+    def thaw(self) -> None:
+        """Go on after :meth:`freeze`."""
+        self.faults.answering.set()
+        self.cluster.topology.restored(self)
+
+    def partition(self) -> None:
+        """Cut the member off: whatever clients and the other members send it is lost."""
+        self.faults.partitioned = True
+        self.cluster.topology.lost(self)
+
+    def heal(self) -> None:
+        """Go on after :meth:`partition`; the connections from before are reset."""
+        self.faults.partitioned = False
+        self.drop_connections()
+        self.cluster.topology.restored(self)
+
+    def delay(self, seconds: float) -> None:
+        """Send every reply `seconds` late; 0 is at once."""
+        self.faults.delay = seconds
+
+    def drop_after(self, n_bytes: int, command: str | None = None) -> None:
+        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given)."""
+        self.faults.cut_next(n_bytes, command)
+
+    def garbage(self, command: str | None = None) -> None:
+        """Send bytes that are no message instead of the next reply (to `command`, if given)."""
+        self.faults.spoil_next(command)
+
+    def step_down(self, seconds: float = 60.0) -> None:
+        """Stop being primary, and do not become it again for `seconds` unless there is nobody else.
+
+        :raises ValueError: the member is not a primary.
+        """
+        self.cluster.topology.step_down(self, seconds)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the other members hear from it."""
+        return self.alive and not self.faults.partitioned and self.faults.answering.is_set()
+
+    # Connections
+
+    def accept(self, sock: Any) -> None:
+        """Serve one connection; runs in a greenlet of its own."""
+        if not self.cluster.limits.admits_connection(self):
+            sock.close()
+            return
+        stream: Stream = sock
+        certificate = None
+        try:
+            peer_port = sock.getpeername()[1]
+            wait_for(self.faults.answering)
+            if self.service_id is not None:
+                stream = proxy_protocol.without_preamble(sock)
+            if self.cluster.tls is not None:
+                stream = secured = TlsStream(stream, self.cluster.tls)
+                certificate = secured.peer_certificate
+        except OSError:
+            sock.close()
+            return
+        self._serve(Connection(self, stream, peer_port, certificate))
+
+    def _serve(self, connection: Connection) -> None:
+        if not self.alive:
+            connection.close()
+            return
+        self.created += 1
+        self.connections[connection.number] = connection
+        connection.serve()
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self.connections.pop(connection.number, None)
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        """The reply to a command."""
+        return dispatch.answer(call)
+
+    # The state that hello tells
+
+    @property
+    def topology_version(self) -> dict[str, Any]:
+        """Which process it is, and how often its state has changed."""
+        return {"processId": self._process, "counter": Int64(self._version)}
+
+    def changed(self) -> None:
+        """What hello tells has become something else: everybody who awaits it hears of it."""
+        self._version += 1
+        self._change.announce()
+
+    def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
+        """Wait until the state is not `known` any more, up to `seconds`."""
+        if known.get("processId") == self._process and known.get("counter") == self._version:
+            self._change.wait(seconds)

@@ -1,0 +1,53 @@
+"""The server parameters that the simulation has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.simulation.error_codes import error
+
+MECHANISMS = ["SCRAM-SHA-1", "SCRAM-SHA-256"]
+DEFAULTS: dict[str, Any] = {
+    "acceptApiVersion2": False,
+    "authenticationMechanisms": MECHANISMS,
+    "diagnosticDataCollectionEnabled": False,
+    "enableTestCommands": True,
+    "ingressConnectionEstablishmentBurstCapacitySecs": 1.0,
+    "ingressConnectionEstablishmentMaxQueueDepth": 0,
+    "ingressConnectionEstablishmentRateLimiterEnabled": False,
+    "ingressConnectionEstablishmentRatePerSec": float("inf"),
+    "ingressRequestAdmissionBurstCapacitySecs": 1.0,
+    "ingressRequestAdmissionRatePerSec": float("inf"),
+    "ingressRequestRateLimiterEnabled": False,
+    "localLogicalSessionTimeoutMinutes": 30,
+    "logLevel": 0,
+    "notablescan": False,
+    "quiet": False,
+    "requireApiVersion": False,
+    "transactionLifetimeLimitSeconds": 60,
+}
+
+
+class Parameters(dict[str, Any]):
+    """The values of one member's parameters.
+
+    :param given: what differs from the server's defaults.
+    :raises ValueError: the simulation has no such parameter.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        unknown = sorted(set(given) - set(DEFAULTS))
+        if unknown:
+            raise ValueError(f"parameters has {unknown[0]!r}, which the simulation does not have")
+        super().__init__({**DEFAULTS, **given})
+
+    def change(self, name: str, value: Any) -> Any:
+        """Set a parameter; its value before.
+
+        :raises CommandError: the simulation has no such parameter.
+        """
+        if name not in self:
+            raise error(72, f"attempted to set unrecognized parameter [{name}]")
+        before, self[name] = self[name], value
+        return before

@@ -1,0 +1,66 @@
+"""The preamble by which a load balancer tells whose connection it passes on; it is read and dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_VERSION_1 = b"PROXY "
+_VERSION_2 = b"\r\n\r\n\x00\r\nQUIT\n"
+_LONGEST_LINE = 107
+_LENGTH_AT = 14
+_HEADER = 16
+
+
+class Pushback:
+    """A stream whose first bytes have been read already."""
+
+    def __init__(self, sock: Any, first: bytes) -> None:
+        self._socket = sock
+        self._first = first
+
+    def recv(self, size: int) -> bytes:
+        """Up to `size` bytes; none at the end."""
+        if self._first:
+            first, self._first = self._first[:size], self._first[size:]
+            return first
+        return bytes(self._socket.recv(size))
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of `data`."""
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def without_preamble(sock: Any) -> Pushback:
+    """The connection behind its PROXY preamble of version 1 or 2, if it has one.
+
+    :raises OSError: the connection ended, or the preamble does not.
+    """
+    start = _read_until(sock, b"", len(_VERSION_1))
+    if start == _VERSION_1:
+        return Pushback(sock, _after_line(sock, start))
+    if start == _VERSION_2[: len(start)]:
+        start = _read_until(sock, start, _HEADER)
+        end = _HEADER + int.from_bytes(start[_LENGTH_AT:_HEADER], "big")
+        return Pushback(sock, _read_until(sock, start, end)[end:])
+    return Pushback(sock, start)
+
+
+def _read_until(sock: Any, have: bytes, size: int) -> bytes:
+    while len(have) < size:
+        chunk = sock.recv(size - len(have))
+        if not chunk:
+            raise ConnectionResetError("the connection ended in its first bytes")
+        have += chunk
+    return have
+
+
+def _after_line(sock: Any, line: bytes) -> bytes:
+    while not line.endswith(b"\r\n"):
+        if len(line) > _LONGEST_LINE:
+            raise ConnectionAbortedError("the PROXY preamble has no end")
+        line = _read_until(sock, line, len(line) + 1)
+    return b""

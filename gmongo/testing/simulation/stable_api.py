@@ -1,0 +1,140 @@
+"""The Stable API: which commands are in API version 1, and what ``apiVersion``, ``apiStrict`` and so on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+
+_VERSION_1 = frozenset(
+    {
+        "abortTransaction",
+        "aggregate",
+        "authenticate",
+        "bulkWrite",
+        "collMod",
+        "commitTransaction",
+        "count",
+        "create",
+        "createIndexes",
+        "delete",
+        "drop",
+        "dropDatabase",
+        "dropIndexes",
+        "endSessions",
+        "explain",
+        "find",
+        "findAndModify",
+        "getMore",
+        "hello",
+        "insert",
+        "killCursors",
+        "listCollections",
+        "listDatabases",
+        "listIndexes",
+        "ping",
+        "refreshSessions",
+        "saslContinue",
+        "saslStart",
+        "testDeprecation",
+        "testVersions1And2",
+        "update",
+    }
+)
+_VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersions1And2"})
+_DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
+_COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
+_SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
+# Fields that a command of version 1 must not have.
+_FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
+    "find": frozenset(
+        {"awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"}
+    ),
+    "aggregate": frozenset({"exchange", "fromMongos", "isMapReduceCommand", "needsMerge", "runtimeConstants"}),
+    "create": frozenset({"autoIndexId", "capped", "idIndex", "indexOptionDefaults", "max", "size", "storageEngine"}),
+    "listIndexes": frozenset({"includeBuildUUIDs", "includeIndexBuildInfo"}),
+    "update": frozenset(),
+}
+_INDEX_FIELDS_OUTSIDE = frozenset({"background", "bucketSize", "sparse", "storageEngine"})
+_INDEX_TYPES_OUTSIDE = frozenset({"text", "geoHaystack"})
+_STAGES_OUTSIDE = frozenset(
+    {
+        "$collStats",
+        "$currentOp",
+        "$indexStats",
+        "$listLocalSessions",
+        "$listSampledQueries",
+        "$listSearchIndexes",
+        "$listSessions",
+        "$planCacheStats",
+        "$search",
+        "$searchMeta",
+        "$shardedDataDistribution",
+    }
+)
+
+
+def check(call: Call) -> None:
+    """Check the API fields of a command.
+
+    :raises CommandError: they are wrong, or the command is not in the version that they name.
+    """
+    body = call.body
+    version = body.get("apiVersion")
+    if version is None:
+        _check_absence(call)
+        return
+    accepted = ("1", "2") if call.member.parameters["acceptApiVersion2"] else ("1",)
+    if version not in accepted:
+        raise error(322, f'API version must be {" or ".join(accepted)}, not "{version}"')
+    if body.get("apiStrict"):
+        _check_strict(call, version)
+    if body.get("apiDeprecationErrors") and call.name in _DEPRECATED[version]:
+        told = "Provided apiDeprecationErrors:true, but the command"
+        raise error(324, f"{told} {call.name} is deprecated in API Version {version}")
+
+
+def _check_absence(call: Call) -> None:
+    for name in ("apiStrict", "apiDeprecationErrors"):
+        if name in call.body:
+            raise CommandError(4886600, "Location4886600", f"Provided {name} without passing apiVersion")
+    hello = call.name in ("hello", "isMaster", "ismaster")
+    if call.member.parameters["requireApiVersion"] and not hello:
+        message = "The apiVersion parameter is required, please configure your MongoClient's API version"
+        raise CommandError(498870, "Location498870", message)
+
+
+def _check_strict(call: Call, version: str) -> None:
+    known = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
+    if not known:
+        raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
+    for name in sorted(_FIELDS_OUTSIDE.get(call.name, frozenset()) & set(call.body)):
+        raise _outside(f"the field {name!r} of {call.name}", version)
+    for stage in _stages(call.body):
+        if stage in _STAGES_OUTSIDE:
+            raise _outside(f"stage {stage}", version)
+    if call.name == "createIndexes":
+        _check_indexes(call.body, version)
+
+
+def _check_indexes(body: Mapping[str, Any], version: str) -> None:
+    for index in body.get("indexes", ()):
+        for name in sorted(_INDEX_FIELDS_OUTSIDE & set(index)):
+            raise _outside(f"the index option {name!r}", version)
+        kinds = (kind for kind in index.get("key", {}).values() if isinstance(kind, str))
+        if any(kind in _INDEX_TYPES_OUTSIDE for kind in kinds):
+            raise _outside(f"the index {index.get('key')}", version)
+
+
+def _stages(body: Mapping[str, Any]) -> list[str]:
+    pipeline = body.get("pipeline")
+    if not isinstance(pipeline, list):
+        return []
+    return [name for stage in pipeline if isinstance(stage, Mapping) for name in stage]
+
+
+def _outside(what: str, version: str) -> CommandError:
+    return error(323, f"Provided apiStrict:true, but {what} is not in API Version {version}")

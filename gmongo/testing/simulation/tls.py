@@ -1,0 +1,86 @@
+"""The server's side of TLS, over memory buffers: any ``ssl.SSLContext`` works, and nothing blocks the hub."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Protocol
+
+_CHUNK = 1 << 16
+
+
+class Stream(Protocol):
+    """What a connection needs of a socket."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Up to `size` bytes; none at the end."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Send all of `data`."""
+
+    def close(self) -> None:
+        """Close the socket."""
+
+
+class TlsStream:
+    """A connected socket after the handshake of TLS.
+
+    :raises OSError: the handshake failed.
+    """
+
+    def __init__(self, sock: Any, context: ssl.SSLContext) -> None:
+        self._socket = sock
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._shake_hands()
+
+    @property
+    def peer_certificate(self) -> dict[str, Any] | None:
+        """What the client's certificate says, if it gave one that was verified."""
+        return self._tls.getpeercert() or None
+
+    def recv(self, size: int) -> bytes:
+        """Up to `size` bytes; none at the end."""
+        while True:
+            try:
+                return self._tls.read(size)
+            except ssl.SSLWantReadError:
+                self._flush()
+                if not self._fill():
+                    return b""
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of `data`."""
+        self._tls.write(data)
+        self._flush()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _shake_hands(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                if not self._fill():
+                    raise ConnectionResetError("the client left during the TLS handshake") from None
+            except ssl.SSLError:
+                self._flush()  # the alert tells the client why
+                raise
+            else:
+                return self._flush()
+
+    def _fill(self) -> bool:
+        data = self._socket.recv(_CHUNK)
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+        return bool(data)
+
+    def _flush(self) -> None:
+        if data := self._outgoing.read():
+            self._socket.sendall(data)

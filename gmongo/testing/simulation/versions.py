@@ -1,0 +1,43 @@
+"""What the releases of the server call themselves."""
+
+from __future__ import annotations
+
+# (release, maxWireVersion): the newest that is not newer than the version asked for counts.
+_WIRE_VERSIONS = (
+    ((4, 4), 9),
+    ((5, 0), 13),
+    ((5, 1), 14),
+    ((5, 2), 15),
+    ((5, 3), 16),
+    ((6, 0), 17),
+    ((6, 1), 18),
+    ((6, 2), 19),
+    ((6, 3), 20),
+    ((7, 0), 21),
+    ((7, 1), 22),
+    ((7, 2), 23),
+    ((7, 3), 24),
+    ((8, 0), 25),
+    ((8, 1), 26),
+    ((8, 2), 27),
+)
+OLDEST, NEWEST = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
+
+
+def parse_version(version: str) -> tuple[int, int, int]:
+    """``'8.0'`` or ``'8.0.4'`` as numbers.
+
+    :raises ValueError: it is not such a version, or not one between 4.4 and 8.2.
+    """
+    try:
+        numbers = tuple(int(part) for part in version.split("."))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in (2, 3) or not OLDEST <= numbers[:2] <= NEWEST:
+        raise ValueError(f"version {version!r} is not one of '4.4' to '8.2'")
+    return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0
+
+
+def wire_version(version: tuple[int, ...]) -> int:
+    """The maxWireVersion of a release."""
+    return max(number for release, number in _WIRE_VERSIONS if release <= version[:2])

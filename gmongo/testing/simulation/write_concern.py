@@ -1,0 +1,74 @@
+"""Write concerns: what cannot be satisfied, and what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error, name_of
+
+# The concern of a command inside a transaction is that of its commit.
+_WITHOUT = frozenset({"find", "getMore", "count", "distinct", "listCollections", "listIndexes", "listDatabases"})
+
+
+def check_write_concern(call: Call) -> None:
+    """Refuse, before anything is written, what makes no sense on this deployment.
+
+    :raises CommandError: the write concern is not one, or needs a replica set.
+    """
+    concern = call.body.get("writeConcern")
+    if not concern:
+        return
+    w = concern.get("w", 1)
+    if isinstance(w, bool) or not isinstance(w, (int, float, str)) or (not isinstance(w, str) and not 0 <= w <= 50):
+        raise error(9, f"w has to be a number from 0 to 50 or a string, not {w!r}")
+    if w == 0 and (concern.get("j") or concern.get("fsync")):
+        raise error(2, "cannot have w : 0 and j : true")
+    if call.cluster.topology.gossips:
+        return
+    if isinstance(w, str) and w != "majority":
+        raise error(2, f"cannot use non-majority 'w' mode {w} when a host is not a member of a replica set")
+    if not isinstance(w, str) and w > 1:
+        raise error(2, "cannot use 'w' > 1 when a host is not replicated")
+
+
+def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
+    """Wait until enough members have the write, or put a writeConcernError on the reply."""
+    concern = call.body.get("writeConcern")
+    if not concern or call.name in _WITHOUT or not call.cluster.topology.gossips:
+        return
+    w = concern.get("w", "majority")
+    problem = _impossible(call, w) or _wait(call, w, concern)
+    if problem is not None:
+        reply.setdefault("writeConcernError", problem)
+
+
+def _impossible(call: Call, w: Any) -> dict[str, Any] | None:
+    if isinstance(w, str):
+        if w == "majority" or w in call.cluster.write_concern_modes:
+            return None
+        message = f'No write concern mode named "{w}" found in replica set configuration'
+        return {"code": 79, "codeName": name_of(79), "errmsg": message, "errInfo": _info(w)}
+    if w > call.cluster.topology.data_bearing:
+        return {"code": 100, "codeName": name_of(100), "errmsg": "Not enough data-bearing nodes", "errInfo": _info(w)}
+    return None
+
+
+def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | None:
+    topology = call.cluster.topology
+    needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
+    limit = (concern.get("wtimeout") or 0) / 1000
+    deadline = monotonic() + limit if limit else None
+    while topology.replicating < needed:
+        remaining = None if deadline is None else deadline - monotonic()
+        if remaining is not None and remaining <= 0:
+            message = "waiting for replication timed out"
+            return {"code": 64, "codeName": name_of(64), "errmsg": message, "errInfo": {"wtimeout": True, **_info(w)}}
+        topology.change.wait(remaining)
+    return None
+
+
+def _info(w: Any) -> dict[str, Any]:
+    return {"writeConcern": {"w": w, "wtimeout": 0, "provenance": "clientSupplied"}}

@@ -1,0 +1,87 @@
+"""The documents and the server-side state of a simulated deployment, without any sockets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import Request
+from gmongo.testing.store.commands import ALIASES, COMMANDS
+from gmongo.testing.store.dispatch import execute
+from gmongo.testing.store.errors import CommandError
+from gmongo.testing.store.finishing import abort, end_session, kill_session
+from gmongo.testing.store.state import State
+
+__all__ = ["Store"]
+
+
+class Store:
+    """What all members of one deployment share; replication takes no time.
+
+    :param version: the server's version; 4.4 and later are known.
+    :param replicated: whether it is a replica set.
+    :param sharded: whether it is a sharded cluster; the members are then mongos.
+    """
+
+    def __init__(self, *, version: tuple[int, int] = (8, 0), replicated: bool, sharded: bool) -> None:
+        self._state = State(version, replicated, sharded)
+
+    def handles(self, name: str) -> bool:
+        """Whether the store executes the command with this name."""
+        return name in COMMANDS or name in ALIASES
+
+    def execute(self, request: Request) -> dict[str, Any]:
+        """The reply to a command, without ``ok`` and the cluster's times.
+
+        Only a ``getMore`` on a cursor that awaits data may switch greenlets.
+
+        :raises CommandError: if the command fails.
+        """
+        name = ALIASES.get(request.name, request.name)
+        if name not in COMMANDS:
+            raise CommandError(59, "CommandNotFound", f"no such command: '{request.name}'")
+        if name != request.name:
+            body = {name if field == request.name else field: value for field, value in request.body.items()}
+            request = replace(request, name=name, body=body)
+        return execute(self._state, request)
+
+    def now(self) -> Timestamp:
+        """The logical time, which advances with each write."""
+        return self._state.now()
+
+    def member_lost(self, member: str) -> None:
+        """A member was killed, restarted, or is no longer primary.
+
+        The cursors that were opened on it die, and in a replica set the transactions in progress abort. A mongos
+        takes only its own transactions with it.
+        """
+        state = self._state
+        state.cursors.kill_of_member(member)
+        for session in state.sessions:
+            transaction = session.transaction
+            if transaction is not None and (not state.sharded or transaction.member == member):
+                abort(state, session)
+        state.wake()
+
+    def abort_transactions(self) -> None:
+        """Abort every transaction in progress."""
+        for session in self._state.sessions:
+            abort(self._state, session)
+
+    def kill_session(self, lsid: bytes) -> None:
+        """Abort what a session is doing, and kill its cursors."""
+        kill_session(self._state, lsid)
+        self._state.wake()
+
+    def end_sessions(self, lsids: list[bytes]) -> None:
+        """Forget sessions, with their cursors and transactions."""
+        for lsid in lsids:
+            end_session(self._state, lsid)
+        self._state.wake()
+
+    def expire(self) -> None:
+        """Let time pass: idle cursors are killed at once, and sessions that nobody used for half an hour end."""
+        self._state.cursors.expire()
+        self.end_sessions(self._state.sessions.idle())

@@ -1,0 +1,193 @@
+"""How a command reads and writes: the present state, a past one, or a transaction's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.duplicates import check_unique, duplicate_key
+from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.state import State
+from gmongo.testing.store.values import Key, key_of
+
+
+class Access:
+    """The present state. Every write takes effect at once.
+
+    :param session: what events say of the session: ``lsid`` and ``txnNumber``.
+    """
+
+    in_transaction = False
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def find(self, database: str, name: str) -> Collection | None:
+        """The collection or view, if it exists."""
+        return self.state.catalog.get((database, name))
+
+    def records(self, collection: Collection) -> Mapping[Key, Record]:
+        """The records of a collection, in natural order."""
+        return collection.records
+
+    def create(self, database: str, name: str, options: Document) -> Collection:
+        """Make a collection, which is not there yet."""
+        return self.state.create(database, name, options)
+
+    def insert(self, collection: Collection, document: Document) -> None:
+        """Store a new document.
+
+        :raises CommandError: if another has the same value of a unique index.
+        """
+        key = key_of(document["_id"])
+        self._check_free(collection, key)
+        if key in collection.records:
+            raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
+        check_unique(collection, key, document)
+        store_insert(self.state, collection, key, document, self.state.tick())
+
+    def replace(self, collection: Collection, key: Key, document: Document, kind: str) -> None:
+        """Store another document in place of one.
+
+        :param kind: ``update`` or ``replace``, as change streams call it.
+        """
+        self._check_free(collection, key)
+        check_unique(collection, key, document)
+        store_replace(self.state, collection, key, document, kind, self.state.tick())
+
+    def remove(self, collection: Collection, key: Key) -> None:
+        """Remove a document."""
+        self._check_free(collection, key)
+        store_remove(self.state, collection, key, self.state.tick())
+
+    def _check_free(self, collection: Collection, key: Key) -> None:
+        if key in collection.writers:
+            raise write_conflict()
+
+
+class PastAccess(Access):
+    """The state as it was at a time. Nothing can be written."""
+
+    def __init__(self, state: State, time: Timestamp) -> None:
+        super().__init__(state)
+        self.time = time
+
+    def find(self, database: str, name: str) -> Collection | None:
+        """The collection or view, if it existed."""
+        collection = super().find(database, name)
+        if collection is not None and collection.created > self.time:
+            raise snapshot_unavailable(collection)
+        return collection
+
+    def records(self, collection: Collection) -> Mapping[Key, Record]:
+        """The records as they were."""
+        if self.time < collection.horizon:
+            raise CommandError(239, "SnapshotTooOld", "Read timestamp is older than the oldest available timestamp.")
+        return collection.as_of(self.time)
+
+    def create(self, database: str, name: str, options: Document) -> Collection:
+        """Refused."""
+        raise _read_only()
+
+    def insert(self, collection: Collection, document: Document) -> None:
+        """Refused."""
+        raise _read_only()
+
+    def replace(self, collection: Collection, key: Key, document: Document, kind: str) -> None:
+        """Refused."""
+        raise _read_only()
+
+    def remove(self, collection: Collection, key: Key) -> None:
+        """Refused."""
+        raise _read_only()
+
+
+def _read_only() -> CommandError:
+    return invalid_options("a snapshot of the past cannot be written to")
+
+
+def snapshot_unavailable(collection: Collection) -> CommandError:
+    """A collection is newer than the time it should be read at."""
+    return CommandError(
+        246,
+        "SnapshotUnavailable",
+        "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation. "
+        f"Collection: {collection.namespace}",
+    )
+
+
+def store_insert(
+    state: State, collection: Collection, key: Key, document: Document, time: Timestamp, index: int = 0, **fields: Any
+) -> None:
+    """Store a new document, which has been checked, and log it."""
+    collection.put(key, Record(collection.next_number(), document), time)
+    state.publish("insert", collection.database, collection.name, index, uuid=collection.uuid, after=document, **fields)
+    if collection.is_capped:
+        _shrink(collection, time)
+
+
+def store_replace(
+    state: State,
+    collection: Collection,
+    key: Key,
+    document: Document,
+    kind: str,
+    time: Timestamp,
+    index: int = 0,
+    **fields: Any,
+) -> None:
+    """Store another document in place of one, which has been checked, and log it."""
+    record = collection.records[key]
+    collection.put(key, Record(record.number, document), time)
+    state.publish(
+        kind,
+        collection.database,
+        collection.name,
+        index,
+        uuid=collection.uuid,
+        before=record.document,
+        after=document,
+        pre_images=has_pre_images(collection),
+        **fields,
+    )
+
+
+def store_remove(
+    state: State, collection: Collection, key: Key, time: Timestamp, index: int = 0, **fields: Any
+) -> None:
+    """Remove a document, and log it."""
+    before = collection.records[key].document
+    collection.remove(key, time)
+    state.publish(
+        "delete",
+        collection.database,
+        collection.name,
+        index,
+        uuid=collection.uuid,
+        before=before,
+        pre_images=has_pre_images(collection),
+        **fields,
+    )
+
+
+def has_pre_images(collection: Collection) -> bool:
+    """Whether change streams of the collection can show documents as they were before."""
+    return bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
+
+
+def _shrink(collection: Collection, time: Timestamp) -> None:
+    """Remove the oldest documents of a capped collection that is too large."""
+    most, size = collection.options.get("max"), collection.options.get("size")
+    while most and len(collection.records) > most:
+        collection.remove(next(iter(collection.records)), time)
+    if size:
+        total = sum(len(bson.encode(record.document)) for record in collection.records.values())
+        while total > size and len(collection.records) > 1:
+            key, record = next(iter(collection.records.items()))
+            total -= len(bson.encode(record.document))
+            collection.remove(key, time)

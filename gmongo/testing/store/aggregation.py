@@ -1,0 +1,184 @@
+"""``aggregate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bson.int64 import Int64
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.changes import open_change_stream
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.diagnostics import storage_stats
+from gmongo.testing.store.errors import (
+    failed_to_parse,
+    invalid_namespace,
+    invalid_options,
+    location,
+    namespace_not_found,
+)
+from gmongo.testing.store.output import OUTPUTS, write_output
+from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.search_indexes import refuse_search
+from gmongo.testing.store.selection import documents_of, hinted_index, select, surroundings
+from gmongo.testing.store.stages import ELSEWHERE, run, stage_name
+from gmongo.testing.store.values import copy_value
+
+Documents = list[Document]
+
+
+def aggregate(context: Context) -> Document:
+    """``aggregate``."""
+    body, pipeline = context.body, context.body["pipeline"]
+    if "cursor" not in body and not body.get("explain"):
+        raise failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
+    size = batch_size((body.get("cursor") or {}).get("batchSize"))
+    if pipeline and isinstance(pipeline[0], dict) and "$changeStream" in pipeline[0]:
+        if context.request.in_transaction:
+            raise CommandError(263, "OperationNotSupportedInTransaction", "$changeStream cannot be used in a "
+                               "multi-document transaction")  # fmt: skip
+        return first_reply(context, open_change_stream(context), size)
+    output = _output(context, pipeline)
+    documents = results(context, pipeline[:-1] if output else pipeline)
+    if output:
+        write_output(context, output, documents)
+        documents = []
+    return first_reply(context, Cursor(namespace(context), copy_value(documents)), size)
+
+
+def namespace(context: Context) -> str:
+    """The namespace of the cursor."""
+    if context.body[context.request.name] == 1:
+        return f"{context.database}.$cmd.aggregate"
+    return context.namespace
+
+
+def _output(context: Context, pipeline: list[Any]) -> Document | None:
+    """The ``$out`` or ``$merge`` at the end, if there is one.
+
+    :raises CommandError: if one is elsewhere, or writing is not allowed.
+    """
+    for number, stage in enumerate(pipeline):
+        if not isinstance(stage, dict) or not OUTPUTS & set(stage):
+            continue
+        (name,) = stage
+        if number != len(pipeline) - 1:
+            raise location(40601, f"{name} can only be the final stage in the pipeline")
+        if context.request.in_transaction:
+            raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
+        if context.snapshot is not None:
+            raise invalid_options(f"{name} cannot be used with the read concern level snapshot")
+        found: Document = stage
+        return found
+    return None
+
+
+def results(context: Context, pipeline: list[Any]) -> Documents:
+    """What the pipeline makes of the collection, or of its first stage."""
+    for stage in pipeline[1:]:
+        stage_name(stage)
+    first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
+    if first in _SOURCES:
+        documents, rest = _SOURCES[first](context, pipeline[0][first]), pipeline[1:]
+    else:
+        documents, rest = _source(context, pipeline)
+    around = surroundings(context.access, context.database, context.variables, _collation(context))
+    return run(documents, rest, around)
+
+
+def _collation(context: Context) -> Collation:
+    return context.collation(None if context.body["aggregate"] == 1 else context.collection())
+
+
+def _source(context: Context, pipeline: list[Any]) -> tuple[Documents, list[Any]]:
+    """The documents to begin with, and the stages that are left to run."""
+    for stage in pipeline:
+        stage_name(stage)
+    if context.body["aggregate"] == 1:
+        raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
+    collection = context.collection()
+    if collection is None or collection.is_view:
+        return documents_of(context.access, context.database, context.collection_name, context.variables), pipeline
+    hint = context.body.get("hint")
+    hinted_index(collection, hint)
+    query = pipeline[0].get("$match", {}) if pipeline else {}
+    rest = pipeline[1:] if pipeline and "$match" in pipeline[0] else pipeline
+    found = select(context.access, collection, query, _collation(context), context.variables, hint)
+    return [record.document for _, record in found], rest
+
+
+def _existing(context: Context) -> Collection:
+    collection = context.collection()
+    if collection is None:
+        raise namespace_not_found(f"Collection [{context.namespace}] not found.")
+    return collection
+
+
+def _documents(context: Context, spec: Any) -> Documents:
+    if not isinstance(spec, list) or not all(isinstance(document, dict) for document in spec):
+        raise location(5858203, "$documents needs an array of objects")
+    documents: Documents = copy_value(spec)
+    return documents
+
+
+def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
+    refused = set(spec) - {"count", "storageStats"}
+    if refused:
+        raise not_supported(f"$collStats with {refused.pop()}")
+    collection = _existing(context)
+    shown: Document = {"ns": collection.namespace, "host": context.request.member}
+    if "storageStats" in spec:
+        shown["storageStats"] = storage_stats(collection, int(spec["storageStats"].get("scale", 1)))
+    if "count" in spec:
+        shown["count"] = len(context.access.records(collection))
+    return [shown]
+
+
+def _index_stats(context: Context, _spec: Any) -> Documents:
+    collection = context.collection()
+    accesses = {"ops": Int64(0)}
+    indexes = collection.indexes.values() if collection else []
+    return [{**_named(index.description()), "host": context.request.member, "accesses": accesses} for index in indexes]
+
+
+def _named(description: Document) -> Document:
+    return {"name": description["name"], "key": description["key"], "spec": description}
+
+
+def _sessions(context: Context, _spec: Any) -> Documents:
+    lsids = [session.id for session in context.state.sessions]
+    return [{"_id": {"id": lsid}} for lsid in lsids]
+
+
+def _current_operations(context: Context, _spec: Any) -> Documents:
+    if context.database != "admin":
+        raise invalid_namespace("$currentOp must be run against the 'admin' database with {aggregate: 1}")
+    operation = {"type": "op", "host": context.request.member, "active": True, "op": "command", "ns": "admin.$cmd"}
+    return [{**operation, "command": context.body}]
+
+
+def _search_indexes(_context: Context, _spec: Any) -> Documents:
+    raise refuse_search("$listSearchIndexes")
+
+
+def _refused(name: str) -> Callable[[Context, Any], Documents]:
+    def source(_context: Context, _spec: Any) -> Documents:
+        raise not_supported(f"{name} here")
+
+    return source
+
+
+_SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
+    **{name: _refused(name) for name in ELSEWHERE - OUTPUTS},
+    "$collStats": _collection_stats,
+    "$currentOp": _current_operations,
+    "$documents": _documents,
+    "$indexStats": _index_stats,
+    "$listLocalSessions": _sessions,
+    "$listSearchIndexes": _search_indexes,
+    "$listSessions": _sessions,
+}

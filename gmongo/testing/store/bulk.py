@@ -1,0 +1,142 @@
+"""``bulkWrite``: writes to several collections in one command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.errors import bad_value, invalid_namespace
+from gmongo.testing.store.fields import check_statement
+from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.values import MISSING
+from gmongo.testing.store.writes import (
+    FATAL,
+    MAX_BATCH,
+    Outcome,
+    Target,
+    delete_matching,
+    insert_one,
+    update_matching,
+)
+
+
+def bulk_write(context: Context) -> Document:
+    """``bulkWrite``, of the ``admin`` database."""
+    body = context.body
+    if context.state.version < (8, 0):
+        raise CommandError(59, "CommandNotFound", "no such command: 'bulkWrite'")
+    if context.database != "admin":
+        raise CommandError(13, "Unauthorized", "bulkWrite may only be run against the admin database.")
+    _check(body, context.state.version)
+    targets = [_target(context, one["ns"]) for one in body["nsInfo"]]
+    counts: Counter[str] = Counter()
+    results: list[Document] = []
+    for index, operation in enumerate(body["ops"]):
+        result = _run(operation, index, targets, counts)
+        if not result["ok"] or not body.get("errorsOnly"):
+            results.append(result)
+        if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
+            break
+    size = batch_size(body.get("cursor", {}).get("batchSize"))
+    # The whole result fits in one batch unless it is too many bytes, or a batch size is given.
+    reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
+    return {**reply, **{name: counts[name] for name in _COUNTS}}
+
+
+_COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
+
+
+def _check(body: Document, version: tuple[int, int]) -> None:
+    if not 0 < len(body["ops"]) <= MAX_BATCH:
+        raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
+                           f"Got {len(body['ops'])} operations.")  # fmt: skip
+    for operation in body["ops"]:
+        kind = _kind(operation)
+        check_statement(f"bulkWrite.{kind}", operation, version)
+        if not 0 <= operation[kind] < len(body["nsInfo"]):
+            raise bad_value(f"BulkWrite ops entry {operation!r} has an invalid nsInfo index.")
+
+
+def _kind(operation: Any) -> str:
+    kind = next(iter(operation), "") if isinstance(operation, dict) else ""
+    if kind not in _RUN:
+        raise bad_value(f"an entry of ops must begin with insert, update or delete, not {kind!r}")
+    return kind
+
+
+def _target(context: Context, namespace: Any) -> Target:
+    if not isinstance(namespace, str) or "." not in namespace:
+        raise invalid_namespace(f"Invalid namespace specified for bulkWrite: '{namespace}'")
+    database, _, name = namespace.partition(".")
+    check_name(database, name)
+    collection = context.access.find(database, name)
+    if collection is not None:
+        check_writable(collection)
+
+    def make() -> Collection:
+        present = context.access.find(database, name)
+        return present if present is not None else context.access.create(database, name, {})
+
+    bypass = bool(context.body.get("bypassDocumentValidation"))
+    return Target(context.access, collection, make, bypass, context.variables)
+
+
+def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
+    kind = _kind(operation)
+    try:
+        outcome = _RUN[kind](targets[operation[kind]], operation)
+    except CommandError as error:
+        if error.code in FATAL or error.name == "CommandNotSupported":
+            raise
+        counts["nErrors"] += 1
+        failed = {"ok": 0.0, "idx": index, "code": error.code, "errmsg": error.message, "n": 0, **error.fields}
+        return {**failed, "nModified": 0} if kind == "update" else failed
+    result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched}
+    _COUNT[kind](outcome, counts)
+    if kind == "update":
+        result["nModified"] = outcome.modified
+        if outcome.upserted is not MISSING:
+            result["upserted"] = {"_id": outcome.upserted}
+    return result
+
+
+def _insert(target: Target, operation: Document) -> Outcome:
+    return insert_one(target, operation["document"])
+
+
+def _update(target: Target, operation: Document) -> Outcome:
+    statement = {name: value for name, value in operation.items() if name not in ("update", "filter", "updateMods")}
+    return update_matching(target, {**statement, "q": operation["filter"], "u": operation["updateMods"]})
+
+
+def _delete(target: Target, operation: Document) -> Outcome:
+    return delete_matching(target, {**operation, "q": operation["filter"], "limit": not operation.get("multi")})
+
+
+def _count_insert(_outcome: Outcome, counts: Counter[str]) -> None:
+    counts["nInserted"] += 1
+
+
+def _count_update(outcome: Outcome, counts: Counter[str]) -> None:
+    if outcome.upserted is not MISSING:
+        counts["nUpserted"] += 1
+        return
+    counts["nMatched"] += outcome.matched
+    counts["nModified"] += outcome.modified
+
+
+def _count_delete(outcome: Outcome, counts: Counter[str]) -> None:
+    counts["nDeleted"] += outcome.matched
+
+
+_RUN: Mapping[str, Callable[[Target, Document], Outcome]] = {"insert": _insert, "update": _update, "delete": _delete}
+_COUNT: Mapping[str, Callable[[Outcome, Counter[str]], None]] = {
+    "insert": _count_insert,
+    "update": _count_update,
+    "delete": _count_delete,
+}

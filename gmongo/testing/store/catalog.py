@@ -1,0 +1,261 @@
+"""Collections, views and databases: made, changed, renamed, listed and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.data import Collection, Document, Index, identity_index
+from gmongo.testing.store.errors import (
+    bad_value,
+    index_not_found,
+    invalid_namespace,
+    invalid_options,
+    namespace_not_found,
+    type_mismatch,
+)
+from gmongo.testing.store.fields import FIELDS
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.stages import stage_name
+from gmongo.testing.store.state import State
+from gmongo.testing.store.values import is_number
+
+_NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
+_ACTIONS = frozenset({"error", "warn", "errorAndLog"})
+_LEVELS = frozenset({"off", "strict", "moderate"})
+
+
+def create(context: Context) -> Document:
+    """``create``."""
+    options = {
+        name: value
+        for name, value in context.body.items()
+        if name in FIELDS["create"] and name not in _NOT_OPTIONS and value is not None
+    }
+    _check_options(options)
+    existing = context.collection()
+    if existing is not None:
+        if existing.options == options:
+            return {}
+        raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
+    context.access.create(context.database, context.collection_name, options)
+    return {}
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    if options.get("capped") and not options.get("size"):
+        raise invalid_options("the 'size' field is required when 'capped' is true")
+    if "size" in options and not options.get("capped"):
+        raise invalid_options("the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+    if "pipeline" in options and "viewOn" not in options:
+        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
+    for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
+        if options.get(name, next(iter(choices))) not in choices:
+            raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
+    for stage in options.get("pipeline", []):
+        stage_name(stage)
+    if options.get("validator"):
+        compile_filter(options["validator"])
+    Collation.of(options.get("collation"))
+    _check_clustered(options)
+
+
+def _check_clustered(options: Mapping[str, Any]) -> None:
+    clustered = options.get("clusteredIndex")
+    if clustered is None:
+        return
+    if not isinstance(clustered, dict) or clustered.get("key") != {"_id": 1} or not clustered.get("unique"):
+        raise invalid_options("a clusteredIndex must have the key {_id: 1} and be unique")
+
+
+def drop(context: Context) -> Document:
+    """``drop``. A collection that does not exist is an error before 7.0."""
+    collection = context.collection()
+    if collection is None:
+        if context.state.version < (7, 0):
+            raise namespace_not_found("ns not found")
+        return {}
+    drop_collection(context.state, collection)
+    count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
+    return {**count, "ns": collection.namespace}
+
+
+def drop_collection(state: State, collection: Collection) -> None:
+    """Drop a collection. Transactions that use it end, and cursors that follow it."""
+    for session in state.sessions:
+        if session.transaction is not None and session.transaction.touches(collection):
+            session.transaction.abort()
+    del state.catalog[collection.database, collection.name]
+    state.cursors.kill_of_collection(collection.namespace)
+    state.tick()
+    if not collection.is_view:
+        state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
+
+
+def drop_database(context: Context) -> Document:
+    """``dropDatabase``."""
+    collections = context.state.collections_of(context.database)
+    for collection in collections:
+        drop_collection(context.state, collection)
+    if collections:
+        context.state.tick()
+        context.state.publish("dropDatabase", context.database, None)
+    return {"dropped": context.database}
+
+
+def rename_collection(context: Context) -> Document:
+    """``renameCollection``, of the ``admin`` database."""
+    source, target = (_namespace(context.body[name]) for name in ("renameCollection", "to"))
+    state = context.state
+    collection = state.catalog.get(source)
+    if collection is None:
+        raise namespace_not_found(f"Source collection {'.'.join(source)} does not exist")
+    check_writable(collection)
+    if source == target:
+        raise CommandError(20, "IllegalOperation", "Can't rename a collection to itself")
+    present = state.catalog.get(target)
+    if present is not None and not context.body.get("dropTarget"):
+        raise CommandError(48, "NamespaceExists", "target namespace exists")
+    if source[0] != target[0]:
+        raise not_supported("renaming a collection to another database")
+    if present is not None:
+        drop_collection(state, present)
+    _move(state, collection, source, target)
+    return {}
+
+
+def _move(state: State, collection: Collection, source: tuple[str, str], target: tuple[str, str]) -> None:
+    del state.catalog[source]
+    state.cursors.kill_of_collection(collection.namespace)
+    collection.database, collection.name = target
+    state.catalog[target] = collection
+    collection.created = state.tick()
+    extra = {"to": {"db": target[0], "coll": target[1]}}
+    state.publish("rename", source[0], source[1], uuid=collection.uuid, extra=extra)
+
+
+def _namespace(value: Any) -> tuple[str, str]:
+    if not isinstance(value, str) or "." not in value:
+        raise invalid_namespace(f"Invalid namespace specified '{value}'")
+    database, _, name = value.partition(".")
+    check_name(database, name)
+    return database, name
+
+
+def collection_modify(context: Context) -> Document:
+    """``collMod``."""
+    collection = context.existing_collection()
+    options = {name: value for name, value in context.body.items() if name in FIELDS["collMod"]}
+    del options["collMod"]
+    index = options.pop("index", None)
+    refused = set(options) & {"timeseries", "dryRun", "cappedSize", "cappedMax"}
+    if refused:
+        raise not_supported(f"collMod with {refused.pop()}")
+    reply = _modify_index(collection, index) if index is not None else {}
+    if options.get("validator"):
+        compile_filter(options["validator"])
+    collection.options = {**collection.options, **options}
+    context.state.tick()
+    extra = {"operationDescription": dict(options) if index is None else {"index": index}}
+    context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
+    return reply
+
+
+def _modify_index(collection: Collection, spec: Any) -> Document:
+    index = _index_of(collection, spec)
+    reply: Document = {}
+    if "expireAfterSeconds" in spec:
+        if not is_number(spec["expireAfterSeconds"]):
+            raise type_mismatch("BSON field 'collMod.index.expireAfterSeconds' must be a number")
+        reply["expireAfterSeconds_old"] = index.options.get("expireAfterSeconds")
+        reply["expireAfterSeconds_new"] = spec["expireAfterSeconds"]
+    if "hidden" in spec:
+        reply["hidden_old"], reply["hidden_new"] = bool(index.options.get("hidden")), spec["hidden"]
+    if spec.get("unique") and not index.options.get("unique"):
+        _check_values_unique(collection, index)
+        reply["unique_new"] = True
+    changed = {name: spec[name] for name in ("expireAfterSeconds", "hidden", "prepareUnique", "unique") if name in spec}
+    index.options = {**index.options, **changed}
+    if spec.get("unique") or spec.get("prepareUnique"):
+        index.owners.update(
+            (entry, key) for key, record in collection.records.items() for entry, _ in index.entries(record.document)
+        )
+    return {name: value for name, value in reply.items() if value is not None}
+
+
+def _index_of(collection: Collection, spec: Any) -> Index:
+    if not isinstance(spec, dict) or ("name" in spec) == ("keyPattern" in spec):
+        raise invalid_options("Must specify either index name or keyPattern")
+    for index in collection.indexes.values():
+        if index.name == spec.get("name") or dict(index.keys) == spec.get("keyPattern"):
+            return index
+    wanted = spec.get("name", spec.get("keyPattern"))
+    raise index_not_found(f"cannot find index {wanted} for ns {collection.namespace}")
+
+
+def _check_values_unique(collection: Collection, index: Index) -> None:
+    """Check that the values are unique; the error lists the documents that share one."""
+    holders: dict[Any, list[Any]] = {}
+    for record in collection.records.values():
+        for entry, _ in index.entries(record.document):
+            holders.setdefault(entry, []).append(record.document["_id"])
+    violations = [{"ids": ids} for ids in holders.values() if len(ids) > 1]
+    if violations:
+        raise CommandError(
+            359,
+            "CannotConvertIndexToUnique",
+            "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.",
+            violations=violations,
+        )
+
+
+def list_collections(context: Context) -> Document:
+    """``listCollections``."""
+    body = context.body
+    match = compile_filter(body.get("filter") or {})
+    found = [_description(one) for one in context.state.collections_of(context.database)]
+    found = [one for one in found if match(one)]
+    if body.get("nameOnly"):
+        found = [{"name": one["name"], "type": one["type"]} for one in found]
+    cursor = Cursor(f"{context.database}.$cmd.listCollections", found)
+    return first_reply(context, cursor, batch_size((body.get("cursor") or {}).get("batchSize")))
+
+
+def _description(collection: Collection) -> Document:
+    described: Document = {"name": collection.name, "type": collection.kind, "options": collection.options}
+    if "clusteredIndex" in collection.options:
+        clustered = {"v": 2, "name": "_id_", **collection.options["clusteredIndex"]}
+        described["options"] = {**collection.options, "clusteredIndex": clustered}
+    if collection.is_view:
+        return {**described, "info": {"readOnly": True}}
+    described["info"] = {"readOnly": False, "uuid": collection.uuid}
+    return {**described, "idIndex": identity_index().description()}
+
+
+def list_databases(context: Context) -> Document:
+    """``listDatabases``."""
+    match = compile_filter(context.body.get("filter") or {})
+    names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
+    found = [one for one in (_database(context.state, name) for name in names) if match(one)]
+    if context.body.get("nameOnly"):
+        return {"databases": [{"name": one["name"]} for one in found]}
+    total = sum(one["sizeOnDisk"] for one in found)
+    return {"databases": found, "totalSize": total, "totalSizeMb": total // 2**20}
+
+
+def _database(state: State, name: str) -> Document:
+    collections = state.collections_of(name)
+    size = sum(size_of(one) for one in collections)
+    return {"name": name, "sizeOnDisk": size + 4096, "empty": not collections}
+
+
+def size_of(collection: Collection) -> int:
+    """The bytes of its documents."""
+    return sum(len(bson.encode(record.document)) for record in collection.records.values())

@@ -1,0 +1,305 @@
+"""Change streams: cursors over what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import bson
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.differences import update_description
+from gmongo.testing.store.errors import bad_value, illegal_operation, invalid_namespace, location
+from gmongo.testing.store.oplog import INVALIDATE, Event, Position, mark, position_of
+from gmongo.testing.store.selection import surroundings
+from gmongo.testing.store.stages import Surroundings, run, stage_name
+from gmongo.testing.store.state import State
+from gmongo.testing.store.values import identical, key_of
+
+_OPTIONS = frozenset(
+    {
+        "allChangesForCluster",
+        "fullDocument",
+        "fullDocumentBeforeChange",
+        "resumeAfter",
+        "showExpandedEvents",
+        "startAfter",
+        "startAtOperationTime",
+    }
+)
+_FULL = ("default", "updateLookup", "whenAvailable", "required")
+_BEFORE = ("off", "whenAvailable", "required")
+_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
+_SPLIT = "$changeStreamSplitLargeEvent"
+_SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
+# Shown only with showExpandedEvents.
+_EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify"})
+_ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a change stream watches: a ``collection``, a ``database`` or the ``cluster``."""
+
+    level: str
+    database: str
+    collection: str | None
+
+    def covers(self, event: Event) -> bool:
+        """Whether the event is shown."""
+        if self.level == "cluster":
+            return event.database not in _SYSTEM_DATABASES
+        if event.database != self.database:
+            return False
+        target = event.extra.get("to", {}).get("coll")
+        return self.level == "database" or self.collection in (event.collection, target)
+
+    def is_ended_by(self, event: Event) -> bool:
+        """Whether the event invalidates the stream."""
+        return event.kind in _ENDING[self.level]
+
+
+def open_change_stream(context: Context) -> ChangeStreamCursor:
+    """The cursor of an ``aggregate`` that begins with ``$changeStream``.
+
+    :raises CommandError: if the deployment has no change streams, or for wrong options.
+    """
+    if not context.state.has_oplog:
+        raise location(40573, "The $changeStream stage is only supported on replica sets")
+    first, *pipeline = context.body["pipeline"]
+    options = first["$changeStream"]
+    _check_options(options)
+    for stage in pipeline:
+        if set(stage) != {_SPLIT} and stage_name(stage) not in _STAGES:
+            raise illegal_operation(f"{stage_name(stage)} is not permitted in a $changeStream pipeline")
+    scope = _scope(context, options)
+    around = surroundings(context.access, context.database, context.variables, context.collation())
+    return ChangeStreamCursor(context.state, scope, options, pipeline, around)
+
+
+def _check_options(options: Any) -> None:
+    if not isinstance(options, dict):
+        raise location(50808, "$changeStream stage expects a document as argument")
+    for name in options:
+        if name not in _OPTIONS:
+            raise location(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
+    _check_choice("fullDocument", options, _FULL)
+    _check_choice("fullDocumentBeforeChange", options, _BEFORE)
+    starts = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
+    if len(starts) > 1:
+        raise location(40674, f"Only one type of resume option is allowed, but multiple were found: {sorted(starts)}")
+
+
+def _check_choice(name: str, options: Document, choices: tuple[str, ...]) -> None:
+    if options.get(name, choices[0]) not in choices:
+        raise bad_value(f"Enumeration value '{options[name]}' for field '$changeStream.{name}' is not a valid value.")
+
+
+def _scope(context: Context, options: Document) -> Scope:
+    target = context.body["aggregate"]
+    if options.get("allChangesForCluster"):
+        if target != 1 or context.database != "admin":
+            raise CommandError(72, "InvalidOptions", "A $changeStream with 'allChangesForCluster:true' may only be "
+                               "opened on the 'admin' database, and with no collection name")  # fmt: skip
+        return Scope("cluster", "admin", None)
+    if context.database in _SYSTEM_DATABASES:
+        raise invalid_namespace(f"$changeStream may not be opened on the internal {context.database} database")
+    if target == 1:
+        return Scope("database", context.database, None)
+    check_name(context.database, target)
+    collection = context.collection()
+    if collection is not None:
+        check_writable(collection)
+    return Scope("collection", context.database, target)
+
+
+class ChangeStreamCursor(Cursor):
+    """A cursor over events. A ``getMore`` waits for some."""
+
+    awaits = True
+
+    def __init__(
+        self, state: State, scope: Scope, options: Document, pipeline: list[Document], around: Surroundings
+    ) -> None:
+        name = "$cmd.aggregate" if scope.collection is None else scope.collection
+        super().__init__(f"{scope.database}.{name}", [])
+        self._state = state
+        self._scope = scope
+        self._options = options
+        self._pipeline = [stage for stage in pipeline if _SPLIT not in stage]
+        self._splits = len(self._pipeline) != len(pipeline)
+        self._around = around
+        self._position = start_of(state, options)
+        state.oplog.check(self._position)
+
+    def extras(self) -> Document:
+        """The token to resume from, when the batch has been read."""
+        return {"postBatchResumeToken": self._position.token()}
+
+    def batch(self, limit: int | None) -> list[Document]:
+        """The next events."""
+        found: list[Document] = []
+        size = 0
+        for position, event in self._ahead():
+            document = self._shown(position, event)
+            if document is not None:
+                size += len(bson.encode(document))
+                if found and size > MAX_BATCH_BYTES:
+                    return found
+                found.append(document)
+            self._position = position
+            if position.kind == INVALIDATE:
+                self.finished = True
+                return found
+            if limit is not None and len(found) >= limit:
+                return found
+        self._position = max(self._position, mark(self._state.now()))
+        return found
+
+    def _ahead(self) -> Iterator[tuple[Position, Event]]:
+        """The events ahead, and after one that ends the stream the invalidation."""
+        last = self._state.oplog.at(self._position)
+        if last is not None and self._ends(last):
+            yield self._invalidation(last)
+        for event in self._state.oplog.after(self._position):
+            yield event.position, event
+            if self._ends(event):
+                yield self._invalidation(event)
+
+    def _ends(self, event: Event) -> bool:
+        return self._scope.covers(event) and self._scope.is_ended_by(event)
+
+    def _invalidation(self, event: Event) -> tuple[Position, Event]:
+        return Position(event.position.time, event.position.order, INVALIDATE), event
+
+    def _shown(self, position: Position, event: Event) -> Document | None:
+        """The event as the pipeline leaves it; None if it is not shown."""
+        if position.kind == INVALIDATE:
+            document = _head(position, "invalidate", event, self._state.version)
+        elif not self._is_shown(event):
+            return None
+        else:
+            document = self._document(position, event)
+        found = run([document], self._pipeline, self._around)
+        if not found:
+            return None
+        _check_token(document, found[0])
+        self._check_size(found[0])
+        return found[0]
+
+    def _is_shown(self, event: Event) -> bool:
+        if event.kind in _EXPANDED and not self._options.get("showExpandedEvents"):
+            return False
+        is_view = event.extra.get("nsType") == "view"
+        return self._scope.covers(event) and not (is_view and self._state.version < (8, 1))
+
+    def _check_size(self, document: Document) -> None:
+        if len(bson.encode(document)) > MAX_BATCH_BYTES:
+            if self._splits:
+                raise not_supported("splitting a change event that is larger than 16 MB")
+            raise CommandError(10334, "BSONObjectTooLarge", "the change event is larger than 16 MB")
+
+    def _document(self, position: Position, event: Event) -> Document:
+        document = _head(position, event.kind, event, self._state.version)
+        if self._options.get("showExpandedEvents") and event.uuid is not None:
+            document["collectionUUID"] = event.uuid
+        document.update(event.session)
+        if event.kind in ("insert", "replace"):
+            document["fullDocument"] = event.after
+        if event.kind == "update":
+            document.update(self._post_image(event))
+        document["ns"] = {"db": event.database, **({"coll": event.collection} if event.collection else {})}
+        document.update(self._catalog_fields(event))
+        image = event.after or event.before
+        if image is not None:
+            document["documentKey"] = {"_id": image["_id"]}
+        if event.kind == "update" and event.before is not None and event.after is not None:
+            document["updateDescription"] = update_description(event.before, event.after, self._state.version)
+        if event.kind in ("update", "replace", "delete"):
+            document.update(self._pre_image(event))
+        return document
+
+    def _catalog_fields(self, event: Event) -> Document:
+        fields = dict(event.extra)
+        if event.kind == "rename" and self._options.get("showExpandedEvents"):
+            fields["operationDescription"] = {"to": fields["to"]}
+        if "nsType" in fields and self._state.version < (8, 1):
+            del fields["nsType"]
+        return fields
+
+    def _post_image(self, event: Event) -> Document:
+        wanted = self._options.get("fullDocument", "default")
+        if wanted == "default":
+            return {}
+        if wanted == "updateLookup":
+            return {"fullDocument": _look_up(self._state, event)}
+        if event.pre_images:
+            return {"fullDocument": event.after}
+        if wanted == "required":
+            raise _image_missing("post-image")
+        return {"fullDocument": None}
+
+    def _pre_image(self, event: Event) -> Document:
+        wanted = self._options.get("fullDocumentBeforeChange", "off")
+        if wanted == "off":
+            return {}
+        if event.pre_images:
+            return {"fullDocumentBeforeChange": event.before}
+        if wanted == "required":
+            raise _image_missing("pre-image")
+        return {"fullDocumentBeforeChange": None}
+
+
+def start_of(state: State, options: Document) -> Position:
+    """The place that a stream starts behind."""
+    if "startAtOperationTime" in options:
+        time = options["startAtOperationTime"]
+        if not isinstance(time, Timestamp):
+            raise bad_value("startAtOperationTime must be a timestamp")
+        return Position(time, 0, -1)
+    if "resumeAfter" in options:
+        position = position_of(options["resumeAfter"])
+        if position.kind == INVALIDATE:
+            raise CommandError(260, "InvalidResumeToken", "Attempting to resume a change stream using 'resumeAfter' "
+                               "is not allowed from an invalidate notification.")  # fmt: skip
+        return position
+    if "startAfter" in options:
+        return position_of(options["startAfter"])
+    return mark(state.now())
+
+
+def _head(position: Position, kind: str, event: Event, version: tuple[int, int]) -> Document:
+    head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
+    if version >= (6, 0):
+        head["wallTime"] = event.wall_time
+    return head
+
+
+def _look_up(state: State, event: Event) -> Document | None:
+    collection = state.catalog.get((event.database, event.collection or ""))
+    if collection is None or event.after is None or collection.uuid != event.uuid:
+        return None
+    record = collection.records.get(key_of(event.after["_id"]))
+    return record.document if record is not None else None
+
+
+def _image_missing(name: str) -> CommandError:
+    return CommandError(47, "NoMatchingDocument", f"Change stream was configured to require a {name} for all update "
+                        f"events, but the {name} was not found")  # fmt: skip
+
+
+def _check_token(document: Document, shown: Document) -> None:
+    if not identical(shown.get("_id"), document["_id"]):
+        raise CommandError(
+            280,
+            "ChangeStreamFatalError",
+            "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. "
+            "Modifying the _id field of an event makes it impossible to resume the stream from that point. Only "
+            "transformations that retain the unmodified _id field are allowed.",
+            ["NonResumableChangeStreamError"],
+        )

@@ -1,0 +1,100 @@
+"""The commands that the store executes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gmongo.testing.command import CommandError, Request
+from gmongo.testing.store import catalog, diagnostics, finishing, indexes, reads, writes
+from gmongo.testing.store.aggregation import aggregate
+from gmongo.testing.store.bulk import bulk_write
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.explaining import explain, explained
+from gmongo.testing.store.fields import check_command
+from gmongo.testing.store.find_and_modify import find_and_modify
+from gmongo.testing.store.replies import get_more, kill_cursors
+from gmongo.testing.store.search_indexes import search_index_command
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command.
+
+    :param name: under which its fields are listed.
+    :param in_transactions: whether a transaction may have it.
+    :param retryable: whether it may have a transaction number outside of transactions.
+    :param reads: whether it takes any read concern.
+    :param snapshots: whether it can read a snapshot outside of transactions.
+    :param admin: whether it is of the ``admin`` database only.
+    """
+
+    name: str
+    run: Callable[[Context], Document]
+    in_transactions: bool = False
+    retryable: bool = False
+    reads: bool = False
+    snapshots: bool = False
+    admin: bool = False
+
+    def check(self, request: Request, version: tuple[int, int]) -> None:
+        """Check the command's fields and database.
+
+        :raises CommandError: if they are wrong.
+        """
+        check_command(self.name, request.body, version)
+        if self.admin and request.database != "admin":
+            raise CommandError(13, "Unauthorized", f"{self.name} may only be run against the admin database.")
+
+
+def _aggregate(context: Context) -> Document:
+    if context.body.get("explain"):
+        body = {name: value for name, value in context.body.items() if name not in ("explain", "cursor")}
+        return explained(context, body, "queryPlanner")
+    return aggregate(context)
+
+
+_COMMANDS = (
+    Command("abortTransaction", finishing.not_in_transaction, in_transactions=True),
+    Command("aggregate", _aggregate, in_transactions=True, reads=True, snapshots=True),
+    Command("bulkWrite", bulk_write, in_transactions=True, retryable=True),
+    Command("collMod", catalog.collection_modify),
+    Command("collStats", diagnostics.collection_stats),
+    Command("commitTransaction", finishing.not_in_transaction, in_transactions=True),
+    Command("count", reads.count, reads=True),
+    Command("create", catalog.create, in_transactions=True),
+    Command("createIndexes", indexes.create_indexes, in_transactions=True),
+    Command("createSearchIndexes", search_index_command),
+    Command("dbStats", diagnostics.database_stats),
+    Command("delete", writes.delete, in_transactions=True, retryable=True),
+    Command("distinct", reads.distinct, in_transactions=True, reads=True, snapshots=True),
+    Command("drop", catalog.drop),
+    Command("dropDatabase", catalog.drop_database),
+    Command("dropIndexes", indexes.drop_indexes),
+    Command("dropSearchIndex", search_index_command),
+    Command("endSessions", finishing.end_sessions),
+    Command("explain", explain, reads=True),
+    Command("find", reads.find, in_transactions=True, reads=True, snapshots=True),
+    Command("findAndModify", find_and_modify, in_transactions=True, retryable=True),
+    Command("getMore", get_more, in_transactions=True),
+    Command("insert", writes.insert, in_transactions=True, retryable=True),
+    Command("killAllSessions", finishing.kill_all_sessions),
+    Command("killAllSessionsByPattern", finishing.kill_all_sessions),
+    Command("killCursors", kill_cursors, in_transactions=True),
+    Command("killSessions", finishing.kill_sessions),
+    Command("listCollections", catalog.list_collections),
+    Command("listDatabases", catalog.list_databases, admin=True),
+    Command("listIndexes", indexes.list_indexes),
+    Command("listSearchIndexes", search_index_command),
+    Command("refreshSessions", finishing.refresh_sessions),
+    Command("renameCollection", catalog.rename_collection, admin=True),
+    Command("serverStatus", diagnostics.server_status),
+    Command("startSession", finishing.start_session),
+    Command("update", writes.update, in_transactions=True, retryable=True),
+    Command("updateSearchIndex", search_index_command),
+    Command("validate", diagnostics.validate),
+)
+
+COMMANDS: Mapping[str, Command] = {command.name: command for command in _COMMANDS}
+ALIASES: Mapping[str, str] = {"findandmodify": "findAndModify", "collstats": "collStats", "dbstats": "dbStats"}

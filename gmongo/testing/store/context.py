@@ -1,0 +1,125 @@
+"""What a command function gets: the request, and how it may read and write."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import Request
+from gmongo.testing.store.access import Access
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.errors import CommandError, invalid_namespace, namespace_not_found
+from gmongo.testing.store.expressions import evaluate
+from gmongo.testing.store.state import State
+
+
+@dataclass
+class Context:
+    """One command being executed.
+
+    :param snapshot: the time that a read outside of transactions is asked to read at.
+    """
+
+    state: State
+    request: Request
+    access: Access
+    snapshot: Timestamp | None = None
+
+    @property
+    def body(self) -> Document:
+        """The command."""
+        return self.request.body
+
+    @property
+    def database(self) -> str:
+        """The database that it is for."""
+        return self.request.database
+
+    @cached_property
+    def collection_name(self) -> str:
+        """The collection that the command names.
+
+        :raises CommandError: if that is no name of a collection.
+        """
+        name = self.body[self.request.name]
+        if not isinstance(name, str):
+            raise CommandError(73, "InvalidNamespace", "collection name has invalid type "
+                               f"{type(name).__name__}")  # fmt: skip
+        check_name(self.database, name)
+        return name
+
+    @property
+    def namespace(self) -> str:
+        """``database.collection``."""
+        return f"{self.database}.{self.collection_name}"
+
+    @cached_property
+    def variables(self) -> Document:
+        """What ``let`` defines, and ``NOW`` and ``CLUSTER_TIME``."""
+        found: Document = {"NOW": now_in_milliseconds()}
+        if self.state.has_oplog:
+            found["CLUSTER_TIME"] = self.state.now()
+        for name, expression in self.body.get("let", {}).items():
+            found[name] = evaluate(expression, {}, found)
+        return found
+
+    def collation(self, collection: Collection | None = None) -> Collation:
+        """The collation of the command, or else of the collection."""
+        spec = self.body.get("collation") or (collection.options.get("collation") if collection else None)
+        return Collation.of(spec)
+
+    def collection(self) -> Collection | None:
+        """The collection or view, if it exists."""
+        return self.access.find(self.database, self.collection_name)
+
+    def existing_collection(self) -> Collection:
+        """The collection or view.
+
+        :raises CommandError: 26, if it does not exist.
+        """
+        collection = self.collection()
+        if collection is None:
+            raise namespace_not_found(f"ns does not exist: {self.namespace}")
+        return collection
+
+    def writable_collection(self) -> Collection:
+        """The collection to write to; it is made if it does not exist.
+
+        :raises CommandError: 166, if it is a view.
+        """
+        collection = self.collection()
+        if collection is None:
+            return self.access.create(self.database, self.collection_name, {})
+        check_writable(collection)
+        return collection
+
+
+def check_writable(collection: Collection) -> None:
+    """Check that the collection is not a view.
+
+    :raises CommandError: 166, if it is.
+    """
+    if collection.is_view:
+        raise CommandError(
+            166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
+        )
+
+
+def check_name(database: str, name: str) -> None:
+    """Check the name of a collection.
+
+    :raises CommandError: 73, if no collection can have it.
+    """
+    if not name or name.startswith(".") or "\0" in name or "$" in name:
+        raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")
+
+
+def now_in_milliseconds() -> Any:
+    """The present time, as a BSON date can hold it."""
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)

@@ -1,0 +1,169 @@
+"""Cursors: what is left to be read, and who may read it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+from bson.int64 import Int64
+
+from gmongo.testing.store.errors import CommandError, cursor_not_found, location
+
+Document = dict[str, Any]
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+DEFAULT_BATCH = 101
+IDLE_SECONDS = 600.0
+
+
+class Cursor:
+    """A cursor over results that are all known.
+
+    :param limit_reached: whether the server knows, when the last result has been returned, that it was the last.
+    """
+
+    capped = False
+    awaits = False
+
+    def __init__(self, namespace: str, documents: list[Document], limit_reached: bool = False) -> None:
+        self.id = 0
+        self.namespace = namespace
+        self.member = ""
+        self.session: bytes | None = None
+        self.transaction: int | None = None
+        self.no_timeout = False
+        self.used = time.monotonic()
+        self.finished = False
+        self.command: Document = {}
+        self._documents = documents
+        self._next = 0
+        self._limit_reached = limit_reached
+
+    def batch(self, limit: int | None) -> list[Document]:
+        """The next results, at most so many, and at most what fits in a message."""
+        end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
+        found = fitting(itertools.islice(self._documents, self._next, end))
+        self._next += len(found)
+        if self._next == len(self._documents):
+            asked_for_more = limit is None or len(found) < limit
+            self.finished = asked_for_more or self._limit_reached
+        return found
+
+    def extras(self) -> Document:
+        """Further fields of the reply's ``cursor``."""
+        return {}
+
+
+def fitting(documents: Iterator[Document]) -> list[Document]:
+    """As many of the documents as fit in one message; at least one."""
+    found: list[Document] = []
+    size = 0
+    for document in documents:
+        size += len(bson.encode(document))
+        if found and size > MAX_BATCH_BYTES:
+            break
+        found.append(document)
+    return found
+
+
+class Cursors:
+    """The open cursors of a deployment."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Cursor] = {}
+
+    def open(self, cursor: Cursor, member: str) -> None:
+        """Give the cursor an ID, and keep it until it is finished, killed, or idle for too long."""
+        self._expire()
+        cursor.id = random.getrandbits(62) + 1
+        cursor.member = member
+        self._open[cursor.id] = cursor
+
+    def get(self, cursor_id: int, member: str) -> Cursor:
+        """An open cursor of a member.
+
+        :raises CommandError: 43, if there is none.
+        """
+        self._expire()
+        cursor = self._open.get(cursor_id)
+        if cursor is None or cursor.member != member:
+            raise cursor_not_found(cursor_id)
+        cursor.used = time.monotonic()
+        return cursor
+
+    def is_open(self, cursor: Cursor) -> bool:
+        """Whether nobody closed it."""
+        return cursor.id in self._open
+
+    def close(self, cursor: Cursor) -> None:
+        """Forget the cursor."""
+        self._open.pop(cursor.id, None)
+
+    def kill(self, cursor_ids: list[int], namespace: str, member: str) -> Document:
+        """Kill cursors; the reply says which were there."""
+        killed, missing = [], []
+        for cursor_id in cursor_ids:
+            cursor = self._open.get(cursor_id)
+            if cursor is None or cursor.member != member or cursor.namespace != namespace:
+                missing.append(Int64(cursor_id))
+            else:
+                del self._open[cursor_id]
+                killed.append(Int64(cursor_id))
+        return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
+
+    def kill_of_session(self, session: bytes) -> None:
+        """Kill the cursors that were opened in a session."""
+        self._kill_where(lambda cursor: cursor.session == session)
+
+    def kill_of_member(self, member: str) -> None:
+        """Kill the cursors that were opened on a member."""
+        self._kill_where(lambda cursor: cursor.member == member)
+
+    def kill_of_transaction(self, session: bytes, number: int) -> None:
+        """Kill the cursors that were opened in a transaction."""
+        self._kill_where(lambda cursor: cursor.session == session and cursor.transaction == number)
+
+    def kill_of_collection(self, namespace: str) -> None:
+        """Kill the cursors over a collection that is dropped; change streams go on to say so."""
+        self._kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
+
+    def expire(self) -> None:
+        """Kill the idle cursors, as if their time had come."""
+        self._kill_where(lambda cursor: not cursor.no_timeout)
+
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    def all(self) -> list[Cursor]:
+        """The open cursors."""
+        return list(self._open.values())
+
+    def _expire(self) -> None:
+        oldest = time.monotonic() - IDLE_SECONDS
+        self._kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)
+
+    def _kill_where(self, condition: Any) -> None:
+        for cursor in [one for one in self._open.values() if condition(one)]:
+            del self._open[cursor.id]
+
+
+def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
+    """Check that a ``getMore`` may read from the cursor.
+
+    :raises CommandError: if it is for another collection, session or transaction.
+    """
+    if cursor.namespace != namespace:
+        raise CommandError(
+            13,
+            "Unauthorized",
+            f"Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace "
+            f"{cursor.namespace}",
+        )
+    if cursor.session != session:
+        raise location(50738, f"Cannot run getMore on cursor {cursor.id}, which belongs to another session")
+    if cursor.transaction != transaction:
+        raise location(50740, f"Cannot run getMore on cursor {cursor.id}, which belongs to another transaction")

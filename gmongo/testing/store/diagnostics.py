@@ -1,0 +1,106 @@
+"""``validate``, ``collStats``, ``dbStats`` and ``serverStatus``."""
+
+from __future__ import annotations
+
+from gmongo.testing.command import not_supported
+from gmongo.testing.store.catalog import size_of
+from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.errors import namespace_not_found
+
+
+def validate(context: Context) -> Document:
+    """``validate``."""
+    if context.body.get("repair") or context.body.get("metadata"):
+        raise not_supported("validate with repair or metadata")
+    collection = context.collection()
+    if collection is None:
+        raise namespace_not_found(f"Collection '{context.namespace}' does not exist to validate.")
+    check_writable(collection)
+    details = {name: {"valid": True} for name in collection.indexes}
+    keys = dict.fromkeys(collection.indexes, len(collection.records))
+    return {
+        "ns": collection.namespace,
+        "uuid": collection.uuid,
+        "nInvalidDocuments": 0,
+        "nNonCompliantDocuments": 0,
+        "nrecords": len(collection.records),
+        "nIndexes": len(collection.indexes),
+        "keysPerIndex": keys,
+        "indexDetails": details,
+        "valid": True,
+        "repaired": False,
+        "warnings": [],
+        "errors": [],
+        "extraIndexEntries": [],
+        "missingIndexEntries": [],
+        "corruptRecords": [],
+    }
+
+
+def collection_stats(context: Context) -> Document:
+    """``collStats``."""
+    scale = int(context.body.get("scale", 1))
+    collection = context.collection()
+    if collection is None:
+        return {"ns": context.namespace, "size": 0, "count": 0, "storageSize": 0, "totalSize": 0, "nindexes": 0,
+                "totalIndexSize": 0, "indexSizes": {}, "scaleFactor": scale, "capped": False}  # fmt: skip
+    check_writable(collection)
+    return {"ns": collection.namespace, **storage_stats(collection, scale)}
+
+
+def storage_stats(collection: Collection, scale: int) -> Document:
+    """The sizes of a collection, in units of so many bytes."""
+    size, count = size_of(collection), len(collection.records)
+    average = {"avgObjSize": size // count} if count else {}
+    options = collection.options
+    capped = {"max": options.get("max", 0), "maxSize": options["size"] // scale} if collection.is_capped else {}
+    return {
+        "size": size // scale,
+        "count": count,
+        **average,
+        "storageSize": size // scale,
+        "totalSize": size // scale,
+        "capped": collection.is_capped,
+        **capped,
+        "nindexes": len(collection.indexes),
+        "totalIndexSize": 0,
+        "indexSizes": dict.fromkeys(collection.indexes, 0),
+        "scaleFactor": scale,
+    }
+
+
+def database_stats(context: Context) -> Document:
+    """``dbStats``."""
+    scale = int(context.body.get("scale", 1))
+    found = context.state.collections_of(context.database)
+    collections = [one for one in found if not one.is_view]
+    objects = sum(len(one.records) for one in collections)
+    size = sum(size_of(one) for one in collections)
+    return {
+        "db": context.database,
+        "collections": len(collections),
+        "views": len(found) - len(collections),
+        "objects": objects,
+        "avgObjSize": size / objects if objects else 0,
+        "dataSize": size // scale,
+        "storageSize": size // scale,
+        "indexes": sum(len(one.indexes) for one in collections),
+        "indexSize": 0,
+        "totalSize": size // scale,
+        "scaleFactor": scale,
+    }
+
+
+def server_status(context: Context) -> Document:
+    """``serverStatus``: what the store knows of it."""
+    state = context.state
+    major, minor = state.version
+    return {
+        "host": context.request.member,
+        "version": f"{major}.{minor}.0",
+        "process": "mongos" if state.sharded else "mongod",
+        "localTime": now_in_milliseconds(),
+        "metrics": {"cursor": {"open": {"total": state.cursors.count()}}},
+        "logicalSessionRecordCache": {"activeSessionsCount": sum(1 for _ in state.sessions)},
+    }

@@ -1,0 +1,216 @@
+"""How a command is executed: alone, as a retryable write, or as a statement of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.command import CommandError, Request
+from gmongo.testing.store.access import Access, PastAccess
+from gmongo.testing.store.commands import COMMANDS, Command
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.errors import (
+    TRANSIENT,
+    bad_value,
+    illegal_operation,
+    invalid_options,
+    location,
+    no_such_transaction,
+    transaction_too_old,
+)
+from gmongo.testing.store.finishing import abort, finish, recovery_token
+from gmongo.testing.store.sessions import Session
+from gmongo.testing.store.state import State
+from gmongo.testing.store.transactions import Transaction, start_time
+
+_LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
+# LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction, StaleChunkHistory.
+_TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
+
+
+def execute(state: State, request: Request) -> Document:
+    """The reply to a command.
+
+    :raises CommandError: if it fails.
+    """
+    command = COMMANDS[request.name]
+    check(state, request, command)
+    session = state.sessions.use(request.session) if request.session is not None else None
+    if request.transaction_number is None:
+        return _alone(state, request, command)
+    if not state.has_oplog:
+        raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
+    if session is None:
+        raise invalid_options("Transaction number requires a session ID to also be specified")
+    if request.in_transaction:
+        return _in_transaction(state, request, command, session)
+    return _retryable(state, request, command, session)
+
+
+def check(state: State, request: Request, command: Command) -> None:
+    """Check the fields that all commands share."""
+    command.check(request, state.version)
+    concern = request.body.get("readConcern") or {}
+    level = concern.get("level")
+    if level is not None and level not in _LEVELS:
+        raise bad_value(f"Enumeration value '{level}' for field 'readConcern.level' is not a valid value.")
+    if "atClusterTime" in concern and level != "snapshot":
+        raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
+    if request.in_transaction:
+        return
+    if request.body.get("startTransaction") or "autocommit" in request.body:
+        raise invalid_options("Specifying autocommit or startTransaction requires a transaction number")
+    if level not in (None, "local", "available") and not command.reads:
+        raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
+    if level == "snapshot":
+        _check_snapshot(state, request, command)
+
+
+def _check_snapshot(state: State, request: Request, command: Command) -> None:
+    if not state.has_oplog:
+        raise CommandError(123, "NotAReplicaSet", "Cannot specify 'snapshot' readConcern on a standalone node")
+    if state.version < (5, 0) or not command.snapshots:
+        raise invalid_options(
+            f"readConcern level snapshot is not supported by {request.name} outside of multi-document transactions"
+        )
+
+
+def _alone(state: State, request: Request, command: Command) -> Document:
+    concern = request.body.get("readConcern") or {}
+    if command.snapshots and concern.get("level") == "snapshot":
+        time = concern.get("atClusterTime", state.now())
+        return command.run(Context(state, request, PastAccess(state, time), time))
+    return command.run(Context(state, request, Access(state)))
+
+
+def _retryable(state: State, request: Request, command: Command, session: Session) -> Document:
+    number = request.transaction_number
+    assert number is not None
+    if not command.retryable:
+        raise location(
+            50768,
+            "txnNumber may only be provided for multi-document transactions and retryable write commands. "
+            f"autocommit:false was not provided, and {request.name} is not a retryable write command.",
+        )
+    if number < session.number:
+        raise transaction_too_old(
+            f"Retryable write with txnNumber {number} is prohibited on session because a newer retryable write or "
+            f"transaction with txnNumber {session.number} has already started on this session."
+        )
+    if number == session.number:
+        if session.transaction is not None:
+            raise CommandError(117, "ConflictingOperationInProgress", f"txnNumber {number} is a transaction's")
+        if session.reply is not None:
+            return session.reply
+    _check_single(request)
+    if number > session.number:
+        _advance(state, session, number)
+    reply = command.run(Context(state, request, Access(state)))
+    session.reply = {**reply, **_retried(request)}
+    return reply
+
+
+def _retried(request: Request) -> Document:
+    """What a reply says that is given a second time."""
+    if request.name.lower() == "findandmodify":
+        return {"retriedStmtId": request.body.get("stmtId", 0)}
+    return {"retriedStmtIds": list(range(len(_statements(request))))}
+
+
+def _statements(request: Request) -> list[Any]:
+    for name in ("documents", "updates", "deletes", "ops"):
+        if name in request.body:
+            found: list[Any] = request.body[name]
+            return found
+    return [request.body]
+
+
+def _check_single(request: Request) -> None:
+    for statement in _statements(request):
+        many = (
+            isinstance(statement, dict)
+            and "documents" not in request.body
+            and (statement.get("multi") or ("deletes" in request.body and not statement.get("limit")))
+        )
+        if many:
+            raise invalid_options("Cannot use retryable writes with multi=true or limit=0")
+
+
+def _advance(state: State, session: Session, number: int) -> None:
+    """Go on to a new number; a transaction in progress is aborted."""
+    if session.transaction is not None:
+        abort(state, session)
+    session.number, session.transaction, session.reply = number, None, None
+
+
+def _in_transaction(state: State, request: Request, command: Command, session: Session) -> Document:
+    number = request.transaction_number
+    assert number is not None
+    if request.name in ("commitTransaction", "abortTransaction"):
+        return finish(state, request, session)
+    if not command.in_transactions:
+        raise CommandError(
+            263,
+            "OperationNotSupportedInTransaction",
+            f"Cannot run '{request.name}' in a multi-document transaction.",
+        )
+    if number < session.number:
+        raise transaction_too_old(
+            f"Cannot start transaction {number} on session because a newer transaction with txnNumber "
+            f"{session.number} has already started on this session."
+        )
+    transaction = (
+        _begin(state, request, session) if request.body.get("startTransaction") else _current(state, request, session)
+    )
+    return _run_statement(state, request, command, session, transaction)
+
+
+def _begin(state: State, request: Request, session: Session) -> Transaction:
+    number = request.transaction_number
+    assert number is not None
+    if number == session.number:
+        raise location(50911, f"Only servers in a sharded cluster can start a new transaction at the active "
+                       f"transaction number {number}")  # fmt: skip
+    start = start_time(state, request.body.get("readConcern") or {})
+    _advance(state, session, number)
+    transaction = Transaction(state, request.body["lsid"], number, request.member, start)
+    session.transaction = transaction
+    return transaction
+
+
+def _current(state: State, request: Request, session: Session) -> Transaction:
+    number, transaction = request.transaction_number, session.transaction
+    if transaction is None or number != session.number:
+        raise no_such_transaction(
+            f"Given transaction number {number} does not match any in-progress transactions. The active transaction "
+            f"number is {session.number}"
+        )
+    if state.sharded and transaction.member != request.member:
+        raise no_such_transaction(f"cannot continue txnId {number} for session with another mongos")
+    if transaction.status == "committed":
+        raise CommandError(256, "TransactionCommitted", f"Transaction {number} has been committed.")
+    if transaction.status == "aborted":
+        raise no_such_transaction(f"Transaction with {{ txnNumber: {number} }} has been aborted.")
+    if request.body.get("readConcern"):
+        raise invalid_options("Only the first command in a transaction may specify a readConcern")
+    return transaction
+
+
+def _run_statement(
+    state: State, request: Request, command: Command, session: Session, transaction: Transaction
+) -> Document:
+    try:
+        reply = command.run(Context(state, request, transaction))
+    except CommandError as error:
+        abort(state, session)
+        if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:
+            error.labels.append(TRANSIENT)
+        raise
+    if _has_failed(reply):
+        abort(state, session)
+    return {**reply, **recovery_token(state)}
+
+
+def _has_failed(reply: Mapping[str, Any]) -> bool:
+    return bool(reply.get("writeErrors") or reply.get("nErrors"))

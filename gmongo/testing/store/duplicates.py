@@ -1,0 +1,62 @@
+"""Unique indexes: finding the document that already has a value, and the error that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bson.objectid import ObjectId
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.data import Collection, Document, Index, Record
+from gmongo.testing.store.values import MISSING, Key
+
+
+def check_unique(collection: Collection, key: Key, document: Document) -> None:
+    """Check a document that is to be stored against the stored ones.
+
+    :raises CommandError: 11000, if another document has a value of a unique index.
+    """
+    for index in collection.indexes.values():
+        if not index.unique:
+            continue
+        for entry, values in index.entries(document):
+            if index.owners.get(entry, key) != key:
+                raise duplicate_key(collection, index, values)
+
+
+def check_unique_among(collection: Collection, key: Key, document: Document, records: Mapping[Key, Record]) -> None:
+    """The same against the records that a transaction sees, but for ``_id``, which is their key."""
+    for index in collection.indexes.values():
+        if not index.unique or index.is_identity:
+            continue
+        mine = dict(index.entries(document))
+        for other, record in records.items():
+            taken = [] if other == key else [entry for entry, _ in index.entries(record.document) if entry in mine]
+            if taken:
+                raise duplicate_key(collection, index, mine[taken[0]])
+
+
+def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
+    """The error of a value that another document has."""
+    found = {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
+    shown = ", ".join(f"{path}: {_shown(value)}" for path, value in found.items())
+    return CommandError(
+        11000,
+        "DuplicateKey",
+        f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: {{ {shown} }}",
+        keyPattern=dict(index.keys),
+        keyValue=found,
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, ObjectId):
+        return f"ObjectId('{value}')"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name}: {_shown(part)}" for name, part in value.items()) + " }"
+    return str(value)

@@ -1,0 +1,66 @@
+"""``findAndModify``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.data import Document, Record
+from gmongo.testing.store.errors import failed_to_parse
+from gmongo.testing.store.projection import compile_projection
+from gmongo.testing.store.selection import in_order, select
+from gmongo.testing.store.values import Key
+from gmongo.testing.store.writes import Target, replace_one, target_of, update_of, upsert
+
+
+def find_and_modify(context: Context) -> Document:
+    """``findAndModify``."""
+    body, target = context.body, target_of(context)
+    _check(body)
+    found = _first(context, target)
+    project = compile_projection(body.get("fields"), body.get("query") or {}, context.variables)
+    if body.get("remove"):
+        return _remove(target, found, project)
+    return _update(context, target, found, project)
+
+
+def _check(body: Document) -> None:
+    if body.get("remove"):
+        for name in ("update", "upsert", "new"):
+            if body.get(name):
+                raise failed_to_parse(f"Cannot specify both remove=true and {name}")
+    elif "update" not in body:
+        raise failed_to_parse("Either an update or remove=true must be specified")
+
+
+def _first(context: Context, target: Target) -> tuple[Key, Record] | None:
+    body, collection = context.body, target.collection
+    if collection is None:
+        return None
+    collation: Collation = context.collation(collection)
+    found = select(context.access, collection, body.get("query") or {}, collation, context.variables, body.get("hint"))
+    return next(iter(in_order(found, body.get("sort"), collation)), None)
+
+
+def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:
+    if found is None:
+        return {"lastErrorObject": {"n": 0}, "value": None}
+    key, record = found
+    target.access.remove(target.existing(), key)
+    return {"lastErrorObject": {"n": 1}, "value": project(record.document)}
+
+
+def _update(context: Context, target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:
+    body = context.body
+    update = update_of(body, body["update"], body.get("query") or {}, context.variables)
+    if found is not None:
+        key, record = found
+        changed = replace_one(target, update, key, record.document)
+        value = project(changed if body.get("new") else record.document)
+        return {"lastErrorObject": {"n": 1, "updatedExisting": True}, "value": value}
+    if not body.get("upsert"):
+        return {"lastErrorObject": {"n": 0, "updatedExisting": False}, "value": None}
+    document = upsert(target, update)
+    error = {"n": 1, "updatedExisting": False, "upserted": document["_id"]}
+    return {"lastErrorObject": error, "value": project(document) if body.get("new") else None}

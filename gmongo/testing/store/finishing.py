@@ -1,0 +1,149 @@
+"""The ends of transactions and sessions: commit, abort, end, kill, expire."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from bson.binary import Binary
+
+from gmongo.testing.command import CommandError, Request
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.errors import (
+    TRANSIENT,
+    illegal_operation,
+    no_such_transaction,
+    transaction_too_old,
+    type_mismatch,
+)
+from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
+from gmongo.testing.store.state import State
+from gmongo.testing.store.transactions import Transaction
+
+
+def recovery_token(state: State) -> Document:
+    """What a mongos adds to a transaction's replies."""
+    return {"recoveryToken": {"recoveryShardId": "shard0"}} if state.sharded else {}
+
+
+def abort(state: State, session: Session) -> None:
+    """Abort the session's transaction, if it is in progress, and close its cursors."""
+    if session.transaction is not None:
+        session.transaction.abort()
+        state.cursors.kill_of_transaction(session.id, session.transaction.number)
+
+
+def finish(state: State, request: Request, session: Session) -> Document:
+    """``commitTransaction`` and ``abortTransaction``.
+
+    :raises CommandError: if there is no such transaction, or it ended otherwise.
+    """
+    if request.database != "admin":
+        raise CommandError(13, "Unauthorized", f"{request.name} may only be run against the admin database.")
+    transaction = _transaction(state, request, session)
+    commits = request.name == "commitTransaction"
+    if transaction.status == "aborted":
+        raise no_such_transaction(f"Transaction with {{ txnNumber: {transaction.number} }} has been aborted.")
+    if commits:
+        _commit(state, session, transaction)
+    elif transaction.status == "committed":
+        raise CommandError(256, "TransactionCommitted", f"Transaction {transaction.number} has been committed.")
+    else:
+        abort(state, session)
+    return recovery_token(state)
+
+
+def _commit(state: State, session: Session, transaction: Transaction) -> None:
+    try:
+        transaction.commit()
+    except CommandError as error:
+        error.labels.append(TRANSIENT)
+        raise
+    finally:
+        state.cursors.kill_of_transaction(session.id, transaction.number)
+
+
+def _transaction(state: State, request: Request, session: Session) -> Transaction:
+    number, transaction = request.transaction_number, session.transaction
+    if number is not None and number < session.number:
+        raise transaction_too_old(f"Transaction {number} is older than {session.number}")
+    if transaction is None or number != session.number:
+        raise no_such_transaction(f"Given transaction number {number} does not match any in-progress transactions.")
+    if state.sharded and transaction.member != request.member:
+        if not request.body.get("recoveryToken"):
+            raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
+                                      "recoveryToken")  # fmt: skip
+        # Another mongos can only find out what became of it: if nobody committed, nobody will.
+        abort(state, session)
+    return transaction
+
+
+def not_in_transaction(context: Context) -> Document:
+    """A commit or abort that does not say which transaction it means.
+
+    :raises CommandError: always.
+    """
+    if not context.state.has_oplog:
+        raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
+    raise CommandError(125, "CommandFailed", f"{context.request.name} must be run within a transaction")
+
+
+def end_sessions(context: Context) -> Document:
+    """``endSessions``."""
+    for lsid in _ids(context):
+        end_session(context.state, lsid)
+    return {}
+
+
+def refresh_sessions(context: Context) -> Document:
+    """``refreshSessions``."""
+    for lsid in _ids(context):
+        context.state.sessions.use(lsid)
+    return {}
+
+
+def kill_sessions(context: Context) -> Document:
+    """``killSessions``; without any sessions it means all of them."""
+    for lsid in _ids(context) or [session.id for session in context.state.sessions]:
+        kill_session(context.state, lsid)
+    context.state.wake()
+    return {}
+
+
+def kill_all_sessions(context: Context) -> Document:
+    """``killAllSessions`` and ``killAllSessionsByPattern``: there is no telling users apart, so all end."""
+    for session in context.state.sessions:
+        kill_session(context.state, session.id)
+    context.state.wake()
+    return {}
+
+
+def start_session(context: Context) -> Document:
+    """``startSession``."""
+    lsid = Binary(uuid.uuid4().bytes, 4)
+    context.state.sessions.use(bytes(lsid))
+    return {"id": {"id": lsid}, "timeoutMinutes": TIMEOUT_SECONDS // 60}
+
+
+def end_session(state: State, lsid: bytes) -> None:
+    """Forget a session, its cursors and its transaction."""
+    session = state.sessions.remove(lsid)
+    if session is not None:
+        abort(state, session)
+    state.cursors.kill_of_session(lsid)
+
+
+def kill_session(state: State, lsid: bytes) -> None:
+    """Abort what a session is doing; the session itself lives on."""
+    session = state.sessions.get(lsid)
+    if session is not None:
+        abort(state, session)
+    state.cursors.kill_of_session(lsid)
+
+
+def _ids(context: Context) -> list[bytes]:
+    sessions: Any = context.body[context.request.name]
+    if not isinstance(sessions, list):
+        raise type_mismatch(f"BSON field '{context.request.name}' must be an array of sessions")
+    return [bytes(session["id"]) for session in sessions]

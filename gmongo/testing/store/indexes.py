@@ -1,0 +1,202 @@
+"""``createIndexes``, ``dropIndexes`` and ``listIndexes``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.access import Access
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.data import Collection, Document, Index
+from gmongo.testing.store.duplicates import duplicate_key
+from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options, namespace_not_found
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.values import Key
+
+_OPTIONS = frozenset(
+    {
+        "2dsphereIndexVersion",
+        "background",
+        "bits",
+        "bucketSize",
+        "clustered",
+        "collation",
+        "default_language",
+        "dropDups",
+        "expireAfterSeconds",
+        "hidden",
+        "key",
+        "language_override",
+        "max",
+        "min",
+        "name",
+        "ns",
+        "partialFilterExpression",
+        "prepareUnique",
+        "sparse",
+        "storageEngine",
+        "textIndexVersion",
+        "unique",
+        "v",
+        "weights",
+        "wildcardProjection",
+    }
+)
+_KINDS = frozenset({"2d", "2dsphere", "hashed", "text", "wildcard"})
+_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "background", "dropDups"})
+# What distinguishes two indexes of the same keys.
+_SIGNATURE = ("partialFilterExpression", "collation")
+
+
+def create_indexes(context: Context) -> Document:
+    """``createIndexes``."""
+    specs = context.body["indexes"]
+    if not specs:
+        raise bad_value("Must specify at least one index to create")
+    wanted = [_index(spec) for spec in specs]
+    collection = context.collection()
+    created = collection is None
+    collection = context.writable_collection()
+    if context.access.in_transaction and context.access.records(collection):
+        raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot create new indexes on existing "
+                           f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
+    before = len(collection.indexes)
+    for index in wanted:
+        if not _exists(collection, index):
+            _build(context.access, collection, index)
+    reply: Document = {"numIndexesBefore": before, "numIndexesAfter": len(collection.indexes)}
+    reply["createdCollectionAutomatically"] = created
+    if len(collection.indexes) == before:
+        reply["note"] = "all indexes already exist"
+    return reply
+
+
+def _index(spec: Any) -> Index:
+    if not isinstance(spec, dict) or not isinstance(spec.get("key"), dict) or not spec["key"]:
+        raise CommandError(67, "CannotCreateIndex", f"Index keys cannot be empty: {spec!r}")
+    unknown = set(spec) - _OPTIONS
+    if unknown:
+        name = sorted(unknown)[0]
+        raise CommandError(197, "InvalidIndexSpecificationOption", "Error in specification: The field "
+                           f"'{name}' is not valid for an index specification.")  # fmt: skip
+    for path, direction in spec["key"].items():
+        if isinstance(direction, str) and direction not in _KINDS:
+            raise CommandError(67, "CannotCreateIndex", f"Unknown index plugin '{direction}' for '{path}'")
+        if not isinstance(direction, str) and (not isinstance(direction, (int, float)) or not direction):
+            raise CommandError(67, "CannotCreateIndex", f"Values in the index key pattern cannot be {direction!r}")
+    _check_options(spec)
+    if not isinstance(spec.get("name"), str) or not spec["name"]:
+        raise CommandError(9, "FailedToParse", "The 'name' field is a required property of an index specification")
+    return Index(spec["name"], spec["key"], {k: v for k, v in spec.items() if k not in _NOT_SHOWN})
+
+
+def _check_options(spec: Mapping[str, Any]) -> None:
+    Collation.of(spec.get("collation"))
+    if "partialFilterExpression" in spec:
+        compile_filter(spec["partialFilterExpression"])
+        if spec.get("sparse"):
+            raise CommandError(67, "CannotCreateIndex", "cannot mix 'partialFilterExpression' and 'sparse' options")
+    if spec.get("unique") and any(isinstance(kind, str) for kind in spec["key"].values()):
+        raise not_supported("unique indexes that are not of ascending or descending fields")
+    expiry = spec.get("expireAfterSeconds", 0)
+    if isinstance(expiry, bool) or not isinstance(expiry, (int, float)) or expiry < 0:
+        raise CommandError(67, "CannotCreateIndex", "TTL index 'expireAfterSeconds' option must be numeric and not "
+                           "negative")  # fmt: skip
+
+
+def _same(left: Any, right: Any) -> bool:
+    return list(left.items()) == list(right.items())
+
+
+def _exists(collection: Collection, index: Index) -> bool:
+    """Whether the collection has this very index.
+
+    :raises CommandError: 85 or 86, if it has one that conflicts with it.
+    """
+    if _same(index.keys, {"_id": 1}):
+        return True
+    named = collection.indexes.get(index.name)
+    if named is not None:
+        if _same(named.keys, index.keys) and dict(named.options) == dict(index.options):
+            return True
+        raise CommandError(
+            86,
+            "IndexKeySpecsConflict",
+            f"An existing index has the same name as the requested index. Requested index: {index.description()}, "
+            f"existing index: {named.description()}",
+        )
+    for other in collection.indexes.values():
+        alike = all(other.options.get(name) == index.options.get(name) for name in _SIGNATURE)
+        if _same(other.keys, index.keys) and alike:
+            raise CommandError(85, "IndexOptionsConflict", f"Index already exists with a different name: {other.name}")
+    return False
+
+
+def _build(access: Access, collection: Collection, index: Index) -> None:
+    for key, record in access.records(collection).items():
+        if index.unique:
+            _enter(collection, index, key, record.document)
+    collection.indexes[index.name] = index
+    state = access.state
+    state.tick()
+    extra = {"operationDescription": {"indexes": [index.description()]}}
+    state.publish("createIndexes", collection.database, collection.name, uuid=collection.uuid, extra=extra)
+
+
+def _enter(collection: Collection, index: Index, key: Key, document: Document) -> None:
+    for entry, values in index.entries(document):
+        if index.owners.setdefault(entry, key) != key:
+            raise duplicate_key(collection, index, values)
+
+
+def drop_indexes(context: Context) -> Document:
+    """``dropIndexes``."""
+    collection = context.collection()
+    if collection is None:
+        raise namespace_not_found(f"ns not found {context.namespace}")
+    check_writable(collection)
+    before = len(collection.indexes)
+    for name in _named(collection, context.body["index"]):
+        index = collection.indexes.pop(name)
+        context.state.tick()
+        extra = {"operationDescription": {"indexes": [index.description()]}}
+        context.state.publish("dropIndexes", collection.database, collection.name, uuid=collection.uuid, extra=extra)
+    reply: Document = {"nIndexesWas": before}
+    if context.body["index"] == "*":
+        reply["msg"] = "non-_id indexes dropped for collection"
+    return reply
+
+
+def _named(collection: Collection, wanted: Any) -> list[str]:
+    if wanted == "*":
+        return [name for name in collection.indexes if name != "_id_"]
+    if isinstance(wanted, list):
+        return [name for one in wanted for name in _named(collection, one)]
+    for index in collection.indexes.values():
+        if index.name == wanted or (isinstance(wanted, dict) and _same(index.keys, wanted)):
+            if index.name == "_id_":
+                raise invalid_options("cannot drop _id index")
+            return [index.name]
+    raise index_not_found(f"index not found with name [{wanted}]")
+
+
+def list_indexes(context: Context) -> Document:
+    """``listIndexes``."""
+    collection = context.collection()
+    if collection is None:
+        raise namespace_not_found(f"ns does not exist: {context.namespace}")
+    check_writable(collection)
+    cursor = Cursor(context.namespace, [_description(collection, index) for index in collection.indexes.values()])
+    return first_reply(context, cursor, batch_size(context.body.get("cursor", {}).get("batchSize")))
+
+
+def _description(collection: Collection, index: Index) -> Document:
+    clustered = collection.options.get("clusteredIndex")
+    if index.name == "_id_" and clustered:
+        name = clustered.get("name", "_id_")
+        return {"v": 2, "key": {"_id": 1}, "name": name, "unique": True, "clustered": True}
+    return index.description()

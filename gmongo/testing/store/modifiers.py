@@ -1,0 +1,246 @@
+"""The update operators: each gives the paths it touches, with a function that edits a document there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bson.int64 import Int64
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store import arithmetic
+from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
+from gmongo.testing.store.matching import compile_filter, is_operators
+from gmongo.testing.store.ordering import sorted_by
+from gmongo.testing.store.paths import step
+from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, sort_key, type_name
+
+Edit = Callable[[dict[str, Any], list[str]], None]
+Edits = Iterable[tuple[str, Edit]]
+Change = Callable[[Any, Any], Any]
+
+
+def get(document: Any, parts: list[str]) -> Any:
+    """The value at the path, MISSING without one."""
+    for part in parts:
+        document = step(document, part)
+    return document
+
+
+def put(document: Any, parts: list[str], value: Any) -> None:
+    """Set the value at the path, making the documents on its way.
+
+    :raises CommandError: if something on the way is no document or array.
+    """
+    for number, part in enumerate(parts[:-1]):
+        if step(document, part) is MISSING:
+            _place(document, part, {}, parts[number - 1 : number])
+        document = step(document, part)
+    _place(document, parts[-1], value, parts[-2:-1])
+
+
+def _place(container: Any, part: str, value: Any, owner: list[str]) -> None:
+    if isinstance(container, dict):
+        container[part] = value
+    elif isinstance(container, list) and part.isdigit():
+        container.extend([None] * (int(part) + 1 - len(container)))
+        container[int(part)] = value
+    else:
+        where = owner[0] if owner else "the document"
+        raise CommandError(28, "PathNotViable", f"Cannot create field '{part}' in element {{{where}: {container!r}}}")
+
+
+def _remove(document: Any, parts: list[str]) -> None:
+    container = get(document, parts[:-1])
+    if isinstance(container, dict):
+        container.pop(parts[-1], None)
+    elif isinstance(container, list) and get(container, parts[-1:]) is not MISSING:
+        container[int(parts[-1])] = None
+
+
+def _changing(change: Change) -> Callable[[str, Any], Edits]:
+    """An operator that makes a new value of the present one and the operand; MISSING leaves the field alone."""
+
+    def make(path: str, operand: Any) -> Edits:
+        def edit(document: dict[str, Any], parts: list[str]) -> None:
+            value = change(get(document, parts), operand)
+            if value is not MISSING:
+                put(document, parts, value)
+
+        return [(path, edit)]
+
+    return make
+
+
+def _set(_present: Any, operand: Any) -> Any:
+    return copy_value(operand)
+
+
+def _unset(path: str, _operand: Any) -> Edits:
+    return [(path, _remove)]
+
+
+def _arithmetic(name: str, function: Change, start: int) -> Callable[[str, Any], Edits]:
+    def change(present: Any, operand: Any) -> Any:
+        if not is_number(operand):
+            raise type_mismatch(f"Cannot {name[1:]} with non-numeric argument: {operand!r}")
+        if present is MISSING:
+            return operand if start == 0 else function(operand, 0)
+        if not is_number(present):
+            raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(present)}")
+        return function(present, operand)
+
+    return _changing(change)
+
+
+def _bounded(direction: int) -> Change:
+    def change(present: Any, operand: Any) -> Any:
+        if present is not MISSING and compare(operand, present) * direction >= 0:
+            return MISSING
+        return copy_value(operand)
+
+    return change
+
+
+def _current_date(_present: Any, operand: Any) -> Any:
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    if operand == {"$type": "timestamp"}:
+        return Timestamp(int(datetime.datetime.now(datetime.timezone.utc).timestamp()), 1)
+    if operand is True or operand == {"$type": "date"}:
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+    raise bad_value(f"$currentDate takes true, or a $type of 'date' or 'timestamp', not {operand!r}")
+
+
+def _bit(present: Any, operand: Any) -> Any:
+    value = 0 if present is MISSING else present
+    if not isinstance(operand, dict) or not isinstance(value, int) or isinstance(value, bool):
+        raise bad_value("$bit takes and, or, xor of an integral field")
+    long = isinstance(value, Int64) or any(isinstance(mask, Int64) for mask in operand.values())
+    result = int(value)
+    for name, mask in operand.items():
+        if name not in _BITS:
+            raise bad_value(f"The $bit modifier only supports 'and', 'or', and 'xor', not '{name}'")
+        result = _BITS[name](result, int(mask))
+    return Int64(result) if long else result
+
+
+_BITS: Mapping[str, Callable[[int, int], int]] = {
+    "and": lambda left, right: left & right,
+    "or": lambda left, right: left | right,
+    "xor": lambda left, right: left ^ right,
+}
+
+
+def _rename(path: str, operand: Any) -> Edits:
+    if not isinstance(operand, str):
+        raise bad_value(f"The 'to' field for $rename must be a string: {path}: {operand!r}")
+
+    def edit(document: dict[str, Any], parts: list[str]) -> None:
+        value = get(document, parts)
+        if value is not MISSING:
+            _remove(document, parts)
+            put(document, operand.split("."), value)
+
+    def leave(_document: dict[str, Any], _parts: list[str]) -> None:
+        """The new name is edited with the old one; it is listed so that conflicts are found."""
+
+    return [(path, edit), (operand, leave)]
+
+
+def _array(present: Any, name: str) -> list[Any]:
+    if present is MISSING:
+        return []
+    if not isinstance(present, list):
+        raise bad_value(f"The field of a {name} must be an array but is of type {type_name(present)}")
+    return present
+
+
+def _push(present: Any, operand: Any) -> Any:
+    array = list(_array(present, "$push"))
+    if not isinstance(operand, dict) or "$each" not in operand:
+        return [*array, copy_value(operand)]
+    unknown = set(operand) - {"$each", "$slice", "$sort", "$position"}
+    if unknown:
+        raise bad_value(f"Unrecognized clause in $push: {unknown.pop()}")
+    if not isinstance(operand["$each"], list):
+        raise bad_value("The argument to $each in $push must be an array")
+    position = operand.get("$position", len(array))
+    array[position:position] = copy_value(operand["$each"])
+    return _sliced(_sorted(array, operand.get("$sort")), operand.get("$slice"))
+
+
+def _sorted(array: list[Any], order: Any) -> list[Any]:
+    if order is None:
+        return array
+    if isinstance(order, dict):
+        return sorted_by(array, order, lambda element: element)
+    return sorted(array, key=sort_key, reverse=order < 0)
+
+
+def _sliced(array: list[Any], limit: Any) -> list[Any]:
+    if limit is None:
+        return array
+    return array[:limit] if limit >= 0 else array[limit:]
+
+
+def _add_to_set(present: Any, operand: Any) -> Any:
+    array = list(_array(present, "$addToSet"))
+    several = isinstance(operand, dict) and "$each" in operand
+    for value in operand["$each"] if several else [operand]:
+        if not any(equal(value, element) for element in array):
+            array.append(copy_value(value))
+    return array
+
+
+def _pop(present: Any, operand: Any) -> Any:
+    if operand not in (1, -1):
+        raise failed_to_parse(f"$pop expects 1 or -1, found: {operand!r}")
+    if present is MISSING:
+        return MISSING
+    array = _array(present, "$pop")
+    return array[:-1] if operand == 1 else array[1:]
+
+
+def _pull(present: Any, operand: Any) -> Any:
+    if present is MISSING:
+        return MISSING
+    match = _pull_condition(operand)
+    return [element for element in _array(present, "$pull") if not match(element)]
+
+
+def _pull_condition(operand: Any) -> Callable[[Any], bool]:
+    if isinstance(operand, dict) and not is_operators(operand):
+        document = compile_filter(operand)
+        return lambda element: isinstance(element, dict) and document(element)
+    value = compile_filter({"v": operand})
+    return lambda element: value({"v": element})
+
+
+def _pull_all(present: Any, operand: Any) -> Any:
+    if not isinstance(operand, list):
+        raise bad_value("$pullAll requires an array argument")
+    if present is MISSING:
+        return MISSING
+    array = _array(present, "$pullAll")
+    return [element for element in array if not any(equal(element, value) for value in operand)]
+
+
+MODIFIERS: Mapping[str, Callable[[str, Any], Edits]] = {
+    "$set": _changing(_set),
+    "$setOnInsert": _changing(_set),
+    "$unset": _unset,
+    "$inc": _arithmetic("$inc", arithmetic.add, 0),
+    "$mul": _arithmetic("$mul", arithmetic.multiply, 1),
+    "$min": _changing(_bounded(1)),
+    "$max": _changing(_bounded(-1)),
+    "$currentDate": _changing(_current_date),
+    "$bit": _changing(_bit),
+    "$rename": _rename,
+    "$push": _changing(_push),
+    "$addToSet": _changing(_add_to_set),
+    "$pop": _changing(_pop),
+    "$pull": _changing(_pull),
+    "$pullAll": _changing(_pull_all),
+}

@@ -1,0 +1,118 @@
+"""What happened, in order: the source of change streams."""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bson.binary import Binary
+from bson.timestamp import Timestamp
+
+from gmongo.testing.store.errors import CommandError
+
+Document = dict[str, Any]
+# How many events are kept; a change stream cannot be resumed from before them.
+KEPT = 100_000
+# What a resume token points at: everything up to a time, an event, or the invalidation after an event.
+MARK, EVENT, INVALIDATE = 0, 1, 2
+
+
+class Position(NamedTuple):
+    """A place in the oplog; positions sort as events happened."""
+
+    time: Timestamp
+    order: int = 0
+    kind: int = EVENT
+
+    def token(self) -> Document:
+        """The resume token of this place."""
+        return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}
+
+
+def mark(time: Timestamp) -> Position:
+    """The place behind everything that happened up to a time."""
+    return Position(time, 0xFFFFFFFF, MARK)
+
+
+def position_of(token: Any) -> Position:
+    """The place that a resume token stands for.
+
+    :raises CommandError: if it is no resume token.
+    """
+    data = token.get("_data") if isinstance(token, dict) else None
+    try:
+        if not isinstance(data, str) or len(data) != 28 or not data.startswith("82"):
+            raise ValueError
+        time, inc, index, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
+    except ValueError:
+        raise CommandError(260, "InvalidResumeToken", f"Bad resume token: {token!r}") from None
+    return Position(Timestamp(time, inc), index, kind)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change.
+
+    :param kind: ``insert``, ``update``, ``replace``, ``delete``, ``drop``, ``rename``, ``dropDatabase``, ``create``...
+    :param before: the document before the change.
+    :param after: the document after it.
+    :param extra: further fields, of changes that are not of documents.
+    """
+
+    position: Position
+    kind: str
+    database: str
+    collection: str | None
+    uuid: Binary | None = None
+    before: Document | None = None
+    after: Document | None = None
+    extra: Document = field(default_factory=dict)
+    session: Document = field(default_factory=dict)
+    wall_time: datetime.datetime = field(
+        default_factory=lambda: datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    )
+    pre_images: bool = False
+
+
+class Oplog:
+    """The events, oldest first."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._dropped = Position(Timestamp(0, 0))
+
+    def append(self, event: Event) -> None:
+        """Add an event behind all others."""
+        self._events.append(event)
+        if len(self._events) > 2 * KEPT:
+            self._dropped = self._events[KEPT - 1].position
+            del self._events[:KEPT]
+
+    def check(self, position: Position) -> None:
+        """Check that every event behind a position is still there.
+
+        :raises CommandError: 286, if some are no longer kept.
+        """
+        if position < self._dropped:
+            raise CommandError(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the "
+                               "resume point may no longer be in the oplog.")  # fmt: skip
+
+    def after(self, position: Position) -> list[Event]:
+        """The events behind a position.
+
+        :raises CommandError: 286, if some of them are no longer kept.
+        """
+        self.check(position)
+        return self._events[bisect.bisect_right(self._events, position, key=_position) :]
+
+    def at(self, position: Position) -> Event | None:
+        """The event at a position, if one happened just there."""
+        index = bisect.bisect_left(self._events, position, key=_position)
+        found = self._events[index] if index < len(self._events) else None
+        return found if found is not None and found.position == position else None
+
+
+def _position(event: Event) -> Position:
+    return event.position

@@ -1,0 +1,43 @@
+"""Which array element a query matched: what ``$`` in an update or a projection stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.paths import value_at
+
+
+def matched_index(
+    document: dict[str, Any], array_path: Sequence[str], query: Mapping[str, Any], variables: Mapping[str, Any]
+) -> int | None:
+    """The index of the first element, of the array at the path, that the query's conditions on that array match."""
+    path = ".".join(array_path)
+    array = value_at(document, path)
+    if not isinstance(array, list):
+        return None
+    for name, condition in _conditions(query):
+        if name == path or name.startswith(path + "."):
+            match = compile_filter({name: condition}, variables)
+            for index, element in enumerate(array):
+                if match(_with(document, list(array_path), [element])):
+                    return index
+    return None
+
+
+def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, condition in query.items():
+        if name in ("$and", "$or"):
+            for part in condition:
+                yield from _conditions(part)
+        elif not name.startswith("$"):
+            yield name, condition
+
+
+def _with(document: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+    if isinstance(document, list):
+        return [_with(part, path[1:], value) if str(i) == path[0] else part for i, part in enumerate(document)]
+    return {**document, path[0]: _with(document[path[0]], path[1:], value)}

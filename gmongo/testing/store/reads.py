@@ -1,0 +1,145 @@
+"""``find``, ``count`` and ``distinct``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bson.int64 import Int64
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.ordering import sorted_by
+from gmongo.testing.store.paths import leaves_at
+from gmongo.testing.store.projection import compile_projection
+from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select
+from gmongo.testing.store.tailing import TailingCursor
+from gmongo.testing.store.values import MISSING, compare, key_of
+
+
+def find(context: Context) -> Document:
+    """``find``."""
+    body, collection = context.body, context.collection()
+    for name in ("limit", "skip"):
+        batch_size(body.get(name), name)
+    size = batch_size(body.get("batchSize"))
+    if body.get("awaitData") and not body.get("tailable"):
+        raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
+    if body.get("tailable") and collection is not None:
+        return first_reply(context, _tailing(context, collection), size)
+    documents, limit_reached = _found(context, collection)
+    cursor = Cursor(context.namespace, documents, limit_reached)
+    cursor.no_timeout = bool(body.get("noCursorTimeout"))
+    return first_reply(context, cursor, size, single=bool(body.get("singleBatch")) or collection is None)
+
+
+def _tailing(context: Context, collection: Collection) -> TailingCursor:
+    if not collection.is_capped:
+        raise bad_value(
+            f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
+        )
+    body = context.body
+    order = body.get("sort") or {}
+    if order and list(order.items()) != [("$natural", 1)]:
+        raise bad_value("cannot use tailable option with a sort other than {$natural: 1}")
+    match = context.collation(collection).compile_filter(body.get("filter", {}), context.variables)
+    project = compile_projection(body.get("projection"), body.get("filter", {}), context.variables)
+    return TailingCursor(collection, match, project, bool(body.get("awaitData")))
+
+
+def _found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
+    """The results, and whether there are as many as the limit allows."""
+    body, variables = context.body, context.variables
+    query = body.get("filter", {})
+    project = compile_projection(body.get("projection"), query, variables)
+    collation = context.collation(collection)
+    found = matching(context, collection, query, collation)
+    found = in_order(_within_bounds(collection, found, body), body.get("sort"), collation)
+    skip, limit = int(body.get("skip", 0)), abs(int(body.get("limit", 0)))
+    found = found[skip : skip + limit] if limit else found[skip:]
+    return [_shown(context, collection, record, project) for _, record in found], bool(limit) and len(found) == limit
+
+
+def matching(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
+    """The records of a collection, or documents of a view, that match."""
+    variables = context.variables
+    if collection is not None and not collection.is_view:
+        return select(context.access, collection, query, collation, variables, context.body.get("hint"))
+    match = collation.compile_filter(query, variables)
+    documents = documents_of(context.access, context.database, context.collection_name, variables)
+    return [((number,), Record(number, one)) for number, one in enumerate(documents, 1) if match(one)]
+
+
+def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
+    body = context.body
+    if body.get("returnKey"):
+        index = hinted_index(collection, body.get("hint")) if collection else None
+        paths = index.keys if index else [path for path in ("_id",) if path in body.get("filter", {})]
+        return {path: next(leaves_at(record.document, path)) for path in paths}
+    document: Document = project(record.document)
+    if body.get("showRecordId"):
+        document = {**document, "$recordId": Int64(record.number)}
+    return document
+
+
+def _within_bounds(collection: Collection | None, found: Found, body: Document) -> Found:
+    """Apply ``min`` and ``max``, which bound the entries of the hinted index."""
+    low, high = body.get("min"), body.get("max")
+    if not low and not high:
+        return found
+    index = hinted_index(collection, body.get("hint")) if collection else None
+    if index is None:
+        raise CommandError(51173, "Location51173", "A hint is required when using min or max")
+    for bound in (low, high):
+        if bound and list(bound) != list(index.keys):
+            raise CommandError(51174, "Location51174", "min and max must name the fields of the hinted index")
+    return [
+        (key, record)
+        for key, record in found
+        if (not low or _against(record.document, low, index.keys) >= 0)
+        and (not high or _against(record.document, high, index.keys) < 0)
+    ]
+
+
+def _against(document: Document, bound: Document, keys: Any) -> int:
+    for path, value in bound.items():
+        order = compare(next(leaves_at(document, path)), value) * (1 if keys[path] == 1 else -1)
+        if order:
+            return order
+    return 0
+
+
+def count(context: Context) -> Document:
+    """``count``."""
+    body, collection = context.body, context.collection()
+    batch_size(body.get("skip"), "skip")
+    found = matching(context, collection, body.get("query") or {}, context.collation(collection))
+    number = max(0, len(found) - int(body.get("skip") or 0))
+    limit = abs(int(body.get("limit") or 0))
+    return {"n": min(number, limit) if limit else number}
+
+
+def distinct(context: Context) -> Document:
+    """``distinct``."""
+    body, collection = context.body, context.collection()
+    collation = context.collation(collection)
+    if not isinstance(body.get("key"), str):
+        raise failed_to_parse("distinct needs a 'key' that is a string")
+    values: dict[Any, Any] = {}
+    for _, record in matching(context, collection, body.get("query") or {}, collation):
+        for value in leaves_at(record.document, body["key"]):
+            if value is not MISSING and value != []:
+                values.setdefault(key_of(collation.folded(value)), value)
+    found = [one["v"] for one in sorted_by([{"v": value} for value in values.values()], {"v": 1}, _same)]
+    reply: Document = {"values": found}
+    if context.snapshot is not None:
+        reply["atClusterTime"] = context.snapshot
+    return reply
+
+
+def _same(document: Document) -> Document:
+    return document

@@ -1,0 +1,90 @@
+"""The replies that open a cursor, and the command that reads on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bson.int64 import Int64
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.errors import bad_value, cursor_not_found
+
+AWAIT_SECONDS = 1.0
+
+
+def batch_size(value: Any, name: str = "batchSize") -> int | None:
+    """A batch size as commands give it.
+
+    :raises CommandError: if it is negative.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise bad_value(f"BSON field '{name}' value must be >= 0, actual value '{value}'")
+    return int(value)
+
+
+def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
+    """The first batch; the cursor stays open if there is more."""
+    documents = cursor.batch(DEFAULT_BATCH if size is None else size)
+    if single:
+        cursor.finished = True
+    if not cursor.finished:
+        cursor.session = context.request.session
+        if context.request.in_transaction:
+            cursor.transaction = context.request.transaction_number
+        cursor.command = context.body
+        context.state.cursors.open(cursor, context.request.member)
+    reply: Document = {"firstBatch": documents, **cursor.extras()}
+    if context.snapshot is not None:
+        reply["atClusterTime"] = context.snapshot
+    return {"cursor": {**reply, "id": Int64(cursor.id), "ns": cursor.namespace}}
+
+
+def get_more(context: Context) -> Document:
+    """``getMore``."""
+    body, state, request = context.body, context.state, context.request
+    cursor = state.cursors.get(int(body["getMore"]), request.member)
+    number = request.transaction_number if request.in_transaction else None
+    check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
+    if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
+        raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+    size = batch_size(body.get("batchSize"))
+    try:
+        documents = _batch(context, cursor, size or None)
+    except CommandError:
+        state.cursors.close(cursor)
+        raise
+    if cursor.finished:
+        state.cursors.close(cursor)
+    cursor_id = 0 if cursor.finished else cursor.id
+    reply = {"nextBatch": documents, **cursor.extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
+    return {"cursor": reply}
+
+
+def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
+    """The next batch; a cursor that awaits data waits for some."""
+    limit = context.body.get("maxTimeMS")
+    deadline = time.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
+    documents = cursor.batch(size)
+    while cursor.awaits and not documents and not cursor.finished:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        context.state.wait(left)
+        if not context.state.cursors.is_open(cursor):
+            raise cursor_not_found(cursor.id)
+        documents = cursor.batch(size)
+    return documents
+
+
+def kill_cursors(context: Context) -> Document:
+    """``killCursors``."""
+    ids = [int(one) for one in context.body["cursors"]]
+    reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
+    context.state.wake()
+    return reply

@@ -1,0 +1,185 @@
+"""Validating documents against ``$jsonSchema``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gmongo.testing.command import not_supported
+from gmongo.testing.store.operators import as_pattern
+from gmongo.testing.store.values import compare, equal, is_number, type_name
+
+Details = dict[str, Any]
+Keyword = Callable[[Any, Any, Mapping[str, Any]], "list[Details]"]
+
+_NUMBERS = frozenset({"int", "long", "double", "decimal"})
+_JSON_TYPES = {"boolean": "bool"}
+_ANNOTATIONS = frozenset({"title", "description"})
+
+
+def violations(schema: Any, value: Any) -> list[Details]:
+    """The rules that the value breaks, each as a server describes it in ``schemaRulesNotSatisfied``."""
+    if not isinstance(schema, dict):
+        raise not_supported(f"a $jsonSchema that is {schema!r}")
+    found: list[Details] = []
+    for name, rule in schema.items():
+        if name in _ANNOTATIONS:
+            continue
+        if name not in _KEYWORDS:
+            raise not_supported(f"the $jsonSchema keyword {name}")
+        found += _KEYWORDS[name](rule, value, schema)
+    return found
+
+
+def _broken(name: str, rule: Any, value: Any, reason: str) -> list[Details]:
+    return [{"operatorName": name, "specifiedAs": {name: rule}, "reason": reason, "consideredValue": value}]
+
+
+def _types(name: str) -> Keyword:
+    def check(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+        wanted = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
+        found = type_name(value)
+        if found in wanted or ("number" in wanted and found in _NUMBERS):
+            return []
+        broken = _broken(name, rule, value, "type did not match")
+        broken[0]["consideredType"] = found
+        return broken
+
+    return check
+
+
+def _required(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    missing = [name for name in rule if name not in value] if isinstance(value, dict) else []
+    if not missing:
+        return []
+    return [{"operatorName": "required", "specifiedAs": {"required": rule}, "missingProperties": missing}]
+
+
+def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if not isinstance(value, dict):
+        return []
+    failed = [
+        {"propertyName": name, "details": broken}
+        for name, schema in rule.items()
+        if name in value and (broken := violations(schema, value[name]))
+    ]
+    return [{"operatorName": "properties", "propertiesNotSatisfied": failed}] if failed else []
+
+
+def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
+    if not isinstance(value, dict) or rule is True:
+        return []
+    patterns = [as_pattern(pattern) for pattern in schema.get("patternProperties", {})]
+    extra = [
+        name
+        for name in value
+        if name not in schema.get("properties", {}) and not any(pattern.search(name) for pattern in patterns)
+    ]
+    if isinstance(rule, dict):
+        extra = [name for name in extra if violations(rule, value[name])]
+    if not extra:
+        return []
+    return [{"operatorName": "additionalProperties", "specifiedAs": {"additionalProperties": rule},
+             "additionalProperties": extra}]  # fmt: skip
+
+
+def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if not isinstance(value, dict):
+        return []
+    failed = [
+        {"propertyName": name, "details": broken}
+        for pattern, schema in rule.items()
+        for name in value
+        if as_pattern(pattern).search(name) and (broken := violations(schema, value[name]))
+    ]
+    return [{"operatorName": "patternProperties", "propertiesNotSatisfied": failed}] if failed else []
+
+
+def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if not isinstance(value, list):
+        return []
+    if not isinstance(rule, dict):
+        raise not_supported("$jsonSchema items as an array")
+    for index, element in enumerate(value):
+        broken = violations(rule, element)
+        if broken:
+            return [{"operatorName": "items", "reason": "At least one item did not match the sub-schema",
+                     "itemIndex": index, "details": broken}]  # fmt: skip
+    return []
+
+
+def _enum(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if any(equal(value, one) for one in rule):
+        return []
+    return _broken("enum", rule, value, "value was not found in enum")
+
+
+def _bound(name: str, applies: Callable[[Any], bool], holds: Callable[[Any, Any, Any], bool]) -> Keyword:
+    def check(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
+        if not applies(value) or holds(value, rule, schema):
+            return []
+        return _broken(name, rule, value, "comparison failed")
+
+    return check
+
+
+def _minimum(value: Any, rule: Any, schema: Any) -> bool:
+    found = compare(value, rule)
+    return found > 0 if schema.get("exclusiveMinimum") else found >= 0
+
+
+def _maximum(value: Any, rule: Any, schema: Any) -> bool:
+    found = compare(value, rule)
+    return found < 0 if schema.get("exclusiveMaximum") else found <= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _combined(name: str, holds: Callable[[int, int], bool]) -> Keyword:
+    def check(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+        matching = sum(not violations(schema, value) for schema in rule)
+        if holds(matching, len(rule)):
+            return []
+        return [{"operatorName": name, "reason": f"{matching} of {len(rule)} sub-schemas matched"}]
+
+    return check
+
+
+def _not(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    return [] if violations(rule, value) else [{"operatorName": "not", "reason": "child expression matched"}]
+
+
+def _nothing(_rule: Any, _value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    """For a keyword that another one takes into account."""
+    return []
+
+
+_KEYWORDS: Mapping[str, Keyword] = {
+    "bsonType": _types("bsonType"),
+    "type": _types("type"),
+    "required": _required,
+    "properties": _properties,
+    "additionalProperties": _additional,
+    "patternProperties": _pattern_properties,
+    "items": _items,
+    "enum": _enum,
+    "minimum": _bound("minimum", is_number, _minimum),
+    "maximum": _bound("maximum", is_number, _maximum),
+    "exclusiveMinimum": _nothing,
+    "exclusiveMaximum": _nothing,
+    "minLength": _bound("minLength", _is_text, lambda value, rule, schema: len(value) >= rule),
+    "maxLength": _bound("maxLength", _is_text, lambda value, rule, schema: len(value) <= rule),
+    "minItems": _bound("minItems", _is_array, lambda value, rule, schema: len(value) >= rule),
+    "maxItems": _bound("maxItems", _is_array, lambda value, rule, schema: len(value) <= rule),
+    "pattern": _bound("pattern", _is_text, lambda value, rule, schema: bool(as_pattern(rule).search(value))),
+    "allOf": _combined("allOf", lambda matching, of: matching == of),
+    "anyOf": _combined("anyOf", lambda matching, of: matching > 0),
+    "oneOf": _combined("oneOf", lambda matching, of: matching == 1),
+    "not": _not,
+}

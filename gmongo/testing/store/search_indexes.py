@@ -1,0 +1,25 @@
+"""The commands for search indexes, which only Atlas has."""
+
+from __future__ import annotations
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.context import Context
+from gmongo.testing.store.data import Document
+
+
+def refuse_search(name: str) -> CommandError:
+    """What a server without Atlas Search answers with."""
+    return CommandError(
+        31082,
+        "SearchNotEnabled",
+        f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes aggregation stage "
+        "requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable.",
+    )
+
+
+def search_index_command(context: Context) -> Document:
+    """``createSearchIndexes``, ``updateSearchIndex``, ``dropSearchIndex`` and ``listSearchIndexes``.
+
+    :raises CommandError: always.
+    """
+    raise refuse_search(context.request.name)

@@ -1,0 +1,59 @@
+"""Sessions: what the deployment remembers of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gmongo.testing.store.transactions import Transaction
+
+TIMEOUT_SECONDS = 30 * 60
+
+
+@dataclass
+class Session:
+    """A session.
+
+    :param number: the highest transaction number that it used; -1 for none.
+    :param reply: of the retryable write with that number, once it is done.
+    """
+
+    id: bytes
+    number: int = -1
+    transaction: Transaction | None = None
+    reply: dict[str, Any] | None = None
+    used: float = field(default_factory=time.monotonic)
+
+
+class Sessions:
+    """The sessions of a deployment."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[bytes, Session] = {}
+
+    def use(self, session_id: bytes) -> Session:
+        """The session; a new one begins with its first use."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            session = self._sessions[session_id] = Session(session_id)
+        session.used = time.monotonic()
+        return session
+
+    def get(self, session_id: bytes) -> Session | None:
+        """The session, if it is known."""
+        return self._sessions.get(session_id)
+
+    def remove(self, session_id: bytes) -> Session | None:
+        """Forget the session."""
+        return self._sessions.pop(session_id, None)
+
+    def idle(self) -> list[bytes]:
+        """The sessions that nobody used for half an hour."""
+        oldest = time.monotonic() - TIMEOUT_SECONDS
+        return [one.id for one in self._sessions.values() if one.used < oldest]
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))

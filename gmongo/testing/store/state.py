@@ -1,0 +1,90 @@
+"""The state of a deployment: its catalog, its clock, its oplog, and whoever waits for a change."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bson.timestamp import Timestamp
+from gevent.event import Event as Signal
+
+from gmongo.testing.store.cursors import Cursors
+from gmongo.testing.store.data import Collection, Document, identity_index
+from gmongo.testing.store.oplog import Event, Oplog, Position
+from gmongo.testing.store.sessions import Sessions
+
+
+class State:
+    """Everything that the members of one deployment share.
+
+    :param version: the server's version, such as ``(8, 0)``.
+    """
+
+    def __init__(self, version: tuple[int, int], replicated: bool, sharded: bool) -> None:
+        self.version = version
+        self.replicated = replicated
+        self.sharded = sharded
+        self.catalog: dict[tuple[str, str], Collection] = {}
+        self.oplog = Oplog()
+        self.cursors = Cursors()
+        self.sessions = Sessions()
+        self._time = Timestamp(int(time.time()), 1)
+        self._signal = Signal()
+
+    @property
+    def has_oplog(self) -> bool:
+        """Whether there are transactions, retryable writes, snapshots and change streams."""
+        return self.replicated or self.sharded
+
+    def now(self) -> Timestamp:
+        """The time of the last write."""
+        return self._time
+
+    def tick(self) -> Timestamp:
+        """The time of a new write."""
+        seconds = int(time.time())
+        if seconds > self._time.time:
+            self._time = Timestamp(seconds, 1)
+        else:
+            self._time = Timestamp(self._time.time, self._time.inc + 1)
+        return self._time
+
+    def publish(self, kind: str, database: str, collection: str | None, index: int = 0, **fields: Any) -> None:
+        """Log an event of the present time, and wake whoever waits for one."""
+        if self.has_oplog:
+            self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake those who wait, because something changed."""
+        signal, self._signal = self._signal, Signal()
+        signal.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something changes, at most so long."""
+        self._signal.wait(seconds)
+
+    def add(self, collection: Collection) -> None:
+        """Put a new collection into the catalog."""
+        self.catalog[collection.database, collection.name] = collection
+        if not collection.is_view and not collection.indexes:
+            index = identity_index()
+            collection.indexes[index.name] = index
+
+    def collections_of(self, database: str) -> list[Collection]:
+        """The collections and views of a database, by name."""
+        return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
+
+    def create(self, database: str, name: str, options: Document) -> Collection:
+        """Make a collection, which is not there yet."""
+        collection = Collection(database, name, options, created=self.tick())
+        self.add(collection)
+        self.publish(
+            "create",
+            database,
+            name,
+            uuid=collection.uuid,
+            extra={"operationDescription": {**options, "idIndex": identity_index().description()},
+                   "nsType": collection.kind},
+        )  # fmt: skip
+        return collection

@@ -1,0 +1,47 @@
+"""Cursors that follow the end of a capped collection."""
+
+from __future__ import annotations
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.matching import Match
+from gmongo.testing.store.projection import Project
+
+
+class TailingCursor(Cursor):
+    """A tailable cursor: what is inserted later is returned later.
+
+    :param awaits: whether a ``getMore`` waits for more.
+    """
+
+    capped = True
+
+    def __init__(self, collection: Collection, match: Match, project: Project, awaits: bool) -> None:
+        super().__init__(collection.namespace, [])
+        self.awaits = awaits
+        self._collection = collection
+        self._match = match
+        self._project = project
+        self._last = 0
+
+    def batch(self, limit: int | None) -> list[Document]:
+        """The next documents.
+
+        :raises CommandError: 136, if the collection has removed the last one that was returned.
+        """
+        numbers = [record.number for record in self._collection.records.values()]
+        if self._last and (not numbers or numbers[0] > self._last):
+            raise CommandError(136, "CappedPositionLost", "CollectionScan died due to position in capped collection "
+                               "being deleted.")  # fmt: skip
+        found: list[Document] = []
+        for record in self._collection.records.values():
+            if limit is not None and len(found) >= limit:
+                break
+            if record.number <= self._last:
+                continue
+            self._last = record.number
+            if self._match(record.document):
+                found.append(self._project(record.document))
+        self.finished = not numbers and not self._last
+        return found

@@ -1,0 +1,212 @@
+"""Transactions: a snapshot, the writes on top of it, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
+from gmongo.testing.store.data import BEGINNING, Collection, Document, Record, identity_index
+from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key
+from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.state import State
+from gmongo.testing.store.values import Key, key_of
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of a transaction. Without a document it is a removal."""
+
+    collection: Collection
+    key: Key
+    kind: str
+    document: Document | None = None
+
+
+class Transaction(Access):
+    """A transaction, and the access that its statements have.
+
+    :param member: who received its first statement.
+    """
+
+    in_transaction = True
+
+    def __init__(self, state: State, lsid: Document, number: int, member: str, start: Timestamp) -> None:
+        super().__init__(state)
+        self.lsid = lsid
+        self.number = number
+        self.member = member
+        self.start = start
+        self.status = "in progress"
+        self._writes: list[Write] = []
+        self._working: dict[Collection, dict[Key, Record]] = {}
+        self._created: dict[tuple[str, str], Collection] = {}
+
+    def find(self, database: str, name: str) -> Collection | None:
+        """The collection or view, if the transaction can see it."""
+        if (database, name) in self._created:
+            return self._created[database, name]
+        collection = super().find(database, name)
+        if collection is not None and collection.created > self.start:
+            raise snapshot_unavailable(collection)
+        return collection
+
+    def records(self, collection: Collection) -> Mapping[Key, Record]:
+        """The records of the snapshot, with the transaction's own changes."""
+        return self._records(collection)
+
+    def _records(self, collection: Collection) -> dict[Key, Record]:
+        if collection not in self._working:
+            self._working[collection] = collection.as_of(self.start)
+        return self._working[collection]
+
+    def create(self, database: str, name: str, options: Document) -> Collection:
+        """Make a collection, which others see after the commit."""
+        if (database, name) in self.state.catalog:
+            raise write_conflict()
+        if "viewOn" in options:
+            raise not_supported("creating a view in a transaction")
+        collection = Collection(database, name, options, created=BEGINNING)
+        collection.indexes["_id_"] = identity_index()
+        self._created[database, name] = collection
+        return collection
+
+    def insert(self, collection: Collection, document: Document) -> None:
+        """Insert for the transaction."""
+        key = key_of(document["_id"])
+        records = self._records(collection)
+        if key in records:
+            raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
+        self._claim(collection, key)
+        check_unique_among(collection, key, document, records)
+        records[key] = Record(collection.next_number(), document)
+        self._writes.append(Write(collection, key, "insert", document))
+
+    def replace(self, collection: Collection, key: Key, document: Document, kind: str) -> None:
+        """Update or replace for the transaction."""
+        records = self._records(collection)
+        self._claim(collection, key)
+        check_unique_among(collection, key, document, records)
+        records[key] = Record(records[key].number, document)
+        self._writes.append(Write(collection, key, kind, document))
+
+    def remove(self, collection: Collection, key: Key) -> None:
+        """Remove for the transaction."""
+        self._claim(collection, key)
+        del self._records(collection)[key]
+        self._writes.append(Write(collection, key, "delete"))
+
+    def _claim(self, collection: Collection, key: Key) -> None:
+        if collection.is_capped:
+            raise CommandError(263, "OperationNotSupportedInTransaction",
+                               f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
+                               "are not allowed on capped collections.")  # fmt: skip
+        owner = collection.writers.get(key, self)
+        if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
+            raise write_conflict()
+        collection.writers[key] = self
+
+    def touches(self, collection: Collection) -> bool:
+        """Whether it has read or written the collection."""
+        return collection in self._working
+
+    def commit(self) -> None:
+        """Apply the writes, all at one time.
+
+        :raises CommandError: if they conflict with what others did meanwhile; the transaction is then aborted.
+        """
+        if self.status == "committed":
+            return
+        try:
+            self._check()
+        except CommandError:
+            self.abort()
+            raise write_conflict() from None
+        self._apply()
+        self._release()
+        self.status = "committed"
+
+    def _check(self) -> None:
+        for name in self._created:
+            if name in self.state.catalog:
+                raise write_conflict()
+        for write in self._writes:
+            if write.document is not None:
+                self._check_final(write)
+
+    def _check_final(self, write: Write) -> None:
+        """Check the document that the commit leaves, unless others of the same commit may make room for it."""
+        final = self._working[write.collection].get(write.key)
+        if final is None:
+            return
+        if write.collection not in self.state.catalog.values() and write.collection not in self._created.values():
+            raise write_conflict()
+        try:
+            check_unique(write.collection, write.key, final.document)
+        except CommandError:
+            if not any(one.collection is write.collection and one.kind != "insert" for one in self._writes):
+                raise
+            check_unique_among(write.collection, write.key, final.document, self._after(write.collection))
+
+    def _after(self, collection: Collection) -> dict[Key, Record]:
+        records = dict(collection.records)
+        for write in self._writes:
+            if write.collection is collection:
+                found = self._working[collection].get(write.key)
+                if found is None:
+                    records.pop(write.key, None)
+                else:
+                    records[write.key] = found
+        return records
+
+    def _apply(self) -> None:
+        if not self._writes and not self._created:
+            return
+        for collection in self._created.values():
+            collection.created = self.state.tick()
+            self.state.add(collection)
+            self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
+        time = self.state.tick()
+        session = {"lsid": self.lsid, "txnNumber": self.number}
+        for index, write in enumerate(self._writes):
+            self._apply_one(write, time, index, session)
+
+    def _apply_one(self, write: Write, time: Timestamp, index: int, session: Document) -> None:
+        collection, key = write.collection, write.key
+        if write.document is None:
+            store_remove(self.state, collection, key, time, index, session=session)
+        elif write.kind == "insert":
+            store_insert(self.state, collection, key, write.document, time, index, session=session)
+        else:
+            store_replace(self.state, collection, key, write.document, write.kind, time, index, session=session)
+
+    def abort(self) -> None:
+        """Forget the writes."""
+        if self.status == "in progress":
+            self._release()
+            self.status = "aborted"
+
+    def _release(self) -> None:
+        for collection in self._working:
+            for key in [key for key, owner in collection.writers.items() if owner is self]:
+                del collection.writers[key]
+        self._writes = []
+        self._working = {}
+        self._created = {}
+
+
+def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:
+    """The time of the snapshot that a transaction with this read concern reads.
+
+    :raises CommandError: if the level cannot be used in a transaction.
+    """
+    level = concern.get("level", "local")
+    if level not in ("local", "majority", "snapshot"):
+        raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
+                              "order to run in a transaction")  # fmt: skip
+    time: Timestamp = concern.get("atClusterTime", state.now())
+    return time

@@ -1,0 +1,265 @@
+"""What an update makes of a document: replacements, update operators and pipelines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bson.objectid import ObjectId
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
+from gmongo.testing.store.matching import Match, compile_filter, is_operators
+from gmongo.testing.store.modifiers import MODIFIERS, Edit
+from gmongo.testing.store.paths import split, step
+from gmongo.testing.store.positions import matched_index
+from gmongo.testing.store.stages import compile_update_pipeline
+from gmongo.testing.store.values import MISSING, copy_value, equal
+
+Document = dict[str, Any]
+_IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
+
+
+@dataclass
+class Update:
+    """An update, checked and ready for any number of documents.
+
+    :param spec: the replacement, the operators, or a list of stages.
+    """
+
+    spec: Any
+    query: Mapping[str, Any]
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    array_filters: Sequence[Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        self.is_pipeline = isinstance(self.spec, list)
+        self.is_modifiers = isinstance(self.spec, dict) and next(iter(self.spec), "").startswith("$")
+        if not self.is_pipeline and not isinstance(self.spec, dict):
+            raise failed_to_parse("Update argument must be either an object or an array")
+        if self.is_pipeline and self.array_filters is not None:
+            raise failed_to_parse("arrayFilters may not be specified for pipeline-style updates")
+        self._filters = _compile_array_filters(self.array_filters or (), self.variables)
+        if self.is_pipeline:
+            self._pipeline = compile_update_pipeline(self.spec, self.variables)
+        elif self.is_modifiers:
+            self._edits = _edits_of(self.spec, self._filters)
+        else:
+            _check_replacement(self.spec)
+
+    @property
+    def is_replacement(self) -> bool:
+        """Whether the spec is the new document."""
+        return not self.is_pipeline and not self.is_modifiers
+
+    def apply(self, document: Document, inserting: bool = False) -> Document:
+        """The document as updated; the one given stays as it is.
+
+        :param inserting: an upsert is making the document.
+        :raises CommandError: if the update cannot be applied, or would change ``_id``.
+        """
+        if self.is_pipeline:
+            changed = self._pipeline(copy_value(document))
+        elif self.is_modifiers:
+            changed = self._modified(copy_value(document), inserting)
+        else:
+            changed = copy_value(self.spec)
+        return _with_identity(changed, document, inserting)
+
+    def upserted(self) -> Document:
+        """The document that an upsert inserts when nothing matches."""
+        document = {} if self.is_replacement else _equalities(self.query)
+        identity = document.get("_id", _equalities(self.query).get("_id", MISSING))
+        if identity is not MISSING:
+            document = {**document, "_id": identity}
+        made = self.apply(document, inserting=True)
+        if "_id" not in made:
+            made["_id"] = ObjectId()
+        return {"_id": made["_id"], **made}
+
+    def _modified(self, document: Document, inserting: bool) -> Document:
+        original = copy_value(document)
+        for parts, name, edit in self._edits:
+            if name == "$setOnInsert" and not inserting:
+                continue
+            for path in self._concrete(original, parts, document):
+                edit(document, path)
+        return document
+
+    def _concrete(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
+        """The paths that one with ``$``, ``$[]`` or ``$[name]`` in it stands for."""
+        number = next((place for place, part in enumerate(parts) if part.startswith("$")), None)
+        if number is None:
+            yield list(parts)
+            return
+        part = parts[number]
+        before, after = list(parts[:number]), parts[number + 1 :]
+        for index in self._indexes(original, before, part, current):
+            yield from self._concrete(original, [*before, str(index), *after], current)
+
+    def _indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
+        if part == "$":
+            index = matched_index(original, path, self.query, self.variables)
+            if index is None:
+                raise bad_value("The positional operator did not find the match needed from the query.")
+            return [index]
+        array: Any = current
+        for one in path:
+            array = step(array, one)
+        if not isinstance(array, list):
+            raise bad_value(f"The path '{'.'.join(path)}' must exist in the document in order to apply array updates.")
+        if part == "$[]":
+            return list(range(len(array)))
+        match = self._filters[part[2:-1]]
+        return [index for index, element in enumerate(array) if match(element)]
+
+
+def _with_identity(changed: Document, document: Document, inserting: bool) -> Document:
+    if "_id" not in document:
+        return changed
+    identity = changed.get("_id", MISSING)
+    if identity is MISSING:
+        return {"_id": document["_id"], **changed}
+    if not equal(identity, document["_id"]):
+        if inserting:
+            raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
+        raise immutable_field(
+            "After applying the update, the (immutable) field '_id' was found to have been altered to "
+            f"_id: {identity!r}"
+        )
+    return {"_id": identity, **changed}
+
+
+def _check_replacement(spec: Document) -> None:
+    for name in spec:
+        if name.startswith("$"):
+            raise CommandError(
+                52,
+                "DollarPrefixedFieldName",
+                f"The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's "
+                "replacement document. Consider using an aggregation pipeline with $replaceWith.",
+            )
+
+
+def _edits_of(
+    spec: Mapping[str, Any], filters: Mapping[str, Match]
+) -> list[tuple[list[str], str, Callable[[Document, list[str]], None]]]:
+    found: list[tuple[list[str], str, Edit]] = []
+    for name, fields in spec.items():
+        if name not in MODIFIERS:
+            raise failed_to_parse(
+                f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as "
+                "an array"
+            )
+        if not isinstance(fields, dict):
+            raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
+        for path, operand in fields.items():
+            found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand)]
+    _check_paths([parts for parts, _, _ in found], filters)
+    return sorted(found, key=lambda entry: _path_order(entry[0]))
+
+
+def _path_order(parts: list[str]) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+
+
+def _check_paths(paths: list[list[str]], filters: Mapping[str, Match]) -> None:
+    used = set()
+    for parts in paths:
+        path = ".".join(parts)
+        if "" in parts:
+            raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
+        if parts[0].startswith("$") or any(_is_dollar(part) for part in parts):
+            raise CommandError(
+                52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field in '{path}' is not valid for storage."
+            )
+        for part in parts:
+            if part.startswith("$[") and part != "$[]":
+                used.add(part[2:-1])
+    _check_conflicts(paths)
+    _check_filters_used(used, filters)
+
+
+def _is_dollar(part: str) -> bool:
+    return part.startswith("$") and part != "$" and not (part.startswith("$[") and part.endswith("]"))
+
+
+def _check_conflicts(paths: list[list[str]]) -> None:
+    for number, first in enumerate(paths):
+        for second in paths[number + 1 :]:
+            shared = min(len(first), len(second))
+            if first[:shared] == second[:shared]:
+                longer, shorter = ".".join(first if len(first) > shared else second), ".".join(first[:shared])
+                raise CommandError(
+                    40,
+                    "ConflictingUpdateOperators",
+                    f"Updating the path '{longer}' would create a conflict at '{shorter}'",
+                )
+
+
+def _check_filters_used(used: set[str], filters: Mapping[str, Match]) -> None:
+    for name in used - set(filters):
+        raise bad_value(f"No array filter found for identifier '{name}' in the update")
+    for name in set(filters) - used:
+        raise failed_to_parse(f"The array filter for identifier '{name}' was not used in the update")
+
+
+def _compile_array_filters(filters: Sequence[Any], variables: Mapping[str, Any]) -> dict[str, Match]:
+    compiled: dict[str, Match] = {}
+    for one in filters:
+        name = _identifier(one)
+        if name in compiled:
+            raise failed_to_parse(f"Found multiple array filters with the same top-level field name {name}")
+        compiled[name] = _element_filter(name, one, variables)
+    return compiled
+
+
+def _element_filter(name: str, one: Mapping[str, Any], variables: Mapping[str, Any]) -> Match:
+    match = compile_filter(one, variables)
+    return lambda element: match({name: element})
+
+
+def _identifier(one: Any) -> str:
+    if not isinstance(one, dict) or not one:
+        raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
+    path = next(iter(one))
+    if path in ("$and", "$or", "$nor"):
+        return _identifier(one[path][0])
+    name = split(path)[0]
+    if not _IDENTIFIER.match(name):
+        raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase letter, "
+                        f"found '{name}'")  # fmt: skip
+    return name
+
+
+def _equalities(query: Mapping[str, Any]) -> Document:
+    """The fields that the query says are equal to something: an upsert starts from them."""
+    document: Document = {}
+    for path, wanted in _equal_paths(query):
+        parent = document
+        *parents, last = split(path)
+        for part in parents:
+            parent = parent.setdefault(part, {})
+            if not isinstance(parent, dict):
+                raise CommandError(54, "NotSingleValueField", f"cannot infer query fields to set, path '{path}'")
+        parent[last] = copy_value(wanted)
+    return document
+
+
+def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, condition in query.items():
+        if name == "$and":
+            for part in condition:
+                yield from _equal_paths(part)
+        elif name == "$or" and len(condition) == 1:
+            yield from _equal_paths(condition[0])
+        elif name.startswith("$"):
+            continue
+        elif not is_operators(condition):
+            yield name, condition
+        elif "$eq" in condition:
+            yield name, condition["$eq"]
+        elif isinstance(condition.get("$in"), list) and len(condition["$in"]) == 1:
+            yield name, condition["$in"][0]

@@ -1,0 +1,104 @@
+"""Document validation: a collection's validator, and the error that tells which rules are broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bson
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.errors import bad_value
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.schema import violations
+
+MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
+
+
+def check_document(collection: Collection, document: Document, bypass: bool) -> None:
+    """Check a document that is to be stored.
+
+    :param bypass: whether the command sets ``bypassDocumentValidation``.
+    :raises CommandError: 121, if the collection's validator does not accept it.
+    """
+    validator = collection.options.get("validator")
+    if bypass or not validator or _is_lenient(collection):
+        return
+    if not compile_filter(validator)(document):
+        raise CommandError(
+            121,
+            "DocumentValidationFailure",
+            "Document failed validation",
+            errInfo={"failingDocumentId": document["_id"], "details": _details(validator, document)},
+        )
+
+
+def _is_lenient(collection: Collection) -> bool:
+    options = collection.options
+    return options.get("validationAction") == "warn" or options.get("validationLevel") == "off"
+
+
+def _details(validator: Document, document: Document) -> Document:
+    if set(validator) == {"$jsonSchema"}:
+        broken = violations(validator["$jsonSchema"], document)
+        return {"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": broken}
+    clauses = []
+    for name, condition in validator.items():
+        if not compile_filter({name: condition})(document):
+            clauses.append(_clause(name, condition, document))
+    if len(clauses) == 1:
+        return clauses[0]
+    failed = [{"index": index, "details": clause} for index, clause in enumerate(clauses)]
+    return {"operatorName": "$and", "clausesNotSatisfied": failed}
+
+
+def _clause(name: str, condition: Any, document: Document) -> Document:
+    operator = next(iter(condition)) if isinstance(condition, dict) and condition else "$eq"
+    details: Document = {
+        "operatorName": name if name.startswith("$") else operator,
+        "specifiedAs": {name: condition},
+        "reason": "comparison failed",
+    }
+    if name in document:
+        details["consideredValue"] = document[name]
+    return details
+
+
+def check_storable(document: Any, version: tuple[int, int]) -> None:
+    """Check a document that is to be stored for what no collection takes.
+
+    :raises CommandError: if it is too large, or has field names that cannot be stored.
+    """
+    if not isinstance(document, dict):
+        raise bad_value(f"a document must be an object, not {document!r}")
+    identity = document.get("_id")
+    if isinstance(identity, list):
+        raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type array")
+    if hasattr(identity, "pattern"):
+        raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type regex")
+    if isinstance(identity, dict):
+        _check_identity(identity)
+    if version < (5, 0):
+        for name in document:
+            if name.startswith("$"):
+                raise bad_value(f"Document can't have $ prefixed field names: {name}")
+
+
+def _check_identity(identity: Document) -> None:
+    for name in identity:
+        if name.startswith("$"):
+            raise CommandError(
+                52, "DollarPrefixedFieldName", f"_id fields may not contain '$'-prefixed fields: {name} is not valid "
+                "for storage."
+            )  # fmt: skip
+
+
+def check_size(document: Document) -> None:
+    """Check the size of a document.
+
+    :raises CommandError: 10334, if it is too large.
+    """
+    size = len(bson.encode(document))
+    if size > MAX_DOCUMENT_BYTES:
+        raise CommandError(10334, "BSONObjectTooLarge", f"object to insert too large. size in bytes: {size}, max size: "
+                           f"{MAX_DOCUMENT_BYTES}")  # fmt: skip

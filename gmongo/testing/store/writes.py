@@ -1,0 +1,211 @@
+"""``insert``, ``update`` and ``delete``, and the single writes that they and bulk writes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bson.objectid import ObjectId
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.access import Access
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.errors import failed_to_parse
+from gmongo.testing.store.fields import check_statement
+from gmongo.testing.store.selection import in_order, select
+from gmongo.testing.store.updating import Update
+from gmongo.testing.store.validation import check_document, check_size, check_storable
+from gmongo.testing.store.values import MISSING, identical
+
+MAX_BATCH = 100_000
+# Errors that end the whole command, rather than being one statement's.
+FATAL = frozenset({112, 246, 251, 166, 263, 73})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one write did.
+
+    :param upserted: the ``_id`` that an upsert made, MISSING without one.
+    """
+
+    matched: int = 0
+    modified: int = 0
+    upserted: Any = MISSING
+
+
+@dataclass
+class Target:
+    """Where writes go, and what holds for all of them."""
+
+    access: Access
+    collection: Collection | None
+    make: Callable[[], Collection]
+    bypass: bool
+    variables: Mapping[str, Any]
+    collation: Any = None
+
+    def existing(self) -> Collection:
+        """The collection; it is made if it does not exist."""
+        if self.collection is None:
+            self.collection = self.make()
+        return self.collection
+
+
+def target_of(context: Context) -> Target:
+    """The target of a command that writes to one collection."""
+    collection = context.collection()
+    if collection is not None:
+        check_writable(collection)
+    return Target(
+        context.access,
+        collection,
+        context.writable_collection,
+        bool(context.body.get("bypassDocumentValidation")),
+        context.variables,
+    )
+
+
+def insert_one(target: Target, document: Document) -> Outcome:
+    """Insert a document; it gets an ``_id`` if it has none."""
+    check_storable(document, target.access.state.version)
+    document = {"_id": document["_id"] if "_id" in document else ObjectId(), **document}
+    check_size(document)
+    collection = target.existing()
+    check_document(collection, document, target.bypass)
+    target.access.insert(collection, document)
+    return Outcome(1)
+
+
+def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
+    """Run a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
+    update = update_of(statement, statement["u"], statement["q"], target.variables)
+    multi = bool(statement.get("multi"))
+    if multi and update.is_replacement:
+        raise failed_to_parse("multi update is not supported for replacement-style update")
+    if multi and statement.get("sort"):
+        raise failed_to_parse("Cannot specify sort with multi=true")
+    collection = target.collection
+    found = []
+    if collection is not None:
+        collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
+        found = select(target.access, collection, statement["q"], collation, update.variables, statement.get("hint"))
+        found = in_order(found, statement.get("sort"), collation)
+    if not found and statement.get("upsert"):
+        return Outcome(1, 0, upsert(target, update)["_id"])
+    modified = 0
+    for key, record in found if multi else found[:1]:
+        modified += replace_one(target, update, key, record.document) is not record.document
+    return Outcome(len(found) if multi else len(found[:1]), modified)
+
+
+def update_of(statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any]) -> Update:
+    """The update that a statement describes."""
+    constants = statement.get("c", statement.get("constants")) or {}
+    return Update(spec, query, {**variables, **constants}, statement.get("arrayFilters"))
+
+
+def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:
+    """Update one document; the same is returned if nothing changes."""
+    changed = update.apply(document)
+    if identical(changed, document):
+        return document
+    check_storable(changed, target.access.state.version)
+    check_size(changed)
+    collection = target.existing()
+    check_document(collection, changed, target.bypass)
+    target.access.replace(collection, key, changed, "replace" if update.is_replacement else "update")
+    return changed
+
+
+def upsert(target: Target, update: Update) -> Document:
+    """Insert what an update makes when nothing matches."""
+    document = update.upserted()
+    insert_one(target, document)
+    return document
+
+
+def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
+    """Run a statement of ``delete``: ``q``, ``limit``, ``hint``, ``collation``."""
+    collection = target.collection
+    if collection is None:
+        return Outcome()
+    collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
+    variables = {**target.variables, **(statement.get("constants") or {})}
+    found = select(target.access, collection, statement["q"], collation, variables, statement.get("hint"))
+    if statement.get("limit"):
+        found = found[:1]
+    for key, _ in found:
+        target.access.remove(collection, key)
+    return Outcome(len(found))
+
+
+def insert(context: Context) -> Document:
+    """``insert``."""
+    target = target_of(context)
+    outcomes, errors = run_statements(context, context.body["documents"], lambda document: insert_one(target, document))
+    return _reply({"n": sum(outcome.matched for _, outcome in outcomes)}, errors)
+
+
+def update(context: Context) -> Document:
+    """``update``."""
+    target = target_of(context)
+    for statement in context.body["updates"]:
+        check_statement("update.updates", statement, context.state.version)
+    outcomes, errors = run_statements(
+        context, context.body["updates"], lambda statement: update_matching(target, statement)
+    )
+    reply: Document = {
+        "n": sum(outcome.matched for _, outcome in outcomes),
+        "nModified": sum(outcome.modified for _, outcome in outcomes),
+    }
+    upserted = [{"index": i, "_id": outcome.upserted} for i, outcome in outcomes if outcome.upserted is not MISSING]
+    if upserted:
+        reply["upserted"] = upserted
+    return _reply(reply, errors)
+
+
+def delete(context: Context) -> Document:
+    """``delete``."""
+    target = target_of(context)
+    for statement in context.body["deletes"]:
+        check_statement("delete.deletes", statement, context.state.version)
+    outcomes, errors = run_statements(
+        context, context.body["deletes"], lambda statement: delete_matching(target, statement)
+    )
+    return _reply({"n": sum(outcome.matched for _, outcome in outcomes)}, errors)
+
+
+def run_statements(
+    context: Context, statements: Sequence[Any], run: Callable[[Any], Outcome]
+) -> tuple[list[tuple[int, Outcome]], list[Document]]:
+    """Run statements one by one; an ordered command stops at the first error.
+
+    :raises CommandError: if there are none or too many, or for an error that ends the command.
+    """
+    if not 0 < len(statements) <= MAX_BATCH:
+        raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
+                           f"Got {len(statements)} operations.")  # fmt: skip
+    outcomes, errors = [], []
+    for index, statement in enumerate(statements):
+        try:
+            outcomes.append((index, run(statement)))
+        except CommandError as error:
+            if error.code in FATAL or error.name == "CommandNotSupported":
+                raise
+            errors.append(write_error(index, error))
+            if context.body.get("ordered", True) or context.access.in_transaction:
+                break
+    return outcomes, errors
+
+
+def write_error(index: int, error: CommandError) -> Document:
+    """A statement's error as the reply shows it."""
+    return {"index": index, "code": error.code, **error.fields, "errmsg": error.message}
+
+
+def _reply(reply: Document, errors: list[Document]) -> Document:
+    return {**reply, "writeErrors": errors} if errors else reply

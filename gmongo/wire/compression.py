@@ -1,0 +1,208 @@
+"""OP_COMPRESSED: messages inside messages. The compressors, and the checks on what a peer claims to have compressed."""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gevent import get_hub
+
+from gmongo.errors import ProtocolError
+from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
+
+# Above this size the work is done in a thread, or it would hold the loop.
+_IN_A_THREAD = 128 * 1024
+# Where the name of a command begins: after header, flags, kind of section, length of the document, type of the element.
+_NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
+_NEVER_COMPRESSED = frozenset(
+    {
+        b"hello",
+        b"ismaster",
+        b"saslstart",
+        b"saslcontinue",
+        b"getnonce",
+        b"authenticate",
+        b"createuser",
+        b"updateuser",
+        b"copydbsaslstart",
+        b"copydbgetnonce",
+        b"copydb",
+    }
+)
+_HEAD = struct.Struct("<iiiiiiB")
+_WRAPPER = struct.Struct("<iiB")
+_SNAPPY_LONGEST_VARINT = 5
+
+NOOP = 0
+SNAPPY = 1
+ZLIB = 2
+ZSTD = 3
+_IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
+# Name -> (module, what to install).
+_LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmongo[zstd]")}
+
+
+class Compressor(NamedTuple):
+    """What the requests of a connection are compressed with.
+
+    :param id: its number on the wire.
+    :param compress: the function that does it.
+    """
+
+    id: int
+    compress: Callable[[bytes], bytes]
+
+
+class _Mismatch(Exception):
+    """The content is not what its wrapper says."""
+
+
+def what_is_missing(name: str) -> str | None:
+    """What to install for a compressor, or None if it can be used.
+
+    :param name: ``snappy``, ``zlib`` or ``zstd``.
+    """
+    if name not in _LIBRARIES:
+        return None
+    module, package = _LIBRARIES[name]
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return package
+    return None
+
+
+def make_compressor(name: str, zlib_level: int = -1) -> Compressor:
+    """The compressor of that name, whose library must be there.
+
+    :param zlib_level: from 0 (none) to 9 (best); -1 is zlib's default.
+    """
+    if name == "zlib":
+        return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
+    if name == "snappy":
+        return Compressor(SNAPPY, importlib.import_module("snappy").compress)
+    zstandard = importlib.import_module("zstandard")
+    # A compressor object is not to be used by two threads at a time, so each message has one of its own.
+    return Compressor(ZSTD, lambda data: zstandard.ZstdCompressor().compress(data))
+
+
+def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
+    """A message wrapped in OP_COMPRESSED; as it is, if it must not be compressed. May switch if it is long."""
+    first = buffers[0]
+    if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
+        return buffers  # the legacy hello
+    name = first[_NAME_AT : first.index(0, _NAME_AT)].lower()
+    if name in _NEVER_COMPRESSED:
+        return buffers
+    message = first if len(buffers) == 1 else b"".join(buffers)
+    _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
+    payload = _off_the_loop(compressor.compress, message[HEADER_SIZE:], len(message))
+    size = len(message) - HEADER_SIZE
+    length = _HEAD.size + len(payload)
+    return [_HEAD.pack(length, request_id, response_to, OP_COMPRESSED, opcode, size, compressor.id) + payload]
+
+
+def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
+    """Opcode and payload of the message inside an OP_COMPRESSED. May switch if it is long.
+
+    :param payload: what follows the header.
+    :raises ProtocolError: the compressor is unknown, or the content is damaged or not of the length it is said to have.
+    """
+    if len(payload) < _WRAPPER.size:
+        raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
+    opcode, size, identifier = _WRAPPER.unpack_from(payload)
+    if not 0 <= size <= max_message_size:
+        raise ProtocolError(f"OP_COMPRESSED claims {size} bytes, which is not between 0 and {max_message_size}")
+    if opcode == OP_COMPRESSED:
+        raise ProtocolError("OP_COMPRESSED is wrapped in another one")
+    decompress = _DECOMPRESS.get(identifier)
+    if decompress is None:
+        raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
+    content = bytes(payload[_WRAPPER.size :])
+    try:
+        data = _off_the_loop(decompress, content, size, size)
+    except ImportError as error:
+        raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {error}") from error
+    except Exception as error:  # each library has its own
+        raise ProtocolError(f"OP_COMPRESSED cannot be decompressed: {error or type(error).__name__}") from error
+    if len(data) != size:
+        raise ProtocolError(f"OP_COMPRESSED claims {size} bytes, but contains {len(data)}")
+    return opcode, memoryview(data)
+
+
+def _off_the_loop(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes:
+    if size < _IN_A_THREAD:
+        return work(data, *arguments)
+    result: Any = get_hub().threadpool.apply(_caught, (work, data, *arguments))
+    if isinstance(result, Exception):
+        raise result
+    done: bytes = result
+    return done
+
+
+def _caught(work: Callable[..., bytes], *arguments: Any) -> bytes | Exception:
+    """In a thread: an exception that got out would be printed there."""
+    try:
+        return work(*arguments)
+    except Exception as error:
+        return error
+
+
+def _plain(data: bytes, size: int) -> bytes:
+    return data
+
+
+def _unsnappy(data: bytes, size: int) -> bytes:
+    if _varint(data) != size:
+        raise _Mismatch(f"it was announced as {size} bytes, but begins with the length {_varint(data)}")
+    uncompressed: bytes = importlib.import_module("snappy").uncompress(data)
+    return uncompressed
+
+
+def _varint(data: bytes) -> int:
+    """The length that a snappy block begins with, seven bits to a byte."""
+    value = 0
+    for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
+        value |= (byte & 0x7F) << (7 * position)
+        if byte < 0x80:
+            return value
+    raise _Mismatch("its length is damaged")
+
+
+def _unzlib(data: bytes, size: int) -> bytes:
+    stream = zlib.decompressobj()
+    inflated = stream.decompress(data, size + 1)  # a limit of 0 would be none
+    if not stream.eof and len(inflated) <= size:
+        raise _Mismatch("it is truncated")
+    return inflated
+
+
+def _unzstd(data: bytes, size: int) -> bytes:
+    zstandard = importlib.import_module("zstandard")
+    announced = zstandard.frame_content_size(data)
+    if announced not in (-1, size):  # -1 is unknown
+        raise _Mismatch(f"it was announced as {size} bytes, but its frame says {announced}")
+    uncompressed: bytes = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+    return uncompressed
+
+
+_DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
+    NOOP: _plain,
+    SNAPPY: _unsnappy,
+    ZLIB: _unzlib,
+    ZSTD: _unzstd,
+}
+
+
+def choose(offered: Sequence[str], accepted: Any, zlib_level: int) -> Compressor | None:
+    """The compressor for the requests on a connection: the first of ours that the server's hello names, or None.
+
+    :param accepted: the field ``compression`` of a hello.
+    """
+    if not offered or not isinstance(accepted, (list, tuple)):
+        return None
+    name = next((name for name in offered if name in accepted and name in _IDS), None)
+    return None if name is None else make_compressor(name, zlib_level)

@@ -1,0 +1,111 @@
+"""SOCKS5 (RFC 1928, RFC 1929): asking a proxy to connect to a server."""
+
+from __future__ import annotations
+
+import _socket
+from dataclasses import dataclass, field
+from typing import Any
+
+from gmongo.wire.address import Address
+from gmongo.wire.transport import Transport, TransportError
+
+_VERSION = 5
+_NO_AUTHENTICATION = 0
+_USERNAME_PASSWORD = 2
+_NONE_ACCEPTABLE = 0xFF
+_CONNECT = 1
+_IPV4, _DOMAIN, _IPV6 = 1, 3, 4
+_LONGEST = 255
+
+_REFUSALS = {
+    1: "general failure of the proxy",
+    2: "connection not allowed by the proxy's rules",
+    3: "network unreachable",
+    4: "host unreachable",
+    5: "connection refused",
+    6: "time to live expired",
+    7: "command not supported by the proxy",
+    8: "kind of address not supported by the proxy",
+}
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A SOCKS5 proxy.
+
+    :param address: of the proxy.
+    :param username: offered to it, with `password`, if it asks for one.
+    """
+
+    address: Address
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+
+
+def connect_through(proxy: Proxy, transport: Transport, sockaddr: Any, destination: Address) -> None:
+    """Connect to a proxy, and have it connect on to `destination`, whose host name is sent as it is.
+
+    :param sockaddr: of the proxy.
+    :raises TransportError: the proxy cannot be reached, refused, or is none.
+    """
+    try:
+        transport.connect(sockaddr)
+        _authenticate(transport, proxy)
+        _request(transport, destination)
+    except TransportError as error:
+        host, port = proxy.address
+        raise TransportError(f"SOCKS5 proxy {host}:{port}: {error}") from error
+
+
+def _authenticate(transport: Transport, proxy: Proxy) -> None:
+    methods = [_NO_AUTHENTICATION] + ([_USERNAME_PASSWORD] if proxy.username else [])
+    transport.send_raw(bytes([_VERSION, len(methods), *methods]))
+    version, method = transport.read_raw(2)
+    _check_version(version)
+    if method == _NO_AUTHENTICATION:
+        return
+    if method not in methods:
+        wanted = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
+        raise TransportError(f"it does not let us in: it asks for {wanted}, offered were {methods}")
+    transport.send_raw(b"\x01" + _counted(proxy.username, "username") + _counted(proxy.password, "password"))
+    _version, status = transport.read_raw(2)
+    if status != 0:
+        raise TransportError("it refused proxyUsername and proxyPassword")
+
+
+def _counted(text: str | None, what: str) -> bytes:
+    encoded = (text or "").encode()
+    if len(encoded) > _LONGEST:
+        raise TransportError(f"the {what} is {len(encoded)} bytes long, but SOCKS5 takes {_LONGEST}")
+    return bytes([len(encoded)]) + encoded
+
+
+def _request(transport: Transport, destination: Address) -> None:
+    host, port = destination
+    where = _destination(host) + int(port or 0).to_bytes(2, "big")
+    transport.send_raw(bytes([_VERSION, _CONNECT, 0]) + where)
+    version, status, _reserved, kind = transport.read_raw(4)
+    _check_version(version)
+    if status != 0:
+        raise TransportError(f"{host}:{port}: {_REFUSALS.get(status, f'refused with code {status}')}")
+    if kind == _DOMAIN:
+        rest = transport.read_raw(1)[0]
+    elif kind in (_IPV4, _IPV6):
+        rest = 4 if kind == _IPV4 else 16
+    else:
+        raise TransportError(f"its reply has an address of the unknown kind {kind}")
+    transport.read_raw(rest + 2)  # from where the proxy connects, which nobody needs
+
+
+def _destination(host: str) -> bytes:
+    for kind, family in ((_IPV4, _socket.AF_INET), (_IPV6, _socket.AF_INET6)):
+        try:
+            return bytes([kind]) + _socket.inet_pton(family, host)
+        except OSError:
+            continue
+    return bytes([_DOMAIN]) + _counted(host, "host name")
+
+
+def _check_version(version: int) -> None:
+    if version != _VERSION:
+        raise TransportError(f"it does not speak SOCKS5 (version {version})")

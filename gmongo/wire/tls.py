@@ -1,0 +1,167 @@
+"""TLS over a transport: OpenSSL works in memory, and its bytes go through the same socket and watchers as plain ones.
+
+So whatever can happen to a plain transport (being interrupted, closed, inherited by a forked child) happens to this
+one in the same way. A connection is closed without a word to the server, as a plain one is.
+"""
+
+from __future__ import annotations
+
+import _socket
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gmongo.wire.transport import Transport, TransportError, _joined
+
+# What is encrypted at a time, so that a long message does not hold the loop.
+_PIECE = 64 * 1024
+_CHUNK = 32 * 1024
+
+
+@dataclass(frozen=True)
+class Tls:
+    """How connections of a client are encrypted.
+
+    :param context: of the client, with its certificates.
+    """
+
+    context: ssl.SSLContext
+    _sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
+
+    def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
+        """A transport that is encrypted from :meth:`TlsTransport.shake_hands` on.
+
+        :param host: the server's name, which its certificate must have.
+        """
+        return TlsTransport(sock, ref, self, host)
+
+    def session(self, host: str) -> ssl.SSLSession | None:
+        """What an earlier connection to the host has left, so that the next one begins more quickly."""
+        return self._sessions.get(host)
+
+    def remember(self, host: str, session: ssl.SSLSession | None) -> None:
+        """Keep a session for the next connection."""
+        if session is not None and session.has_ticket:
+            self._sessions[host] = session
+
+    def forget(self, host: str) -> None:
+        """Begin the next connection without a session."""
+        self._sessions.pop(host, None)
+
+
+class TlsTransport(Transport):
+    """One connected stream socket with TLS.
+
+    :param tls: the client's settings.
+    :param host: the server's name.
+    """
+
+    __slots__ = ("_chunk", "_engine", "_host", "_incoming", "_outgoing", "_tls")
+
+    def __init__(self, sock: _socket.socket, ref: bool, tls: Tls, host: str) -> None:
+        super().__init__(sock, ref)
+        self._tls = tls
+        self._host = host.removesuffix(".")
+        self._chunk = memoryview(bytearray(_CHUNK))
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._engine: ssl.SSLObject
+
+    def shake_hands(self) -> None:
+        """Begin TLS on a socket that is connected.
+
+        :raises TransportError: the message says why it failed.
+        """
+        try:
+            self._engine = self._make_engine()
+            self._perform(self._engine.do_handshake)
+        except TransportError as error:
+            self._tls.forget(self._host)
+            hint = "" if isinstance(error.__cause__, ssl.SSLError) else " (perhaps the server does not use TLS)"
+            raise TransportError(f"TLS handshake failed: {error}{hint}") from error
+
+    def _make_engine(self) -> ssl.SSLObject:
+        session = self._tls.session(self._host)
+        try:
+            return self._tls.context.wrap_bio(
+                self._incoming, self._outgoing, server_hostname=self._host, session=session
+            )
+        except ValueError as error:  # such as a label that is too long
+            raise TransportError(f"{self._host!r} cannot be in a certificate: {error}") from error
+
+    def limit_messages(self, max_message_size: int) -> None:
+        super().limit_messages(max_message_size)
+        # The first reply has come, and before it whatever the server has to say of the session.
+        self._tls.remember(self._host, self._engine.session)
+
+    def send(self, buffers: Sequence[bytes]) -> None:
+        for data in _joined(buffers):
+            view = memoryview(data)
+            while view:
+                view = view[self._perform(self._engine.write, view[:_PIECE]) :]
+
+    def _read(self, into: memoryview) -> int:
+        if not (self._engine.pending() or self._incoming.pending):
+            self._feed()  # as nothing is there yet, do not ask the engine in vain
+        count: int = self._perform(self._engine.read, len(into), into)
+        if count == 0:
+            raise TransportError("connection closed by the server")
+        return count
+
+    def _perform(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        """Take a step of the engine, and move bytes between it and the socket until it is done."""
+        if self._interruption is not None:
+            raise self._interruption
+        while True:
+            try:
+                result = step(*arguments)
+            except ssl.SSLWantReadError:
+                self._flush()
+                self._feed()
+            except ssl.SSLError as error:
+                self._say_why()
+                raise TransportError(reason(error)) from error
+            else:
+                self._flush()
+                return result
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self.send_raw(self._outgoing.read())
+
+    def _feed(self) -> None:
+        count = super()._read(self._chunk)
+        self._incoming.write(self._chunk[:count])
+
+    def _say_why(self) -> None:
+        """Send the alert that tells the server why the connection ends, if it can go at once."""
+        try:
+            if self._outgoing.pending:
+                self._try_to_send(self._outgoing.read())
+        except TransportError:
+            pass
+
+
+_REASONS = {
+    "WRONG_VERSION_NUMBER": "the server does not speak TLS",
+    "HTTP_REQUEST": "the server does not speak TLS",
+    "UNSUPPORTED_PROTOCOL": "the server speaks no version of TLS from 1.2 on",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the server speaks no version of TLS from 1.2 on",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server demands a client certificate (tlsCertificateKeyFile)",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refused (perhaps it demands a client certificate)",
+    "TLSV1_ALERT_UNKNOWN_CA": "the server does not know the authority of the client certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the server refused the client certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the server says that the client certificate has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "the server says that the client certificate has been revoked",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the server refused the client certificate",
+    "UNEXPECTED_EOF_WHILE_READING": "connection closed by the server",
+}
+
+
+def reason(error: ssl.SSLError) -> str:
+    """What went wrong, for people."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"
+    known = _REASONS.get(error.reason or "")
+    return f"{known} ({error.reason})" if known else str(error.reason or error)

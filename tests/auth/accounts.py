@@ -1,0 +1,109 @@
+"""A scripted server that knows users: the other side of SCRAM, PLAIN and X.509."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import itertools
+import os
+from typing import Any
+
+from gmongo.auth.scram import prepared_password
+from tests.scripted.server import ScriptedServer
+
+REFUSED = {"ok": 0, "errmsg": "Authentication failed.", "code": 18, "codeName": "AuthenticationFailed"}
+DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
+
+
+class Conversation:
+    """One SCRAM conversation, from the server's side."""
+
+    def __init__(self, server: AuthServer, mechanism: str, payload: bytes) -> None:
+        self.server = server
+        self.digest = DIGESTS[mechanism]
+        self.first_bare = payload.decode()[3:]
+        fields = dict(field.split("=", 1) for field in self.first_bare.split(","))
+        self.username = fields["n"].replace("=2C", ",").replace("=3D", "=")
+        self.nonce = server.forge_nonce(fields["r"])
+        self.mechanism = mechanism
+
+    def first(self) -> bytes:
+        salt = base64.b64encode(self.server.salt).decode()
+        self.first_message = f"r={self.nonce},s={salt},i={self.server.iterations}"
+        return self.first_message.encode()
+
+    def final(self, payload: bytes) -> bytes | None:
+        password = self.server.users.get(self.username)
+        without_proof, _, proof = payload.decode().rpartition(",p=")
+        if password is None or without_proof != f"c=biws,r={self.nonce}":
+            return None
+        prepared = prepared_password(self.mechanism, self.username, password)
+        salted = hashlib.pbkdf2_hmac(self.digest, prepared, self.server.salt, self.server.iterations)
+        client_key = hmac.digest(salted, b"Client Key", self.digest)
+        stored = hashlib.new(self.digest, client_key).digest()
+        signed = f"{self.first_bare},{self.first_message},{without_proof}".encode()
+        signature = hmac.digest(stored, signed, self.digest)
+        if bytes(a ^ b for a, b in zip(client_key, signature, strict=True)) != base64.b64decode(proof):
+            return None
+        server_key = hmac.digest(salted, b"Server Key", self.digest)
+        return b"v=" + base64.b64encode(hmac.digest(server_key, signed, self.digest))
+
+
+class AuthServer(ScriptedServer):
+    """A scripted server with users (name -> password)."""
+
+    def __init__(self, users: dict[str, str] | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.users = users if users is not None else {"ann": "pencil"}
+        self.mechanisms: dict[str, list[str]] = {}  # of a user, if not both
+        self.salt = os.urandom(16)
+        self.iterations = 4096
+        self.speculates = True
+        self.short = True  # as servers are from 4.4 on
+        self.forge_nonce = lambda nonce: nonce + "server"
+        self.forge_final = lambda final: final
+        self.conversations: dict[int, Conversation] = {}
+        self.numbers = itertools.count(1)
+        self.sources: list[str] = []
+
+    def mechanisms_of(self, user: str) -> list[str]:
+        return self.mechanisms.get(user, ["SCRAM-SHA-1", "SCRAM-SHA-256"])
+
+    def reply_to(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
+        if name == "saslStart":
+            self.sources.append(command["$db"])
+            return self.begin(command)
+        if name == "saslContinue":
+            return self.go_on(command)
+        reply = super().reply_to(name, command)
+        if name == "handshake":
+            wanted = command.get("saslSupportedMechs")
+            if wanted is not None and wanted.split(".", 1)[1] in self.users:
+                reply["saslSupportedMechs"] = self.mechanisms_of(wanted.split(".", 1)[1])
+            begun = command.get("speculativeAuthenticate")
+            if begun is not None and "saslStart" in begun and self.speculates:
+                answer = self.begin(begun)
+                if answer.pop("ok"):
+                    reply["speculativeAuthenticate"] = answer
+        return reply
+
+    def begin(self, command: dict[str, Any]) -> dict[str, Any]:
+        if command.get("mechanism") not in DIGESTS:
+            return super().reply_to("saslStart", command)
+        conversation = Conversation(self, command["mechanism"], command["payload"])
+        known = conversation.username in self.users
+        if not known or command["mechanism"] not in self.mechanisms_of(conversation.username):
+            return dict(REFUSED)
+        number = next(self.numbers)
+        self.conversations[number] = conversation
+        return {"ok": 1, "conversationId": number, "done": False, "payload": conversation.first()}
+
+    def go_on(self, command: dict[str, Any]) -> dict[str, Any]:
+        number = command["conversationId"]
+        if not command["payload"]:
+            return {"ok": 1, "conversationId": number, "done": True, "payload": b""}
+        final = self.conversations[number].final(command["payload"])
+        if final is None:
+            return dict(REFUSED)
+        return {"ok": 1, "conversationId": number, "done": self.short, "payload": self.forge_final(final)}

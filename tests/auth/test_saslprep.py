@@ -1,0 +1,46 @@
+"""SASLprep: the examples of RFC 4013, section 3, and those of the driver specification."""
+
+from __future__ import annotations
+
+import pytest
+
+from gmongo.auth.saslprep import saslprep
+
+
+@pytest.mark.parametrize(
+    ("given", "prepared"),
+    [
+        ("", ""),
+        ("user", "user"),
+        ("USER", "USER"),
+        ("I\u00adX", "IX"),
+        ("\u00aa", "a"),
+        ("\u2168", "IX"),
+        ("\u2163", "IV"),
+        ("I\u00adV", "IV"),
+        ("a\u00a0b", "a b"),
+        ("a\u1680b", "a b"),
+        ("\u0627\u0628", "\u0627\u0628"),
+        ("p\u00e4ss", "p\u00e4ss"),
+        ("pa\u0308ss", "p\u00e4ss"),
+    ],
+)
+def test_prepared(given, prepared):
+    assert saslprep(given) == prepared
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("\u0007", "control character"),
+        ("a\x7fb", "control character"),
+        ("\u0627\u0031", "does not begin and end so"),
+        ("\u0627a\u0628", "mixes"),
+        ("\ue000", "private use"),
+        ("\ufffd", "not for plain text"),
+        ("\U0001f600", "not assigned"),
+    ],
+)
+def test_prohibited(given, words):
+    with pytest.raises(ValueError, match=words):
+        saslprep(given)

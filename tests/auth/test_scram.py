@@ -1,0 +1,193 @@
+"""SCRAM without a server: the vectors of the specifications, and what a bad server may say."""
+
+from __future__ import annotations
+
+import base64
+
+import gevent
+import pytest
+
+from gmongo.auth import scram_keys
+from gmongo.auth.scram import ScramConversation
+from gmongo.auth.scram_keys import ScramKeys
+from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+
+# Mechanism, client's nonce, and the four messages. The second is from RFC 7677, both from the driver specification.
+VECTORS = {
+    "SCRAM-SHA-1": (
+        "fyko+d2lbbFgONRv9qkxdawL",
+        b"n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+        b"r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000",
+        b"c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY=",
+        b"v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0=",
+    ),
+    "SCRAM-SHA-256": (
+        "rOprNGfwEbeRWgbNEkqO",
+        b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+    ),
+}
+NONCE, FIRST, SERVER_FIRST, FINAL, SERVER_FINAL = VECTORS["SCRAM-SHA-256"]
+
+
+def conversation(mechanism="SCRAM-SHA-256", password="pencil", username="user", nonce=NONCE):
+    return ScramConversation("admin", mechanism, username, password, ScramKeys(), lambda: nonce)
+
+
+@pytest.mark.parametrize("mechanism", VECTORS)
+def test_vectors(mechanism):
+    nonce, first, server_first, final, server_final = VECTORS[mechanism]
+    client = conversation(mechanism, nonce=nonce)
+    command = client.first()
+    assert command == {
+        "saslStart": 1,
+        "mechanism": mechanism,
+        "payload": first,
+        "options": {"skipEmptyExchange": True},
+    }
+    command = client.next({"conversationId": 7, "done": False, "payload": server_first})
+    assert command == {"saslContinue": 1, "conversationId": 7, "payload": final}
+    assert client.next({"conversationId": 7, "done": True, "payload": server_final}) is None
+
+
+def test_the_longer_conversation_of_old_servers():
+    client = conversation()
+    client.begin()
+    client.step(SERVER_FIRST, False)
+    assert client.next({"conversationId": 7, "done": False, "payload": SERVER_FINAL})["payload"] == b""
+    assert client.next({"conversationId": 7, "done": True, "payload": b""}) is None
+
+
+def test_a_user_name_with_reserved_characters():
+    assert conversation(username="a=b,c").begin() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
+
+
+def test_a_nonce_is_never_used_twice():
+    nonces = {ScramConversation("admin", "SCRAM-SHA-1", "u", "p", ScramKeys()).begin() for _ in range(50)}
+    assert len(nonces) == 50
+
+
+@pytest.mark.parametrize(
+    ("message", "error", "words"),
+    [
+        (SERVER_FIRST.replace(b"i=4096", b"i=4095"), OperationFailure, "4095 iterations, fewer than the 4096"),
+        (SERVER_FIRST.replace(b"i=4096", b"i=99999999"), OperationFailure, "99999999 iterations, more than"),
+        (SERVER_FIRST.replace(b"r=rO", b"r=XX"), OperationFailure, "nonce does not continue"),
+        (b"r=" + NONCE.encode() + b",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", OperationFailure, "nonce does not continue"),
+        (SERVER_FIRST.replace(b"i=4096", b"i=many"), ProtocolError, "first message is not well formed"),
+        (SERVER_FIRST.replace(b"s=W22", b"s=~~~"), ProtocolError, "first message is not well formed"),
+        (b"", ProtocolError, "first message is not well formed"),
+        (b"\xff\xfe", ProtocolError, "not UTF-8"),
+    ],
+)
+def test_a_bad_first_message(message, error, words):
+    client = conversation()
+    client.begin()
+    with pytest.raises(error, match=words):
+        client.step(message, False)
+
+
+@pytest.mark.parametrize(
+    ("message", "error", "words"),
+    [
+        (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", OperationFailure, "could not prove"),
+        (b"v=", OperationFailure, "could not prove"),
+        (b"v=~", ProtocolError, "last message is not well formed"),
+        (b"x", ProtocolError, "last message is not well formed"),
+        (b"e=other-error", OperationFailure, "the server reports 'other-error'"),
+    ],
+)
+def test_a_server_that_does_not_know_the_password(message, error, words):
+    client = conversation()
+    client.begin()
+    client.step(SERVER_FIRST, False)
+    with pytest.raises(error, match=words):
+        client.step(message, True)
+
+
+def test_a_server_that_skips_its_proof():
+    client = conversation()
+    client.begin()
+    with pytest.raises(ProtocolError, match="too early"):
+        client.step(SERVER_FIRST, True)
+
+
+def test_a_server_that_never_ends():
+    client = conversation()
+    client.begin()
+    client.step(SERVER_FIRST, False)
+    client.step(SERVER_FINAL, False)
+    with pytest.raises(ProtocolError, match="goes on after the end"):
+        client.step(b"", False)
+
+
+@pytest.mark.parametrize("payload", [17, {"a": 1}, "no base64!"])
+def test_a_payload_that_is_none(payload):
+    with pytest.raises(ProtocolError, match="no payload of bytes"):
+        conversation().next({"conversationId": 1, "done": False, "payload": payload})
+
+
+def test_a_payload_in_base64():
+    client = conversation()
+    client.begin()
+    answer = client.next({"conversationId": 1, "done": False, "payload": base64.b64encode(SERVER_FIRST).decode()})
+    assert answer["payload"] == FINAL
+
+
+def test_a_password_that_cannot_be_prepared():
+    with pytest.raises(ConfigurationError, match="cannot be used with SCRAM-SHA-256: it has a control character") as e:
+        conversation(password="se\u0007cret")
+    assert "cret" not in str(e.value)
+
+
+# Keys
+
+
+def test_keys_are_derived_once_for_all_who_ask(monkeypatch):
+    calls = []
+
+    def derive(*question):
+        calls.append(question)
+        return b"client", b"server"
+
+    monkeypatch.setattr(scram_keys, "derive_keys", derive)
+    keys = ScramKeys()
+    askers = [gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096) for _ in range(20)]
+    gevent.joinall(askers, raise_error=True)
+    assert {asker.value for asker in askers} == {(b"client", b"server")}
+    assert keys.derive("sha256", b"p", b"s", 4096) == (b"client", b"server")
+    assert len(calls) == 1
+
+
+def test_whoever_asked_first_may_be_killed():
+    keys = ScramKeys()
+    first = gevent.spawn(keys.derive, "sha256", b"p", b"s", 200_000)
+    second = gevent.spawn(keys.derive, "sha256", b"p", b"s", 200_000)
+    gevent.sleep(0)
+    first.kill()
+    assert len(second.get(timeout=30)) == 2
+
+
+def test_deriving_does_not_hold_the_loop():
+    keys = ScramKeys()
+    derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 400_000)
+    turns = 0
+    while not derivation.ready():
+        gevent.sleep(0.001)
+        turns += 1
+    assert turns > 5
+
+
+def test_old_keys_do_not_pile_up():
+    keys = ScramKeys()
+    for number in range(30):
+        keys.derive("sha1", b"p", b"%d" % number, 1)
+    assert len(keys._kept) <= 8
+
+
+def test_keys_are_not_shown():
+    keys = ScramKeys()
+    keys.derive("sha1", b"password", b"salt", 1)
+    assert "password" not in repr(keys)

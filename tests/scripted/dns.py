@@ -1,0 +1,130 @@
+"""A name server on the loopback interface, and a network in which its names lead to scripted servers.
+
+It runs in a greenlet of the test's process. The driver asks it through dnspython, over UDP, in a native thread.
+"""
+
+from __future__ import annotations
+
+import _socket
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dns.resolver
+import pytest
+from dnslib import QTYPE, RCODE, RR, SRV, TXT, A, DNSRecord
+from gevent.server import DatagramServer
+
+from gmongo.wire import connect
+from gmongo.wire.transport import TransportError
+
+DAY = 86400
+
+
+class Host(NamedTuple):
+    """What an SRV record says."""
+
+    name: str
+    port: int
+    ttl: int = DAY
+
+
+class NameServer:
+    """A name server, as a context manager. Its records may be changed at any time.
+
+    :ivar hosts: name -> the SRV records of it.
+    :ivar texts: name -> the TXT records of it; each is a list of strings.
+    :ivar addresses: name -> its IPv4 address.
+    :ivar questions: all that were asked, as pairs of name and type.
+    :ivar failure: an RCODE to answer with, or None.
+    :ivar silent: whether questions stay without an answer.
+    """
+
+    def __init__(self) -> None:
+        self.hosts: defaultdict[str, list[Host]] = defaultdict(list)
+        self.texts: defaultdict[str, list[list[str]]] = defaultdict(list)
+        self.addresses: dict[str, str] = {}
+        self.questions: list[tuple[str, str]] = []
+        self.failure: int | None = None
+        self.silent = False
+        self._server: DatagramServer | None = None
+
+    def __enter__(self) -> NameServer:
+        self._server = DatagramServer("127.0.0.1:0", self._answer)
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.stop(timeout=0)
+
+    def resolver(self) -> dns.resolver.Resolver:
+        """A resolver that asks this server and nobody else."""
+        assert self._server is not None
+        resolver = dns.resolver.Resolver(configure=False)
+        resolver.nameservers = ["127.0.0.1"]
+        resolver.port = self._server.server_port
+        return resolver
+
+    def _answer(self, data: bytes, asker: Any) -> None:
+        question = DNSRecord.parse(data)
+        name, kind = str(question.q.qname).rstrip(".").lower(), QTYPE[question.q.qtype]
+        self.questions.append((name, kind))
+        if self.silent:
+            return
+        reply = question.reply()
+        records = self._records(name, kind)
+        if self.failure is not None:
+            reply.header.rcode = self.failure
+        elif records:
+            reply.add_answer(*(RR(question.q.qname, question.q.qtype, rdata=r, ttl=ttl) for r, ttl in records))
+        elif not self._exists(name):
+            reply.header.rcode = RCODE.NXDOMAIN
+        assert self._server is not None
+        self._server.sendto(reply.pack(), asker)
+
+    def _records(self, name: str, kind: str) -> list[tuple[SRV | TXT | A, int]]:
+        if kind == "SRV":
+            return [(SRV(0, 5, port, target), ttl) for target, port, ttl in self.hosts.get(name, ())]
+        if kind == "TXT":
+            return [(TXT([part.encode() for part in parts]), DAY) for parts in self.texts.get(name, ())]
+        if kind == "A" and name in self.addresses:
+            return [(A(self.addresses[name]), DAY)]
+        return []
+
+    def _exists(self, name: str) -> bool:
+        return any(name in records for records in (self.hosts, self.texts, self.addresses))
+
+
+class Network:
+    """Where names lead: their addresses are asked of the name server, and each port is one of a scripted server."""
+
+    def __init__(self, name_server: NameServer) -> None:
+        self.names = name_server
+        self.ports: dict[int, int] = {}  # as the records have it -> the real one
+        self.connected: list[tuple[str, int]] = []
+
+    def resolve(self, address: tuple[str, int]) -> list[tuple[int, Any]]:
+        """In the place of the driver's."""
+        host, port = address
+        self.connected.append(address)
+        if host == "127.0.0.1":
+            return [(_socket.AF_INET, address)]
+        if host not in self.names.addresses:
+            raise TransportError(_socket.EAI_NONAME, f"{host} has no address")
+        return [(_socket.AF_INET, (self.names.addresses[host], self.ports.get(port, port)))]
+
+
+def install(patch: Callable[..., None], name_server: NameServer) -> Network:
+    """Let the driver of this process ask `name_server` only."""
+    network = Network(name_server)
+    patch(dns.resolver, "default_resolver", name_server.resolver())
+    patch(connect, "_resolve", network.resolve)
+    return network
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A network with a name server that has no records yet."""
+    with NameServer() as name_server:
+        yield install(monkeypatch.setattr, name_server)

@@ -1,0 +1,260 @@
+"""Checks of servers: who is checked, by which command, on which connection, and what listeners hear of it."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.client_options import ClientOptions
+from gmongo.sdam.topology import Topology
+from gmongo.server_api import ServerApi
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
+from tests.sdam.harness import awaitable, description_of, plain, settle
+
+HEARTBEATS = ("HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed")
+
+
+def names(commands: list[dict[str, Any]]) -> list[str]:
+    return [next(iter(command)) for command in commands]
+
+
+# One check
+
+
+@pytest.mark.requirement("SM-01", "SM-83", "SM-84")
+@pytest.mark.usefixtures("quick")
+def test_a_pair_of_events_for_each_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    connect(polled, heartbeat=0.02)
+    recorder.wait_for("HeartbeatSucceeded", 3)
+    polled.fail("hello", cut(0))
+    recorder.wait_for("HeartbeatFailed")
+    recorder.wait_for("HeartbeatSucceeded", 5)
+    story = recorder.only(*HEARTBEATS)
+    assert story[0::2] == ["HeartbeatStarted"] * len(story[0::2])
+    assert {*story[1::2]} == {"HeartbeatSucceeded", "HeartbeatFailed"}
+    requests = len(polled.commands("handshake")) + len(polled.commands("hello"))
+    assert requests - len(recorder.of("HeartbeatStarted")) in (0, 1)
+
+
+@pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
+@pytest.mark.usefixtures("quick")
+def test_the_command_of_a_poll(connect: Any, polled: ScriptedServer) -> None:
+    connect(polled, heartbeat=0.02)
+    assert polled.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
+
+
+@pytest.mark.requirement("SM-29", "SM-113")
+def test_the_handshake_is_the_first_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    client = connect(polled)
+    event = recorder.wait_for("HeartbeatSucceeded")
+    settle()
+    assert [each.name for each in polled.received] == ["handshake"]
+    assert event.reply["maxWireVersion"] == 21
+    assert description_of(client, polled).server_type_name == "Standalone"
+
+
+@pytest.mark.requirement("SM-21", "SM-95", "SM-110")
+def test_the_order_of_what_follows_a_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    connect(polled)
+    recorder.wait_for("PoolReady")
+    assert recorder.story == [
+        "TopologyOpened",
+        "TopologyDescriptionChanged Unknown",
+        "ServerOpening",
+        "PoolCreated",
+        "HeartbeatStarted",
+        "HeartbeatSucceeded",
+        "ServerDescriptionChanged Standalone",
+        "TopologyDescriptionChanged Single",
+        "PoolReady",
+    ]
+
+
+# hello and its legacy
+
+
+@pytest.mark.requirement("SM-07")
+def test_the_first_hello_is_a_legacy_one_that_offers_the_new_one(connect: Any, server: ScriptedServer) -> None:
+    connect(server)
+    command = server.wait_for("handshake")
+    assert next(iter(command)) == "ismaster"
+    assert command["helloOk"] is True
+
+
+@pytest.mark.requirement("SM-08", "SM-117")
+@pytest.mark.usefixtures("quick")
+def test_hello_is_used_where_the_server_knows_it(connect: Any, server: ScriptedServer) -> None:
+    connect(server, heartbeat=0.02)
+    server.wait_for("hello", 3)
+    assert {*names(server.commands("hello"))} == {"hello"}
+
+
+@pytest.mark.requirement("SM-09", "SM-117")
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("hello_ok", [None, False])
+def test_the_legacy_hello_is_used_elsewhere(connect: Any, polled: ScriptedServer, hello_ok: Any) -> None:
+    polled.hello_extra = {"helloOk": hello_ok}
+    connect(polled, heartbeat=0.02)
+    polled.wait_for("hello", 3)
+    assert {*names(polled.commands("hello"))} == {"ismaster"}
+    assert all(command["helloOk"] is True for command in polled.commands("hello"))
+
+
+@pytest.mark.requirement("SM-107")
+@pytest.mark.usefixtures("quick")
+def test_a_new_connection_begins_with_the_legacy_hello_again(connect: Any, polled: ScriptedServer) -> None:
+    connect(polled, heartbeat=0.02)
+    polled.wait_for("hello", 2)
+    polled.fail("hello", cut(0))
+    handshake = polled.wait_for("handshake", 2)
+    assert next(iter(handshake)) == "ismaster"
+    assert handshake["helloOk"] is True
+
+
+@pytest.mark.requirement("SM-06", "SM-107")
+@pytest.mark.usefixtures("quick")
+def test_a_server_api_rules_the_legacy_hello_out(connect: Any, server: ScriptedServer) -> None:
+    server.hello_extra = {"helloOk": None}
+    connect(server, heartbeat=0.02, server_api=ServerApi("1"))
+    server.wait_for("hello", 4)
+    server.fail("hello", cut(0), cut(0))
+    server.wait_for("handshake", 3 if server.streams else 2)
+    commands = [each.command for each in server.received]
+    assert {*names(commands)} == {"hello"}
+    assert all(command["apiVersion"] == "1" for command in commands)
+
+
+# Connections
+
+
+@pytest.mark.requirement("SM-17", "SM-18", "SM-61", "SM-71")
+@pytest.mark.usefixtures("quick")
+def test_monitors_do_not_use_the_pool(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    client = connect(server, heartbeat=0.02, maxPoolSize=1)
+    recorder.wait_for("HeartbeatSucceeded", 2)
+    eventually(lambda: len(server.peers) == (2 if server.streams else 1))
+    assert not [event for event in recorder.story if event.startswith("Connection")]
+    with client._topology.server_at(server.address).pool.checkout() as connection:
+        recorder.wait_for("HeartbeatSucceeded", len(recorder.of("HeartbeatSucceeded")) + 3)
+        assert connection.usable
+    assert len(recorder.of("ConnectionCreated")) == 1
+    assert len(server.peers) == (3 if server.streams else 2)
+
+
+@pytest.mark.requirement("SM-19", "SM-20")
+@pytest.mark.usefixtures("quick")
+def test_monitors_do_not_authenticate(server: ScriptedServer) -> None:
+    options = ClientOptions(f"mongodb://user:password@{server.name}/?authMechanism=SCRAM-SHA-256", None, {})
+    topology = Topology(options.topology())
+    topology.open()
+    try:
+        eventually(lambda: topology.description.known_servers)
+        server.wait_for("handshake", 2 if server.streams else 1)
+        if server.streams:
+            eventually(lambda: awaitable(server))
+        assert {each.name for each in server.received} <= {"handshake", "hello"}
+        fields = {field for each in server.received for field in each.command}
+        assert not fields & {"saslSupportedMechs", "speculativeAuthenticate", "saslStart", "payload"}
+    finally:
+        topology.close()
+
+
+# Who is checked
+
+
+def monitors() -> int:
+    """How many greenlets watch servers now."""
+    gc.collect()
+    return sum(
+        isinstance(each, gevent.Greenlet) and not each.dead and "monitor.Monitor " in repr(each._run)
+        for each in gc.get_objects()
+    )
+
+
+@pytest.mark.requirement("SM-13", "SM-16")
+def test_every_seed_is_watched_from_the_start(connect: Any, recorder: Any) -> None:
+    before = monitors()
+    with ScriptedServer() as one, ScriptedServer() as two, ScriptedServer() as three:
+        connect(one, two, three)
+        assert monitors() == before + 3
+        for server in (one, two, three):
+            server.wait_for("handshake")
+
+
+@pytest.mark.requirement("SM-14", "SM-16")
+def test_members_are_watched_while_they_are_members(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+    before = monitors()
+    client = connect(replica_set.members[1], replicaSet="scripted")
+    eventually(lambda: len(client.nodes) == 3)
+    assert monitors() == before + 3
+    new = replica_set.add()
+    eventually(lambda: new.address in client.nodes)
+    assert monitors() == before + 4
+    gone = replica_set.members[2]
+    replica_set.reconfigure([member for member in replica_set.hosts if member is not gone])
+    eventually(lambda: not gone.peers)
+    eventually(lambda: monitors() == before + 3)
+
+
+@pytest.mark.requirement("SM-14")
+def test_members_are_found_without_a_primary(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+    replica_set.elect(None)
+    client = connect(replica_set.members[1], replicaSet="scripted")
+    eventually(lambda: len(client.nodes) == 3)
+    assert client.topology_description.topology_type_name == "ReplicaSetNoPrimary"
+
+
+@pytest.mark.requirement("SM-15")
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+def test_a_frozen_member_does_not_delay_the_checks_of_others(connect: Any, recorder: Any, streams: bool) -> None:
+    """The frozen one does not even finish a single check, while the others go on and on."""
+    with ScriptedReplicaSet(streams=streams) as replica_set:
+        frozen, *others = replica_set.members[::-1]
+        client = connect(replica_set.members[0], heartbeat=0.02, replicaSet="scripted", connectTimeoutMS=60_000)
+        eventually(lambda: len(client.nodes) == 3)
+        frozen.answering.clear()
+        settle(0.05)
+        recorder.forget()
+        for other in others:
+            eventually(
+                lambda other=other: (
+                    [e.connection_id for e in recorder.of("HeartbeatSucceeded")].count(other.address) >= 10
+                )
+            )
+        assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatSucceeded")]
+        assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatFailed")]
+
+
+# Which protocol
+
+
+@pytest.mark.requirement("SM-04", "SM-32", "SM-47", "SM-60")
+@pytest.mark.usefixtures("quick")
+def test_a_server_streams_if_it_can(connect: Any, server: ScriptedServer) -> None:
+    connect(server, heartbeat=0.02)
+    server.wait_for("hello", 4)
+    assert bool(awaitable(server)) == server.streams
+    assert bool(plain(server)), "either polls, or measurements of the round trip time"
+
+
+@pytest.mark.requirement("SM-04", "SM-47")
+@pytest.mark.usefixtures("quick")
+def test_the_newest_reply_decides_on_the_protocol(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """A server that loses its topologyVersion is polled, and streams again when it has one again."""
+    streaming.streams = False
+    connect(streaming, heartbeat=0.02)
+    recorder.wait_for("HeartbeatSucceeded", 3)
+    assert not awaitable(streaming)
+    streaming.streams = True
+    recorder.wait_for("HeartbeatSucceeded awaited", 2)
+    streaming.streams = False
+    recorder.wait_for("HeartbeatSucceeded", 8)
+    asked = len(awaitable(streaming))
+    seen = len(recorder.of("HeartbeatSucceeded"))
+    recorder.wait_for("HeartbeatSucceeded", seen + 3)
+    assert len(awaitable(streaming)) == asked
+    assert recorder.only("HeartbeatSucceeded")[-1] == "HeartbeatSucceeded"

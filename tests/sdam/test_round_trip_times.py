@@ -1,0 +1,225 @@
+"""Round trip times: what is measured, on which connection, and what it does not do."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from time import monotonic
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.sdam.round_trip_time import RoundTripTime
+from tests.scripted.server import ScriptedServer, cut, eventually
+from tests.sdam.harness import awaitable, connection_that_streams, description_of, plain
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+def measuring(server: ScriptedServer) -> list[str]:
+    """What has arrived on the connection for measurements, by the names on the wire."""
+    (number, *_) = [each.connection for each in server.received if each.command in plain(server)]
+    return [next(iter(each.command)) for each in server.received if each.connection == number]
+
+
+# Samples
+
+
+@pytest.mark.requirement("SM-77", "SM-78", "SM-122")
+def test_the_minimum_is_that_of_the_last_ten() -> None:
+    samples = RoundTripTime()
+    assert (samples.average, samples.minimum) == (None, 0)
+    samples.add_sample(0.001)
+    assert samples.minimum == 0
+    for _ in range(9):
+        samples.add_sample(0.005)
+    assert samples.minimum == 0.001
+    samples.add_sample(0.005)
+    assert samples.minimum == 0.005
+    samples.reset()
+    assert (samples.average, samples.minimum) == (None, 0)
+
+
+@pytest.mark.requirement("SM-122")
+def test_the_average_moves() -> None:
+    samples = RoundTripTime()
+    samples.add_sample(0.010)
+    assert samples.average == 0.010
+    samples.add_sample(0.020)
+    assert samples.average == pytest.approx(0.012)
+
+
+def test_negative_samples_are_not_believed() -> None:
+    samples = RoundTripTime()
+    samples.add_sample(-1)
+    assert samples.average == 0
+
+
+# Servers that are polled
+
+
+@pytest.mark.requirement("SM-03", "SM-73", "SM-78", "SM-113")
+def test_the_handshake_is_the_first_sample(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    def slowly(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        gevent.sleep(0.05)
+        return reply
+
+    polled.hello_edit = slowly
+    connect(polled)
+    new = recorder.wait_for("ServerDescriptionChanged").new_description
+    assert new.round_trip_time >= 0.045
+    assert new.min_round_trip_time == 0
+
+
+@pytest.mark.requirement("SM-03")
+def test_polls_are_samples(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    client = connect(polled, heartbeat=0.01)
+    recorder.wait_for("HeartbeatSucceeded", 3)
+    polled.hello_edit = lambda command, reply: gevent.sleep(0.05) or reply
+    eventually(lambda: description_of(client, polled).round_trip_time > 0.03)
+    assert 0 < description_of(client, polled).min_round_trip_time < 0.03
+
+
+@pytest.mark.requirement("SM-72")
+def test_servers_that_are_polled_need_no_second_connection(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    connect(polled, heartbeat=0.01)
+    recorder.wait_for("HeartbeatSucceeded", 4)
+    assert polled.connection_count == 1
+
+
+@pytest.mark.requirement("SM-118")
+def test_a_failed_check_forgets_all_samples(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    client = connect(server, heartbeat=0.02)
+    eventually(lambda: description_of(client, server).min_round_trip_time > 0)
+    streams_on = connection_that_streams(server) if server.streams else None
+    recorder.forget()
+    if streams_on:
+        server.peers[streams_on].close()
+    else:
+        server.fail("hello", cut(0))
+    lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
+    assert lost.round_trip_time is None
+    assert lost.min_round_trip_time == 0
+    found = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
+    assert found.round_trip_time > 0
+    assert found.min_round_trip_time == 0
+
+
+# Servers that stream
+
+
+@pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")
+def test_the_connection_for_measurements(connect: Any, streaming: ScriptedServer) -> None:
+    connect(streaming, heartbeat=0.02)
+    eventually(lambda: len(plain(streaming)) >= 5)
+    assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain(streaming))
+    assert measuring(streaming)[:4] == ["ismaster", "hello", "hello", "hello"]
+    assert streaming.connection_count == len(streaming.commands("handshake")) == 2
+    assert connection_that_streams(streaming) not in streaming.connections_of("handshake")[1:]
+
+
+@pytest.mark.requirement("SM-70", "SM-123")
+def test_one_measurement_in_each_interval(connect: Any, streaming: ScriptedServer) -> None:
+    times: list[float] = []
+
+    def note(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        if "topologyVersion" not in command and "client" not in command:
+            times.append(monotonic())
+        return reply
+
+    streaming.hello_edit = note
+    connect(streaming, heartbeat=0.05)
+    eventually(lambda: len(times) >= 4)
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.045
+
+
+@pytest.mark.requirement("SM-03", "SM-79", "SM-128")
+def test_the_measured_time_is_the_one_of_the_server(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """The prose test "RTT is continuously updated", in less time."""
+    client = connect(streaming, heartbeat=0.02)
+    eventually(lambda: description_of(client, streaming).round_trip_time)
+    assert all(event.new_description.round_trip_time for event in recorder.of("ServerDescriptionChanged"))
+
+    def slow_if_measured(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        if "topologyVersion" not in command:
+            gevent.sleep(0.1)
+        return reply
+
+    streaming.hello_edit = slow_if_measured
+    eventually(lambda: description_of(client, streaming).round_trip_time > 0.05)
+
+
+@pytest.mark.requirement("SM-74")
+def test_streamed_replies_are_no_samples(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """With an interval of a minute there are two handshakes, and any number of streamed replies."""
+    client = connect(streaming, heartbeatFrequencyMS=60_000)
+    eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
+    found = set()
+    for number in range(1, 6):
+        gevent.sleep(0.01)
+        streaming.changed()
+        recorder.wait_for("HeartbeatSucceeded awaited", number)
+        recorder.wait_for("HeartbeatStarted awaited", number + 1)
+        found.add(description_of(client, streaming).round_trip_time)
+    assert len(found) == 1
+
+
+@pytest.mark.requirement("SM-75")
+def test_the_reply_to_a_measurement_is_ignored(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    client = connect(streaming, heartbeat=0.02)
+    recorder.wait_for("PoolReady")
+    eventually(lambda: len(plain(streaming)) >= 1)
+    recorder.forget()
+    streaming.hello_edit = lambda command, reply: (
+        reply if "topologyVersion" in command else {**reply, "msg": "isdbgrid", "setName": "other", "maxWireVersion": 8}
+    )
+    seen = len(plain(streaming))
+    eventually(lambda: len(plain(streaming)) > seen + 3)
+    assert not recorder.only("ServerDescription", "TopologyDescription", "Pool")
+    assert description_of(client, streaming).server_type_name == "Standalone"
+
+
+@pytest.mark.requirement("SM-82")
+def test_nobody_hears_of_measurements(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    connect(streaming, heartbeat=0.02)
+    recorder.wait_for("PoolReady")
+    recorder.wait_for("HeartbeatStarted awaited")
+    recorder.forget()
+    seen = len(plain(streaming))
+    eventually(lambda: len(plain(streaming)) > seen + 3)
+    assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
+
+
+@pytest.mark.requirement("SM-76", "SM-124")
+@pytest.mark.parametrize("error", [True, False], ids=["network error", "command error"])
+def test_errors_of_measurements_say_nothing(connect: Any, streaming: ScriptedServer, recorder: Any, error: Any) -> None:
+    client = connect(streaming, heartbeat=0.02)
+    recorder.wait_for("PoolReady")
+    eventually(lambda: description_of(client, streaming).min_round_trip_time > 0)
+    recorder.forget()
+
+    def fail(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        if "topologyVersion" in command:
+            return reply
+        if error:
+            raise ConnectionResetError
+        return {"ok": 0, "code": 91, "errmsg": "going down"}
+
+    streaming.hello_edit = fail
+    eventually(lambda: len(streaming.commands("handshake")) >= 4)  # it tries again and again
+    assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
+    known = description_of(client, streaming)
+    assert known.round_trip_time > 0, "the samples survive"
+    assert known.min_round_trip_time > 0
+    streaming.hello_edit = None
+    seen = len(plain(streaming))
+    eventually(lambda: len(plain(streaming)) > seen)
+    assert [next(iter(command)) for command in streaming.commands("handshake")][-1] == "ismaster"
+
+
+@pytest.mark.requirement("SM-123")
+def test_measuring_ends_with_the_client(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    client = connect(streaming, heartbeatFrequencyMS=60_000)
+    eventually(lambda: len(streaming.peers) == 2 and awaitable(streaming))
+    client.close()
+    eventually(lambda: not streaming.peers)

@@ -1,0 +1,191 @@
+"""Choosing servers for operations: who waits, who is woken, and who is chosen."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.errors import ServerSelectionTimeoutError
+from gmongo.monitoring import CommandListener
+from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, eventually
+from tests.sdam.harness import awaitable, settle
+
+
+class Selector:
+    """A selector of the application's. It accepts what the test says, and counts how often it was asked."""
+
+    def __init__(self, accepts: bool) -> None:
+        self.accepts = accepts
+        self.asked = 0
+
+    def __call__(self, servers: list[Any]) -> list[Any]:
+        self.asked += 1
+        return servers if self.accepts else []
+
+
+# Waiting
+
+
+@pytest.mark.requirement("SM-27")
+def test_waiters_look_again_after_each_check_and_never_else(
+    connect: Any, streaming: ScriptedServer, recorder: Any
+) -> None:
+    selector = Selector(accepts=False)
+    client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
+    eventually(lambda: awaitable(streaming))
+    waiters = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
+    eventually(lambda: len(client._topology._waiters) == 5)
+    for _ in range(3):
+        asked = selector.asked
+        settle(0.05)
+        assert selector.asked == asked, "nobody looks while nothing has changed"
+        streaming.changed()
+        eventually(lambda asked=asked: selector.asked == asked + 5)
+    selector.accepts = True
+    streaming.changed()
+    gevent.joinall(waiters, timeout=5, raise_error=True)
+
+
+@pytest.mark.requirement("SM-28")
+@pytest.mark.usefixtures("quick")
+def test_all_waiters_go_on_when_a_server_is_there(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+    replica_set.elect(None)
+    client = connect(replica_set.members[0], replicaSet="scripted")
+    eventually(lambda: len(client.nodes) == 3)
+    writers = [gevent.spawn(client.db.c.insert_one, {"_id": number}) for number in range(20)]
+    settle()
+    assert not any(writer.ready() for writer in writers)
+    replica_set.elect(replica_set.members[1])
+    assert [writer.get(timeout=5).inserted_id for writer in writers] == list(range(20))
+
+
+@pytest.mark.requirement("SM-28")
+def test_only_those_go_on_whose_server_is_there(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+    replica_set.elect(None)
+    client = connect(replica_set.members[0], replicaSet="scripted")
+    writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
+    secondaries = client.db.get_collection("c", read_preference=Secondary())
+    assert secondaries.find_one({"_id": 2}) == {"_id": 2}
+    assert not writer.ready()
+    writer.kill()
+
+
+def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -> None:
+    """Waiting is one timer; whoever leaves, however, takes his with him."""
+    client = connect(streaming, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
+    eventually(lambda: awaitable(streaming))
+    before = gevent.get_hub().loop.activecnt
+    waiters = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
+    settle()
+    gevent.killall(waiters)
+    gc.collect()
+    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # one is of eventually() itself
+    assert len(client._topology._waiters) == 0
+
+
+def test_a_wait_has_an_end(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+    replica_set.elect(None)
+    client = connect(replica_set.members[0], replicaSet="scripted", serverSelectionTimeoutMS=50)
+    with pytest.raises(ServerSelectionTimeoutError, match="No primary available for writes"):
+        client.db.c.insert_one({})
+
+
+# The server selector of the application
+
+
+def test_the_selector_with_the_highest_port(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
+    """The prose test "Application-Provided Server Selector"."""
+    client = connect(
+        replica_set.members[0],
+        replicaSet="scripted",
+        localThresholdMS=60_000,
+        server_selector=lambda servers: [max(servers, key=lambda server: server.address[1])],
+    )
+    eventually(lambda: len(client.nodes) == 3)
+    nearest = client.db.get_collection("c", read_preference=Nearest())
+    for number in range(10):
+        nearest.find_one({"_id": number})
+    highest = max(replica_set.members, key=lambda member: member.port)
+    assert [event.connection_id for event in recorder.of("CommandStarted")] == [highest.address] * 10
+
+
+# Behind several mongos
+
+
+class Commands(CommandListener):
+    """Where commands went."""
+
+    def __init__(self) -> None:
+        self.places: Counter[Any] = Counter()
+
+    def started(self, event: Any) -> None:
+        self.places[event.connection_id] += 1
+
+    def succeeded(self, event: Any) -> None:
+        pass
+
+    failed = succeeded
+
+
+def mongos() -> ScriptedServer:
+    return ScriptedServer(member=lambda _server: {"msg": "isdbgrid"})
+
+
+def test_a_slow_server_has_less_to_do() -> None:
+    """The prose test "operationCount-based Selection Within Latency Window", with 20 instead of 500 ms."""
+    commands = Commands()
+
+    def run(greenlets: int, each: int) -> None:
+        def find() -> None:
+            for _ in range(each):
+                client.db.c.find_one()
+
+        commands.places.clear()
+        gevent.joinall([gevent.spawn(find) for _ in range(greenlets)], raise_error=True)
+
+    with mongos() as slow, mongos() as other:
+        options: dict[str, Any] = {"localThresholdMS": 30_000, "minPoolSize": 10, "maxPoolSize": 10}
+        with MongoClient([slow.name, other.name], event_listeners=[commands], **options) as client:
+            eventually(lambda: [pool["available"] for pool in client.pool_stats()] == [10, 10])
+
+            def late(_command: Any) -> Any:
+                gevent.sleep(0.02)
+                return cursor_reply([])
+
+            slow.replies["find"] = late
+            run(10, 10)
+            assert commands.places[slow.address] < 25
+            # Both take their time now, or all operations would be done before the next one begins.
+            slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
+            run(10, 100)
+            assert 400 <= commands.places[slow.address] <= 600
+
+
+@pytest.mark.parametrize(
+    ("preference", "sent"),
+    [
+        (Primary(), None),
+        (PrimaryPreferred(), {"mode": "primaryPreferred"}),
+        (Secondary(), {"mode": "secondary"}),
+        (Nearest(), {"mode": "nearest"}),
+        (SecondaryPreferred([{"dc": "east"}]), {"mode": "secondaryPreferred", "tags": [{"dc": "east"}]}),
+    ],
+    ids=str,
+)
+def test_read_preferences_are_passed_to_mongos(connect: Any, preference: Any, sent: Any) -> None:
+    with mongos() as server:
+        client = connect(server)
+        client.db.get_collection("c", read_preference=preference).find_one()
+        assert server.commands("find")[0].get("$readPreference") == sent
+
+
+def test_the_primary_has_no_tags() -> None:
+    """The section ReadPreference Document Validation."""
+    with pytest.raises(Exception, match="tags"):
+        MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)

@@ -1,0 +1,197 @@
+"""The streaming protocol: awaitable hellos, and replies that follow by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bson
+import pytest
+from bson import Int64
+
+from gmongo.client_options import ClientOptions
+from gmongo.sdam.monitor import streaming_wanted
+from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
+from tests.scripted.framing import HEADER, write_message
+from tests.scripted.server import ScriptedServer, eventually
+from tests.sdam.harness import awaitable, connection_that_streams, description_of, newer, plain, settle
+
+
+@pytest.mark.requirement("SM-32", "SM-41", "SM-46", "SM-48", "SM-49", "SM-62", "SM-88", "SM-115")
+def test_the_request(connect: Any, streaming: ScriptedServer) -> None:
+    connect(streaming, heartbeatFrequencyMS=12_345)
+    eventually(lambda: awaitable(streaming))
+    (request,) = [each for each in streaming.received if "topologyVersion" in each.command]
+    assert request.command == {
+        "hello": 1,
+        "helloOk": True,
+        "topologyVersion": streaming.topology_version,
+        "maxAwaitTimeMS": 12_345,
+        "$db": "admin",
+    }
+    assert isinstance(request.command["maxAwaitTimeMS"], Int64)
+    assert isinstance(request.command["topologyVersion"]["counter"], Int64)
+    assert request.flags & EXHAUST_ALLOWED
+    (handshake, *_) = [each for each in streaming.received if each.connection == request.connection]
+    assert handshake.name == "handshake", "the request is the second one of its connection"
+
+
+@pytest.mark.requirement("SM-48", "SM-126")
+@pytest.mark.usefixtures("quick")
+def test_both_fields_or_none(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    connect(server, heartbeat=0.02)
+    recorder.wait_for("HeartbeatSucceeded", 5)
+    server.wait_for("hello", 5)
+    for command in (each.command for each in server.received):
+        assert ("topologyVersion" in command) == ("maxAwaitTimeMS" in command)
+
+
+@pytest.mark.requirement("SM-50", "SM-65", "SM-81", "SM-84", "SM-86", "SM-87")
+def test_replies_follow_without_a_request(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    connect(streaming)
+    for number in range(1, 6):
+        recorder.wait_for("HeartbeatStarted awaited", number)
+        eventually(lambda: awaitable(streaming))
+        streaming.changed()
+        recorder.wait_for("HeartbeatSucceeded awaited", number)
+    recorder.wait_for("HeartbeatStarted awaited", 6)
+    assert len(awaitable(streaming)) == 1
+    assert recorder.only("Heartbeat") == [
+        "HeartbeatStarted",
+        "HeartbeatSucceeded",
+        *["HeartbeatStarted awaited", "HeartbeatSucceeded awaited"] * 5,
+        "HeartbeatStarted awaited",
+    ]
+
+
+@pytest.mark.requirement("SM-49", "SM-55", "SM-66", "SM-111")
+def test_a_server_that_answers_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """It is asked again at once, with the version that it has told last."""
+    streaming.exhausts = False
+    connect(streaming)
+    for number in range(1, 5):
+        eventually(lambda number=number: len(awaitable(streaming)) == number)
+        assert awaitable(streaming)[-1]["topologyVersion"] == streaming.topology_version
+        streaming.changed()
+    recorder.wait_for("HeartbeatSucceeded awaited", 4)
+    assert len(streaming.commands("handshake")) == 2, "one is for measuring round trips"
+
+
+@pytest.mark.requirement("SM-63", "SM-114")
+def test_replies_are_taken_in_order(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """Three of them arrive in one piece."""
+    tags = ["one", "two", "three"]
+
+    def three(peer: Any, message: bytes) -> None:
+        _length, _number, response_to, _opcode = HEADER.unpack_from(message)
+        reply = bson.decode(message[21:])
+        pieces = b""
+        for number, tag in enumerate(tags):
+            told = {**reply, "tags": {"is": tag}, "topologyVersion": newer(reply["topologyVersion"], number)}
+            pieces += write_message(OP_MSG, 7000 + number, response_to, MORE_TO_COME, told)
+            response_to = 7000 + number
+        peer.send(pieces)
+
+    connect(streaming)
+    eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
+    recorder.forget()
+    streaming.fail("hello", three)
+    streaming.changed()
+    recorder.wait_for("HeartbeatSucceeded awaited", 3)
+    assert [event.reply["tags"]["is"] for event in recorder.of("HeartbeatSucceeded")] == tags
+    changes = recorder.of("ServerDescriptionChanged")
+    assert [event.new_description.tags["is"] for event in changes] == tags
+    assert recorder.only("Heartbeat", "ServerDescription")[:3] == [
+        "HeartbeatSucceeded awaited",
+        "ServerDescriptionChanged Standalone",
+        "HeartbeatStarted awaited",
+    ]
+
+
+def command_error(streaming: ScriptedServer) -> None:
+    streaming.hello_edit = lambda command, reply: {"ok": 0, "code": 91, "errmsg": "going down"}
+    streaming.changed()
+
+
+def lost(streaming: ScriptedServer) -> None:
+    streaming.peers[connection_that_streams(streaming)].close()
+
+
+@pytest.mark.requirement("SM-64")
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("disaster", [command_error, lost])
+def test_after_a_failure_it_begins_anew(connect: Any, streaming: ScriptedServer, recorder: Any, disaster: Any) -> None:
+    connect(streaming, heartbeat=0.5)
+    eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
+    old = connection_that_streams(streaming)
+    disaster(streaming)
+    recorder.wait_for("HeartbeatFailed awaited")
+    streaming.hello_edit = None
+    eventually(lambda: old not in streaming.peers)
+    eventually(lambda: connection_that_streams(streaming) != old)
+    new = connection_that_streams(streaming)
+    assert [each.name for each in streaming.received if each.connection == new] == ["handshake", "hello"]
+    assert [each.name for each in streaming.received if each.connection == old] == ["handshake", "hello"]
+
+
+@pytest.mark.requirement("SM-59", "SM-64", "SM-104")
+@pytest.mark.usefixtures("quick")
+def test_a_silent_server_is_left(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    connect(streaming, heartbeat=0.05, connectTimeoutMS=50)
+    recorder.wait_for("HeartbeatSucceeded awaited")
+    old = connection_that_streams(streaming)
+    streaming.answering.clear()
+    recorder.wait_for("HeartbeatFailed awaited")
+    eventually(lambda: old not in streaming.peers)
+    streaming.answering.set()
+    recorder.wait_for("PoolReady", 2)
+
+
+@pytest.mark.requirement("SM-53")
+def test_an_election_is_known_at_once(connect: Any, replica_set: Any, recorder: Any) -> None:
+    """Nobody asks, and no heartbeat comes due."""
+    client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
+    for member in replica_set.members:
+        eventually(lambda member=member: awaitable(member))
+    replica_set.elect(replica_set.members[1])
+    eventually(lambda: client.primary == replica_set.members[1].address)
+
+
+# The mode
+
+
+@pytest.mark.parametrize(("mode", "streams"), [("poll", False), ("stream", True), ("auto", True)])
+@pytest.mark.usefixtures("quick")
+def test_the_mode_is_an_option(connect: Any, streaming: ScriptedServer, recorder: Any, mode: str, streams: Any) -> None:
+    connect(streaming, heartbeat=0.02, serverMonitoringMode=mode)
+    recorder.wait_for("HeartbeatSucceeded", 4)
+    assert bool(awaitable(streaming)) == streams
+    assert len(streaming.peers) == (2 if streams else 1)
+    assert ("HeartbeatSucceeded awaited" in recorder.story) == streams
+
+
+def test_functions_that_are_frozen_between_calls_are_polled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    lambda_function = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
+    assert not streaming_wanted("auto", lambda_function)
+    assert streaming_wanted("stream", lambda_function)
+    assert streaming_wanted("auto", {})
+    assert not streaming_wanted("poll", {})
+
+
+def test_the_default_mode() -> None:
+    assert ClientOptions("mongodb://h", None, {}).topology().monitoring_mode == "auto"
+
+
+# Round trip times of servers that stream
+
+
+@pytest.mark.requirement("SM-74", "SM-79", "SM-128")
+@pytest.mark.usefixtures("quick")
+def test_waiting_for_a_change_is_no_round_trip(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """The average comes from the measurements, while each awaited reply takes 0.2 seconds."""
+    client = connect(streaming, heartbeat=0.2)
+    event = recorder.wait_for("HeartbeatSucceeded awaited", 3)
+    assert event.duration > 0.15
+    settle()
+    description = description_of(client, streaming)
+    assert len(plain(streaming)) >= 2
+    assert 0 < description.min_round_trip_time <= description.round_trip_time < 0.1

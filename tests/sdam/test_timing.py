@@ -1,0 +1,284 @@
+"""When servers are checked, and how long a check may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from gmongo import MongoClient
+from gmongo.client_options import ClientOptions
+from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
+from gmongo.monitoring import ServerHeartbeatListener
+from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
+from tests.scripted.server import ScriptedServer, eventually, held, silent
+from tests.sdam.harness import description_of, settle
+
+
+class Clock(ServerHeartbeatListener):
+    """When checks began and ended."""
+
+    def __init__(self) -> None:
+        self.begun: list[float] = []
+        self.ended: list[float] = []
+
+    def started(self, event: Any) -> None:
+        self.begun.append(monotonic())
+
+    def succeeded(self, event: Any) -> None:
+        self.ended.append(monotonic())
+
+    failed = succeeded
+
+    def pauses(self, count: int) -> list[float]:
+        """The times between the first checks, each from the end of one to the beginning of the next."""
+        eventually(lambda: len(self.begun) > count)
+        return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
+
+
+# heartbeatFrequencyMS
+
+
+@pytest.mark.requirement("SM-37", "SM-38", "SM-39")
+def test_the_interval_is_an_option() -> None:
+    def interval(uri: str, **options: Any) -> float:
+        return ClientOptions(uri, None, options).topology().heartbeat_frequency
+
+    assert interval("mongodb://h") == 10
+    assert interval("mongodb://h/?heartbeatFrequencyMS=1500") == 1.5
+    assert interval("mongodb://h", heartbeatFrequencyMS=2500) == 2.5
+
+
+@pytest.mark.requirement("SM-40")
+def test_the_interval_has_a_minimum() -> None:
+    for given in (499, 0, -1):
+        with pytest.raises(ConfigurationError, match="heartbeatFrequencyMS"):
+            MongoClient("h", heartbeatFrequencyMS=given, connect=False)
+    with pytest.raises(ConfigurationError, match="heartbeatFrequencyMS"):
+        MongoClient("mongodb://h/?heartbeatFrequencyMS=499", connect=False)
+    MongoClient("h", heartbeatFrequencyMS=500, connect=False)
+
+
+@pytest.mark.requirement("SM-34", "SM-35")
+def test_the_minimum_pause_is_no_option() -> None:
+    assert MIN_HEARTBEAT_FREQUENCY == 0.5
+    for name in ("minHeartbeatFrequencyMS", "minHeartbeatIntervalMS"):
+        with pytest.raises(ConfigurationError, match=name):
+            MongoClient("h", connect=False, **{name: 100})
+
+
+@pytest.mark.requirement("SM-22", "SM-85", "SM-94")
+@pytest.mark.usefixtures("quick")
+def test_polls_are_an_interval_apart(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    clock = Clock()
+    connect(polled, heartbeat=0.06, event_listeners=[clock])
+    assert min(clock.pauses(3)) >= 0.055
+
+
+@pytest.mark.requirement("SM-36")
+@pytest.mark.usefixtures("quick")
+def test_the_interval_begins_with_the_end_of_a_check(connect: Any, polled: ScriptedServer) -> None:
+    """A slow check shifts the next one, instead of being caught up with."""
+    clock, gate = Clock(), Event()
+    polled.fail("hello", held(gate))
+    connect(polled, heartbeat=0.06, event_listeners=[clock])
+    polled.wait_for("hello")
+    gevent.sleep(0.1)
+    gate.set()
+    assert min(clock.pauses(3)) >= 0.055
+
+
+@pytest.mark.requirement("SM-86", "SM-87")
+def test_streaming_knows_no_pause(connect: Any, streaming: ScriptedServer, recorder: Any, monkeypatch: Any) -> None:
+    """A single pause between checks would take longer than the test may."""
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
+    connect(streaming, heartbeatFrequencyMS=60_000)
+    for number in range(1, 11):
+        recorder.wait_for("HeartbeatStarted awaited", number)
+        streaming.changed()
+        recorder.wait_for("HeartbeatSucceeded awaited", number)
+    recorder.wait_for("HeartbeatStarted awaited", 11)
+
+
+# Checks that are asked for
+
+
+@pytest.mark.requirement("SM-05", "SM-24", "SM-120")
+@pytest.mark.usefixtures("quick")
+def test_a_selection_that_finds_nothing_wakes_the_monitors(connect: Any, polled: ScriptedServer) -> None:
+    """The interval is ten seconds, and the test has less patience."""
+    polled.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
+    polled.hello_extra |= {"hosts": [polled.name], "me": polled.name, "setVersion": 1}
+    client = connect(polled, replicaSet="s")
+    eventually(lambda: client.nodes)
+    settle()
+    assert polled.commands("hello") == []
+    writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
+    polled.wait_for("hello")
+    assert not writer.ready()
+    polled.hello_extra |= {"isWritablePrimary": True, "ismaster": True, "secondary": False}
+    assert writer.get(timeout=5).inserted_id == 1
+
+
+@pytest.mark.requirement("SM-23", "SM-25")
+@pytest.mark.usefixtures("quick")
+def test_a_request_during_a_check_is_ignored(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    client, gate = connect(polled), Event()
+    recorder.wait_for("HeartbeatSucceeded")
+    polled.fail("hello", held(gate))
+    client._topology.request_checks()
+    polled.wait_for("hello")
+    for _ in range(10):
+        client._topology.request_checks()
+        gevent.sleep(0)
+    assert len(recorder.of("HeartbeatStarted")) == 2
+    gate.set()
+    recorder.wait_for("HeartbeatSucceeded", 2)
+    settle(0.1)  # ten times the least pause
+    assert len(polled.commands("hello")) == 1
+    client._topology.request_checks()
+    polled.wait_for("hello", 2)
+
+
+@pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
+def test_checks_that_are_asked_for_are_half_a_second_apart(connect: Any, polled: ScriptedServer) -> None:
+    clock = Clock()
+    client = connect(polled, event_listeners=[clock])
+    eventually(lambda: clock.ended)
+    while len(clock.begun) < 3:
+        client._topology.request_checks()
+        gevent.sleep(0.005)
+    assert min(clock.pauses(2)) >= MIN_HEARTBEAT_FREQUENCY
+
+
+@pytest.mark.requirement("SM-104", "SM-105", "SM-119")
+def test_a_server_that_is_down_is_not_pestered(connect: Any, recorder: Any) -> None:
+    """Not even if operations wait for it."""
+    with ScriptedServer() as server:
+        pass
+    clock = Clock()
+    client = connect(server, event_listeners=[clock])
+    waiting = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
+    assert min(clock.pauses(1)) >= MIN_HEARTBEAT_FREQUENCY
+    with server:
+        gevent.joinall(waiting, timeout=5, raise_error=True)
+
+
+@pytest.mark.requirement("SM-104", "SM-105")
+@pytest.mark.usefixtures("quick")
+def test_nobody_asks_nobody_checks(connect: Any, recorder: Any) -> None:
+    """A server that is down is checked an interval later, unless an operation needs it sooner."""
+    with ScriptedServer() as server:
+        pass
+    client = connect(server, serverSelectionTimeoutMS=30)
+    recorder.wait_for("HeartbeatFailed")
+    settle(0.1)
+    assert len(recorder.of("HeartbeatStarted")) == 1
+    with pytest.raises(ServerSelectionTimeoutError):
+        client.db.c.find_one()
+    recorder.wait_for("HeartbeatFailed", 2)
+
+
+# Time-outs
+
+
+def fails_after(seconds: float, recorder: Any, count: int = 1) -> None:
+    event = recorder.wait_for("HeartbeatFailed", count)
+    assert isinstance(event.reply, NetworkTimeout)
+    assert event.duration >= seconds
+
+
+@pytest.mark.requirement("SM-10", "SM-67")
+def test_a_handshake_has_the_time_of_a_connection(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    server.fail("handshake", silent)
+    connect(server, connectTimeoutMS=100)
+    fails_after(0.1, recorder)
+
+
+@pytest.mark.requirement("SM-11")
+@pytest.mark.usefixtures("quick")
+def test_a_poll_has_the_time_of_a_connection(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    polled.fail("hello", silent)
+    connect(polled, heartbeat=0.02, connectTimeoutMS=100, socketTimeoutMS=60_000)
+    fails_after(0.1, recorder)
+
+
+@pytest.mark.requirement("SM-11")
+@pytest.mark.usefixtures("quick")
+def test_the_time_limit_of_operations_is_none_of_monitors(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    gate = Event()
+    polled.fail("hello", held(gate))
+    connect(polled, heartbeat=0.02, socketTimeoutMS=10)
+    polled.wait_for("hello")
+    settle(0.05)
+    gate.set()
+    recorder.wait_for("HeartbeatSucceeded", 3)
+    assert not recorder.of("HeartbeatFailed")
+
+
+@pytest.mark.requirement("SM-69")
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("exhausts", [True, False])
+def test_an_awaited_reply_has_the_time_of_both(
+    connect: Any, streaming: ScriptedServer, recorder: Any, exhausts: Any
+) -> None:
+    """The request to wait 100 ms is answered in vain; then silence, for the sum of both times."""
+    streaming.exhausts = exhausts
+    connect(streaming, heartbeat=0.1, connectTimeoutMS=100)
+    event = recorder.wait_for("HeartbeatSucceeded awaited")
+    assert event.duration >= 0.09, "the server waited"
+    streaming.answering.clear()
+    fails_after(0.19, recorder)
+
+
+@pytest.mark.requirement("SM-68")
+@pytest.mark.usefixtures("quick")
+def test_no_limit_is_no_limit(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    connect(server, heartbeat=0.02, connectTimeoutMS=0)
+    recorder.wait_for("HeartbeatSucceeded", 3)
+    server.answering.clear()
+    settle(0.2)
+    assert recorder.of("HeartbeatFailed") == []
+    seen = len(recorder.of("HeartbeatSucceeded"))
+    server.answering.set()
+    recorder.wait_for("HeartbeatSucceeded", seen + 2)
+
+
+@pytest.mark.requirement("SM-68")
+def test_no_limit_for_handshakes_either(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    gate = Event()
+    server.fail("handshake", held(gate))
+    connect(server, connectTimeoutMS=0)
+    server.wait_for("handshake")
+    settle(0.1)
+    gate.set()
+    recorder.wait_for("HeartbeatSucceeded")
+    assert recorder.of("HeartbeatFailed") == []
+
+
+# Options that do not exist here
+
+
+def test_selection_is_tried_until_its_time_is_up() -> None:
+    """serverSelectionTryOnce belongs to drivers without monitors: as a keyword it is refused, in a URI ignored."""
+    with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
+        MongoClient("h", connect=False, serverSelectionTryOnce=True)
+    with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):
+        MongoClient("mongodb://h/?serverSelectionTryOnce=true", connect=False)
+
+
+@pytest.mark.requirement("SM-27", "SM-28")
+@pytest.mark.usefixtures("quick")
+def test_selection_is_tried_again_and_again(connect: Callable[..., Any], recorder: Any) -> None:
+    with ScriptedServer() as server:
+        pass
+    client = connect(server)
+    waiting = gevent.spawn(client.db.c.find_one, {"_id": 1})
+    recorder.wait_for("HeartbeatFailed", 4)
+    with server:
+        assert waiting.get(timeout=5) == {"_id": 1}
+        assert description_of(client, server).server_type_name == "Standalone"

@@ -1,0 +1,235 @@
+"""The official tests of initial DNS seedlist discovery, and its prose tests, against a name server of our own.
+
+The servers that its names lead to are scripted, and TLS is switched off for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.client_options import ClientOptions
+from gmongo.errors import ConfigurationError
+from gmongo.uri_parser import parse_uri
+from tests.scripted.dns import Host, Network
+from tests.scripted.server import ScriptedServer, eventually
+from tests.spec.dns_records import publish
+from tests.spec.specifications import files, root
+
+FOLDER = "initial-dns-seedlist-discovery/tests"
+PARSED = {
+    "user": "username",
+    "password": "password",
+    "db": "database",
+    "auth_database": "database",
+    "defaultDatabase": "database",
+}
+MEMBERS = [f"localhost:{port}" for port in (27017, 27018, 27019)]
+BLOGS = "blogs.mongodb.com"
+
+
+# The official tests
+
+
+@pytest.fixture
+def records(network: Network) -> Network:
+    publish(network.names)
+    return network
+
+
+def named(address: Any) -> str:
+    return "{}:{}".format(*address)
+
+
+def discoveries() -> list[Any]:
+    """The cases in which a client finds its servers."""
+    return [case for case in files(FOLDER, "*/*.json", part="discovery") if not (case.values[0] or {}).get("error")]
+
+
+@pytest.mark.parametrize("case", files(FOLDER, "*/*.json"))
+def test_initial_dns_seedlist_discovery(records: Network, case: dict[str, Any]) -> None:
+    if case.get("error"):
+        with pytest.raises(ConfigurationError) as raised:
+            ClientOptions(case["uri"], None, {})
+        assert "DNS gave no" not in str(raised.value), "the name server failed, rather than the records"
+        return
+    result = parse_uri(case["uri"], warn=True)
+    seeds = {named(address) for address in result["nodelist"]}
+    assert seeds == set(case.get("seeds", seeds))
+    assert len(seeds) == case.get("numSeeds", len(seeds))
+    for name, value in case["options"].items():
+        assert result["options"]["tls" if name == "ssl" else name] == value
+    for name, value in case.get("parsed_options", {}).items():
+        assert result[PARSED[name]] == value
+
+
+def member(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+    """What a member of the tests' replica set tells of itself."""
+    me = f"localhost:{port}"
+    fields = {"setName": "repl0", "setVersion": 1, "hosts": MEMBERS, "me": me, "primary": MEMBERS[0]}
+    role = {"isWritablePrimary": me == MEMBERS[0], "ismaster": me == MEMBERS[0], "secondary": me != MEMBERS[0]}
+    return lambda _server: fields | role
+
+
+def mongos(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+    return lambda _server: {"msg": "isdbgrid"}
+
+
+@contextmanager
+def deployment(network: Network, folder: str) -> Iterator[None]:
+    """The servers that the tests of a folder are for."""
+    ports, kind = ((27017, 27018), mongos) if folder == "sharded" else ((27017, 27018, 27019), member)
+    with ExitStack() as stack:
+        for port in ports:
+            server = stack.enter_context(ScriptedServer(member=kind(port), streams=True))
+            network.ports[port] = server.port
+        yield
+
+
+@pytest.mark.parametrize("case", discoveries())
+def test_the_servers_are_found(records: Network, case: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    folder = request.node.callspec.id.split("/")[2]
+    with gevent.Timeout(10), deployment(records, folder), MongoClient(case["uri"], tls=False) as client:
+        if "hosts" in case:
+            eventually(lambda: {named(address) for address in client.nodes} == set(case["hosts"]))
+        eventually(lambda: len(client.nodes) == case.get("numHosts", len(client.nodes)))
+        if case.get("ping", True):
+            assert client.admin.command("ping")["ok"] == 1
+
+
+@pytest.mark.skipif(root() is None, reason="the official tests are not here")
+def test_every_case_is_run() -> None:
+    assert (len(files(FOLDER, "*/*.json")), len(discoveries())) == (41, 22)
+
+
+# The prose tests
+
+
+def leads_to(network: Network, name: str, *targets: str) -> str:
+    """Let an SRV name lead to hosts; returns the URI."""
+    network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
+    return f"mongodb+srv://{name}"
+
+
+def hosts_of(uri: str, **options: Any) -> list[str]:
+    return [host for host, _port in ClientOptions(uri, None, options).seeds]
+
+
+@pytest.mark.parametrize("name", ["localhost", "mongo.local"])
+def test_1_names_with_fewer_than_three_parts(network: Network, name: str) -> None:
+    assert hosts_of(leads_to(network, name, f"db.{name}")) == [f"db.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        # 2. outside of the domain
+        ("localhost", "localhost.mongodb"),
+        ("mongo.local", "test_1.evil.local"),
+        (BLOGS, "blogs.evil.com"),
+        # 3. the name itself, where that has fewer than three parts
+        ("localhost", "localhost"),
+        ("mongo.local", "mongo.local"),
+        # 4. no dot before the domain
+        ("localhost", "test_1.cluster_1localhost"),
+        ("mongo.local", "test_1.my_hostmongo.local"),
+        (BLOGS, "cluster.testmongodb.com"),
+    ],
+)
+def test_2_to_4_hosts_outside_of_the_domain(network: Network, name: str, target: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"name the host '{target}', which .* does not allow"):
+        hosts_of(leads_to(network, name, target))
+
+
+@pytest.mark.parametrize("name", ["build.10gen.cc", "test.build.10gen.cc"])
+def test_a_name_of_three_parts_may_lead_to_itself(records: Network, name: str) -> None:
+    assert hosts_of(f"mongodb+srv://{name}") == [name]
+
+
+@pytest.mark.parametrize(("name", "target"), [(BLOGS, "blogs.evil.com"), ("mongo.local", "mongo.local")])
+def test_5_a_validator_accepts_what_the_default_refuses(network: Network, name: str, target: str) -> None:
+    assert hosts_of(leads_to(network, name, target), srv_host_validator=lambda _host: True) == [target]
+
+
+def test_6_a_validator_refuses_what_the_default_accepts(network: Network) -> None:
+    with pytest.raises(ConfigurationError, match="srv_host_validator does not allow"):
+        hosts_of(leads_to(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=lambda _host: False)
+
+
+def test_7_a_validator_is_given_normalized_names(network: Network) -> None:
+    asked: list[str] = []
+    hosts_of(leads_to(network, BLOGS, "CLUSTER.MONGODB.COM."), srv_host_validator=lambda host: asked.append(host) or 1)
+    assert asked == ["cluster.mongodb.com"]
+
+
+def test_8_an_error_of_a_validator_is_wrapped(network: Network) -> None:
+    error = RuntimeError("no idea")
+
+    def fails(_host: str) -> bool:
+        raise error
+
+    with pytest.raises(ConfigurationError, match="no idea") as raised:
+        hosts_of(leads_to(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=fails)
+    assert raised.value.__cause__ is error
+
+
+def test_9_a_suffix_and_a_validator_exclude_each_other(network: Network) -> None:
+    uri = leads_to(network, BLOGS, "cluster.mongodb.com")
+    with pytest.raises(ConfigurationError, match="cannot be used together"):
+        hosts_of(uri, srvAllowedHostsSuffix=".mongodb.com", srv_host_validator=lambda _host: True)
+
+
+def test_10_a_suffix_is_compared_with_normalized_names(network: Network) -> None:
+    uri = leads_to(network, BLOGS, "CLUSTER.MONGODB.COM.")
+    assert hosts_of(uri, srvAllowedHostsSuffix=".mongodb.com") == ["cluster.mongodb.com"]
+
+
+def test_11_a_validator_must_be_callable(network: Network) -> None:
+    with pytest.raises((ConfigurationError, TypeError), match="srv_host_validator"):
+        hosts_of(leads_to(network, BLOGS, "cluster.mongodb.com"), srv_host_validator="notacallable")
+
+
+def test_12_a_reserved_label_is_a_suffix(network: Network) -> None:
+    uri = leads_to(network, "cluster.localhost", "db.cluster.localhost")
+    assert hosts_of(uri, srvAllowedHostsSuffix="localhost") == ["db.cluster.localhost"]
+
+
+def test_13_a_validator_needs_a_name_with_srv_records() -> None:
+    with pytest.raises(ConfigurationError, match="can only be used with a mongodb\\+srv URI"):
+        hosts_of("mongodb://localhost:27017", srv_host_validator=lambda _host: True)
+
+
+# What else it demands
+
+
+def test_a_trailing_dot_does_not_matter(network: Network) -> None:
+    uri = leads_to(network, BLOGS, "cluster.mongodb.com.")
+    assert hosts_of(f"{uri}.") == ["cluster.mongodb.com"]
+
+
+@pytest.mark.parametrize("uri", ["mongodb+srv://a.b.c,d.e.f", "mongodb+srv://a.b.c:27017", "mongodb+srv://127.0.0.1"])
+def test_dns_is_not_asked_for_what_is_no_name(network: Network, uri: str) -> None:
+    with pytest.raises(ConfigurationError):
+        hosts_of(uri)
+    assert network.names.questions == []
+
+
+def test_dns_that_does_not_answer_is_given_up(network: Network) -> None:
+    network.names.silent = True
+    with pytest.raises(ConfigurationError, match=f"DNS gave no SRV records of _mongodb._tcp.{BLOGS}"):
+        hosts_of(f"mongodb+srv://{BLOGS}", connectTimeoutMS=100)
+
+
+def test_dns_is_asked_in_the_background(network: Network) -> None:
+    """The loop goes on meanwhile: otherwise this name server, which is a greenlet, could not even answer."""
+    network.names.silent = True
+    asking = gevent.spawn(hosts_of, f"mongodb+srv://{BLOGS}", connectTimeoutMS=200)
+    eventually(lambda: network.names.questions)
+    assert not asking.ready()
+    asking.join(5)
+    assert isinstance(asking.exception, ConfigurationError)

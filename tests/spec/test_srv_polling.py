@@ -1,0 +1,349 @@
+"""Polling SRV records for mongos discovery: the prose tests of the specification, and its other demands.
+
+The name server and the mongos are our own. The greenlet that asks DNS sleeps on an alarm of the test's, so that it asks
+when the test says so, and tells how long it would have slept.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import gevent
+import pytest
+from dnslib import RCODE
+from gevent.event import Event
+
+from gmongo import MongoClient
+from gmongo.monitoring import ServerListener
+from tests.scripted.dns import Host, Network
+from tests.scripted.server import ScriptedServer, eventually
+from tests.spec.dns_records import DOMAIN, LOCAL, publish
+
+PORTS = (27017, 27018, 27019, 27020)
+TEST1, TEST3, TEST22 = (
+    f"_mongodb._tcp.test1.{DOMAIN}",
+    f"_mongodb._tcp.test3.{DOMAIN}",
+    f"_customname._tcp.test22.{DOMAIN}",
+)
+URI = f"mongodb+srv://test1.{DOMAIN}/"
+Client = MongoClient[dict[str, Any]]
+
+
+class Alarm:
+    """In the place of the greenlet's alarm."""
+
+    def __init__(self) -> None:
+        self.sleeps: list[float] = []
+        self._go = Event()
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self._go.wait()
+        self._go.clear()
+
+    def next_scan(self) -> float:
+        """Let one scan take place; returns the seconds until the one after it."""
+        eventually(lambda: self.sleeps)
+        done = len(self.sleeps)
+        self._go.set()
+        eventually(lambda: len(self.sleeps) > done)
+        return self.sleeps[-1]
+
+
+@pytest.fixture
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Alarm:
+    alarm = Alarm()
+    monkeypatch.setattr("gmongo.sdam.srv_monitor.Alarm", lambda: alarm)
+    return alarm
+
+
+@pytest.fixture
+def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
+    """Four mongos, by the ports that their records have."""
+    publish(network.names)
+    with gevent.Timeout(15), ExitStack() as stack:
+        servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
+        for port, server in servers.items():
+            stack.enter_context(server)
+            network.ports[port] = server.port
+        yield servers
+
+
+@pytest.fixture
+def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Client]]:
+    """Makes clients that know all their servers."""
+    with ExitStack() as stack:
+
+        def make(uri: str = URI, **options: Any) -> Client:
+            client: Client = stack.enter_context(MongoClient(uri, tls=False, **options))
+            eventually(lambda: client.topology_description.known_servers)
+            return client
+
+        yield make
+
+
+def records(*ports: int, ttl: int = 86400) -> list[Host]:
+    return [Host(LOCAL, port, ttl) for port in ports]
+
+
+def ports_of(client: Client) -> list[int]:
+    return sorted(port for _host, port in client.topology_description.server_descriptions())
+
+
+# Prose tests 1 to 5
+
+
+@pytest.mark.parametrize(
+    "ports",
+    [[27017, 27018, 27019], [27017], [27017, 27019], [27019], [27019, 27020]],
+    ids=["1 added", "2 removed", "3 replaced", "4 both replaced by one", "5 both replaced by two"],
+)
+def test_changed_records(connect: Any, network: Network, mongoses: Any, alarm: Alarm, ports: list[int]) -> None:
+    client = connect()
+    assert ports_of(client) == [27017, 27018]
+    network.names.hosts[TEST1] = records(*ports)
+    alarm.next_scan()
+    assert ports_of(client) == ports
+    assert client.admin.command("ping")["ok"] == 1
+    for port, server in mongoses.items():
+        eventually(lambda port=port, server=server: bool(server.peers) == (port in ports))
+
+
+# Prose tests 6 to 8
+
+
+DISASTERS: dict[str, Callable[[Network], Any]] = {
+    "6 time-out": lambda network: setattr(network.names, "silent", True),
+    "7 failure": lambda network: setattr(network.names, "failure", RCODE.SERVFAIL),
+    "7 unknown name": lambda network: network.names.hosts.clear(),
+    "8 no records": lambda network: network.names.hosts[TEST1].clear(),
+    "no allowed host": lambda network: network.names.hosts.update({TEST1: [Host("localhost.evil.com", 27017)]}),
+}
+
+
+@pytest.mark.parametrize("disaster", DISASTERS.values(), ids=DISASTERS)
+def test_errors_change_nothing(connect: Any, network: Network, alarm: Alarm, caplog: Any, disaster: Any) -> None:
+    caplog.set_level(logging.WARNING, "gmongo.topology")
+    client = connect(heartbeatFrequencyMS=1234, connectTimeoutMS=200)
+    disaster(network)
+    assert alarm.next_scan() == 1.234, "it does not ask again after heartbeatFrequencyMS"
+    assert ports_of(client) == [27017, 27018]
+    assert "SRV records" in caplog.text
+    assert client.admin.command("ping")["ok"] == 1
+
+
+def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(heartbeatFrequencyMS=1234)
+    network.names.failure = RCODE.SERVFAIL
+    assert [alarm.next_scan(), alarm.next_scan()] == [1.234, 1.234]
+    network.names.failure = None
+    network.names.hosts[TEST1] = records(27019, ttl=120)
+    assert alarm.next_scan() == 120
+    assert ports_of(client) == [27019]
+
+
+# Prose test 9, and other deployments that are not polled
+
+
+def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Alarm) -> None:
+    """A client cannot be made with loadBalanced=true yet, but a topology can."""
+    from gmongo.client_options import ClientOptions
+    from gmongo.sdam.topology import Topology
+
+    publish(network.names)
+    topology = Topology(ClientOptions(f"mongodb+srv://test3.{DOMAIN}/?loadBalanced=true", None, {}).topology())
+    topology.open()
+    try:
+        network.names.hosts[TEST3] = records(27017, 27018)
+        gevent.sleep(0.02)
+        assert alarm.sleeps == []
+        assert list(topology.description.server_descriptions()) == [(LOCAL, 27017)]
+    finally:
+        topology.close()
+
+
+def test_replica_sets_are_not_polled(network: Network, alarm: Alarm) -> None:
+    publish(network.names)
+    fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
+    with ScriptedServer(member=lambda _server: fields) as server:
+        network.ports[27017] = server.port
+        with MongoClient(f"mongodb+srv://test3.{DOMAIN}/", tls=False) as client:
+            eventually(lambda: client.primary)
+            network.names.hosts[TEST3] = records(27018)
+            asked = len(network.names.questions)
+            alarm._go.set()
+            eventually(lambda: client._topology._srv_monitor._greenlet.dead)
+            assert len(network.names.questions) == asked
+            assert [port for _host, port in client.nodes] == [27017]
+
+
+def test_other_uris_are_not_polled(mongoses: Any, alarm: Alarm) -> None:
+    with MongoClient(mongoses[27017].name) as client:
+        assert client.admin.command("ping")["ok"] == 1
+        assert alarm.sleeps == []
+
+
+# Prose tests 10 to 12
+
+
+def test_10_no_maximum(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(srvMaxHosts=0)
+    network.names.hosts[TEST1] = records(27017, 27019, 27020)
+    alarm.next_scan()
+    assert ports_of(client) == [27017, 27019, 27020]
+
+
+def test_11_no_more_records_than_the_maximum(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(srvMaxHosts=2)
+    network.names.hosts[TEST1] = records(27019, 27020)
+    alarm.next_scan()
+    assert ports_of(client) == [27019, 27020]
+
+
+def test_12_new_hosts_are_taken_at_random(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(srvMaxHosts=2)
+    found = set()
+    for _ in range(40):
+        network.names.hosts[TEST1] = records(27017, 27019, 27020)
+        alarm.next_scan()
+        kept, new = ports_of(client)
+        assert kept == 27017
+        found.add(new)
+        network.names.hosts[TEST1] = records(27017, 27018)
+        alarm.next_scan()
+        assert ports_of(client) == [27017, 27018]
+    assert found == {27019, 27020}
+
+
+def test_hosts_above_the_maximum_leave_those_alone_that_are_there(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(srvMaxHosts=2)
+    for _ in range(5):
+        network.names.hosts[TEST1] = records(*PORTS)
+        alarm.next_scan()
+        assert ports_of(client) == [27017, 27018]
+
+
+# Prose test 13
+
+
+def test_13_a_service_name(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
+    network.names.hosts[TEST22] = records(27019, 27020)
+    alarm.next_scan()
+    assert ports_of(client) == [27019, 27020]
+
+
+# The other demands
+
+
+def test_hosts_outside_of_the_domain_are_left_out(connect: Any, network: Network, alarm: Alarm, caplog: Any) -> None:
+    client = connect()
+    network.names.addresses["localhost.evil.com"] = "127.0.0.1"
+    network.names.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
+    alarm.next_scan()
+    assert ports_of(client) == [27017]
+    assert "localhost.evil.com" in caplog.text
+    assert all(host != "localhost.evil.com" for host, _port in network.connected)
+
+
+def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(srvAllowedHostsSuffix=".10gen.cc")
+    network.names.addresses["other.10gen.cc"] = "127.0.0.1"
+    network.names.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
+    alarm.next_scan()
+    assert ports_of(client) == [27017, 27019]
+    assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
+
+
+class Servers(ServerListener):
+    """Which servers came and went."""
+
+    def __init__(self) -> None:
+        self.story: list[tuple[str, int]] = []
+
+    def opened(self, event: Any) -> None:
+        self.story.append(("opened", event.server_address[1]))
+
+    def closed(self, event: Any) -> None:
+        self.story.append(("closed", event.server_address[1]))
+
+    def description_changed(self, event: Any) -> None:
+        pass
+
+
+def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses: Any, alarm: Alarm) -> None:
+    servers = Servers()
+    client = connect(event_listeners=[servers])
+    eventually(lambda: len(client.topology_description.known_servers) == 2)
+    client.admin.command("ping")
+    before = client.topology_description.server_descriptions()[LOCAL, 27017]
+    connections = set(mongoses[27017].peers)
+    servers.story.clear()
+    network.names.hosts[TEST1] = records(27017, 27019)
+    alarm.next_scan()
+    assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
+    assert connections <= set(mongoses[27017].peers)
+    assert sorted(servers.story) == [("closed", 27018), ("opened", 27019)]
+
+
+@pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])
+def test_the_interval_is_the_shortest_life_of_a_record(
+    connect: Any, network: Network, alarm: Alarm, ttls: tuple[int, int], seconds: int
+) -> None:
+    """But a minute at least."""
+    connect()
+    network.names.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
+    assert alarm.next_scan() == seconds
+
+
+def test_operations_go_on_while_dns_is_asked(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(connectTimeoutMS=1000)
+    network.names.silent = True
+    asked = len(network.names.questions)
+    scan = gevent.spawn(alarm.next_scan)
+    eventually(lambda: len(network.names.questions) > asked)
+    assert client.admin.command("ping")["ok"] == 1
+    assert not scan.ready()
+    network.names.silent = False
+    scan.get(timeout=5)
+
+
+def polling_greenlets() -> int:
+    """How many greenlets ask DNS."""
+    gc.collect()
+    return sum(
+        isinstance(each, gevent.Greenlet) and not each.dead and "SrvMonitor" in repr(each._run)
+        for each in gc.get_objects()
+    )
+
+
+def test_it_ends_with_the_client(connect: Any) -> None:
+    client = connect()
+    assert polling_greenlets() == 1
+    client.close()
+    eventually(lambda: polling_greenlets() == 0)
+
+
+def test_it_ends_with_the_client_while_dns_does_not_answer(connect: Any, network: Network, alarm: Alarm) -> None:
+    client = connect(connectTimeoutMS=1000)
+    network.names.silent = True
+    asked = len(network.names.questions)
+    eventually(lambda: alarm.sleeps)
+    alarm._go.set()
+    eventually(lambda: len(network.names.questions) > asked)
+    client.close()
+    eventually(lambda: polling_greenlets() == 0, 0.9)
+
+
+def test_it_ends_when_the_client_is_dropped(mongoses: Any) -> None:
+    client: Client | None = MongoClient(URI, tls=False)
+    assert client.admin.command("ping")["ok"] == 1
+    assert polling_greenlets() == 1
+    client = None
+    eventually(lambda: polling_greenlets() == 0)
+    for server in mongoses.values():
+        eventually(lambda server=server: not server.peers)

@@ -1,0 +1,69 @@
+"""The official tests in the unified test format, on simulated deployments.
+
+Every case runs on every topology that its requirements allow. What is skipped is in ``tests/spec/unified/skips.py``.
+``python -m tests.spec.unified.report`` prints a table of the suites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from tests.spec.specifications import HOW_TO_GET_THEM
+from tests.spec.unified.deployments import Deployments
+from tests.spec.unified.requirements import Setting, settings
+from tests.spec.unified.runner import Run
+from tests.spec.unified.schema import check
+from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, Use, reason_to_skip, words_of
+from tests.spec.unified.suites import SUITES, File, files
+
+
+@pytest.fixture(scope="module")
+def deployments() -> Iterator[Deployments]:
+    started = Deployments()
+    yield started
+    started.close()
+
+
+def all_cases() -> list[Any]:
+    found = [parameter for suite in SUITES for file in files(suite) for parameter in cases_of(file)]
+    return found or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+
+
+def cases_of(file: File) -> Iterator[Any]:
+    document = file.document
+    entities = words_of(document.get("createEntities"))
+    for index, case in enumerate(document["tests"]):
+        name = f"{file.id}: {case['description']}"
+        possible = list(settings(document.get("runOnRequirements"), case.get("runOnRequirements")))
+        if not possible:
+            yield skipped(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
+        elif "skipReason" in case:
+            yield skipped(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
+        else:
+            words = entities | words_of(case)
+            for setting in possible:
+                reason = reason_to_skip(Use(file.id, case["description"], setting, words))
+                marks = [pytest.mark.skip(reason=reason)] if reason else []
+                yield pytest.param(file, index, setting, id=f"{name} [{setting.topology}]", marks=marks)
+
+
+def skipped(file: File, index: int, name: str, reason: str) -> Any:
+    return pytest.param(file, index, None, id=name, marks=pytest.mark.skip(reason=reason))
+
+
+@lru_cache(maxsize=1)
+def content(file: File) -> dict[str, Any]:
+    """What a file holds, if it is in the format."""
+    check(file.document)
+    return file.read()
+
+
+@pytest.mark.parametrize(("file", "index", "setting"), all_cases())
+def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
+    document = deepcopy(content(file))
+    Run(deployments.get(setting), document, document["tests"][index], file.suite.options).run()

@@ -1,0 +1,229 @@
+"""The runner itself: which files it refuses, and that what must fail fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.spec.specifications import HOW_TO_GET_THEM
+from tests.spec.unified.deployments import Deployments
+from tests.spec.unified.matching import Matcher, Mismatch
+from tests.spec.unified.requirements import Setting, settings
+from tests.spec.unified.runner import Run
+from tests.spec.unified.schema import FormatError, check
+from tests.spec.unified.suites import INVALID, SUITES, VALID_FAIL, File, Suite, files
+
+SINGLE = Setting("single")
+
+
+@pytest.fixture(scope="module")
+def deployments() -> Iterator[Deployments]:
+    started = Deployments()
+    yield started
+    started.close()
+
+
+def parameters(suite: Suite) -> list[Any]:
+    found = [pytest.param(file, id=file.id) for file in files(suite)]
+    return found or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+
+
+@pytest.mark.parametrize("file", parameters(INVALID))
+def test_a_file_that_is_not_in_the_format_is_refused(file: File) -> None:
+    with pytest.raises(FormatError):
+        check(file.document)
+
+
+@pytest.mark.parametrize("file", [each for suite in SUITES for each in parameters(suite)])
+def test_every_other_file_is_in_the_format(file: File) -> None:
+    check(file.document)
+
+
+def failing_cases() -> list[Any]:
+    found = [
+        pytest.param(file, index, id=f"{file.id}: {case['description']}", marks=_marks(file))
+        for file in files(VALID_FAIL)
+        for index, case in enumerate(file.document["tests"])
+    ]
+    return found or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+
+
+def _marks(file: File) -> list[Any]:
+    if any(settings(file.document.get("runOnRequirements"))):
+        return []
+    return [pytest.mark.skip(reason="requirement: no simulated deployment satisfies the requirements")]
+
+
+@pytest.mark.parametrize(("file", "index"), failing_cases())
+def test_a_case_that_must_fail_fails(file: File, index: int, deployments: Deployments) -> None:
+    document = file.read()
+    with pytest.raises((FormatError, AssertionError)):
+        check(file.document)
+        Run(deployments.get(SINGLE), document, document["tests"][index], {}).run()
+
+
+# What no official file tries
+
+
+def matcher() -> Matcher:
+    return Matcher({"seven": 7}.__getitem__, {"session0": {"id": b"1"}}.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        (1, 1.0),
+        (True, True),
+        ({"a": 1}, {"a": 1, "b": 2}),
+        ({"a": {"$$exists": False}}, {}),
+        ({"a": {"$$exists": True}}, {"a": None}),
+        ({"a": {"$$type": ["int", "string"]}}, {"a": "x"}),
+        ({"a": {"$$unsetOrMatches": {"b": 1}}}, {}),
+        ({"a": {"$$unsetOrMatches": {"b": 1}}}, {"a": {"b": 1}}),
+        ({"a": {"$$matchesEntity": "seven"}}, {"a": 7}),
+        ({"$$matchesHexBytes": "12aB"}, b"\x12\xab"),
+        ({"lsid": {"$$sessionLsid": "session0"}}, {"lsid": {"id": b"1"}}),
+        ({"a": {"$$lte": 1}}, {"a": 1.0}),
+        ({"a": {"$$matchAsDocument": {"b": 1}}}, {"a": '{"b": {"$numberLong": "1"}}'}),
+        ({"a": {"$$matchAsDocument": {"$$matchAsRoot": {"b": 1}}}}, {"a": '{"b": 1, "c": 2}'}),
+        ({"a": {"$$matchAsRoot": {"b": 1}}}, {"a": {"b": 1, "c": 2}}),
+    ],
+)
+def test_values_that_match(expected: Any, actual: Any) -> None:
+    matcher().check(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        (1, True),
+        (1, 1.5),
+        (1, "1"),
+        (None, 0),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}),
+        ({"a": 1}, {}),
+        ({"a": None}, {}),
+        ([1], [1, 2]),
+        ([{"a": 1}], [{"a": 1, "b": 2}]),
+        ({"a": {"$$exists": True}}, {}),
+        ({"a": {"$$type": "long"}}, {"a": 1}),
+        ({"a": {"$$type": "string"}}, {}),
+        ({"a": {"$$unsetOrMatches": {"b": 1}}}, {"a": {"b": 1, "c": 2}}),
+        ({"a": {"$$matchesEntity": "seven"}}, {"a": 8}),
+        ({"$$matchesHexBytes": "12ab"}, b"\x12"),
+        ({"lsid": {"$$sessionLsid": "session0"}}, {"lsid": {"id": b"2"}}),
+        ({"a": {"$$lte": 1}}, {"a": 1.1}),
+        ({"a": {"$$matchAsDocument": {"b": 1}}}, {"a": '{"b": 1, "c": 2}'}),
+        ({"a": {"$$matchAsDocument": {"b": 1}}}, {"a": "{'b': 1}"}),
+    ],
+)
+def test_values_that_do_not_match(expected: Any, actual: Any) -> None:
+    with pytest.raises(Mismatch):
+        matcher().check(expected, actual)
+
+
+@pytest.mark.parametrize("expected", [{"a": {"$$unknown": 1}}, {"a": {"$$matchesHexBytes": "1"}}])
+def test_an_operator_that_the_format_does_not_have_is_an_error(expected: Any) -> None:
+    with pytest.raises(FormatError):
+        matcher().check(expected, {"a": b"1"})
+
+
+def test_documents_of_an_iterable_may_have_more_fields() -> None:
+    matcher().check_documents([{"a": 1}], [{"a": 1, "b": 2}])
+
+
+def case_of(*operations: dict[str, Any], **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A file with a client, a collection and one case."""
+    entities: list[dict[str, Any]] = [
+        {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
+        {"database": {"id": "database0", "client": "client0", "databaseName": "own"}},
+        {"collection": {"id": "collection0", "database": "database0", "collectionName": "own"}},
+    ]
+    return {"createEntities": entities}, {"operations": list(operations), **more}
+
+
+PING = {"name": "runCommand", "object": "database0", "arguments": {"commandName": "ping", "command": {"ping": 1}}}
+
+
+def making(*entities: dict[str, Any]) -> dict[str, Any]:
+    """An operation that makes entities."""
+    return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
+
+
+@pytest.mark.parametrize(
+    ("operations", "more"),
+    [
+        ([{**PING, "expectResult": {"ok": 2}}], {}),
+        ([{**PING, "expectError": {"isError": True}}], {}),
+        ([{**PING, "arguments": {"commandName": "pong", "command": {"ping": 1}}}], {}),
+        ([{**PING, "arguments": {"commandName": "ping"}}], {}),
+        ([{**PING, "object": "database1"}], {}),
+        ([{**PING, "object": "testRunner"}], {}),
+        ([{**PING, "saveResultAsEntity": "collection0"}], {}),
+        ([PING], {"expectEvents": [{"client": "client0", "events": []}]}),
+        ([PING], {"expectEvents": [{"client": "client0", "events": [{"commandFailedEvent": {}}]}]}),
+        ([], {"expectEvents": [{"client": "client0", "events": [{"commandStartedEvent": {}}]}]}),
+        ([], {"outcome": [{"databaseName": "own", "collectionName": "own", "documents": [{"_id": 1}]}]}),
+        ([making({"stream": {"id": "stream0"}})], {}),
+        ([making({"client": {"id": "client0"}})], {}),
+        ([making({"client": {"id": "client1", "unknown": 1}})], {}),
+        ([making({"client": {"id": "client1", "observeEvents": ["unknownEvent"]}})], {}),
+        ([making({"session": {"id": "session0", "client": "database0"}})], {}),
+    ],
+)
+def test_what_is_not_as_expected_fails(operations: list[Any], more: dict[str, Any], deployments: Deployments) -> None:
+    document, case = case_of(*operations, **more)
+    with pytest.raises((FormatError, AssertionError)):
+        Run(deployments.get(SINGLE), document, case, {}).run()
+
+
+def test_an_error_in_a_thread_fails_the_case(deployments: Deployments) -> None:
+    document, case = case_of(
+        making({"thread": {"id": "thread0"}}),
+        {
+            "name": "runOnThread",
+            "object": "testRunner",
+            "arguments": {"thread": "thread0", "operation": {**PING, "expectResult": {"ok": 2}}},
+        },
+        {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}},
+    )
+    with pytest.raises(Mismatch, match="ok must be 2"):
+        Run(deployments.get(SINGLE), document, case, {}).run()
+
+
+def loop(**stores: str) -> dict[str, Any]:
+    operations = [PING, {**PING, "expectResult": {"ok": 2}}]
+    return {"name": "loop", "object": "testRunner", "arguments": {"operations": operations, **stores}}
+
+
+def test_a_loop_runs_until_it_must_end_and_counts(deployments: Deployments) -> None:
+    stores = {f"store{what}AsEntity": what for what in ("Errors", "Failures", "Successes", "Iterations")}
+    document, case = case_of(loop(**stores))
+    ends = iter([False, False, True])
+    run = Run(deployments.get(SINGLE), document, case, {}, lambda: next(ends))
+    run.run()
+    assert run.entities.get("value", "Iterations") == 2
+    assert run.entities.get("value", "Successes") == 2
+    assert run.entities.get("value", "Errors") == []
+    assert ["ok must be 2" in failure["error"] for failure in run.entities.get("value", "Failures")] == [True, True]
+
+
+def test_a_loop_that_stores_nothing_ends_with_the_first_failure(deployments: Deployments) -> None:
+    document, case = case_of(loop())
+    with pytest.raises(Mismatch, match="ok must be 2"):
+        Run(deployments.get(SINGLE), document, case, {}, lambda: False).run()
+
+
+def test_events_are_stored_as_entities(deployments: Deployments) -> None:
+    document, case = case_of(PING)
+    document["createEntities"][0]["client"]["storeEventsAsEntities"] = [
+        {"id": "stored", "events": ["CommandStartedEvent", "PoolCreatedEvent"]}
+    ]
+    run = Run(deployments.get(SINGLE), document, case, {})
+    run.run()
+    assert [event["name"] for event in run.entities.get("value", "stored")] == [
+        "PoolCreatedEvent",
+        "CommandStartedEvent",
+    ]

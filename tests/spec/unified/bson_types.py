@@ -1,0 +1,71 @@
+"""The types of BSON by the names that ``$type`` has for them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from bson.binary import Binary
+from bson.code import Code
+from bson.dbref import DBRef
+from bson.decimal128 import Decimal128
+from bson.int64 import Int64
+from bson.max_key import MaxKey
+from bson.min_key import MinKey
+from bson.objectid import ObjectId
+from bson.regex import Regex
+from bson.timestamp import Timestamp
+
+from tests.spec.unified.schema import FormatError
+
+_LEAST_INT32, _MOST_INT32 = -(2**31), 2**31 - 1
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "double": (float,),
+    "string": (str,),
+    "object": (Mapping, DBRef),
+    "array": (list,),
+    "binData": (bytes, Binary, uuid.UUID),
+    "undefined": (),
+    "objectId": (ObjectId,),
+    "bool": (bool,),
+    "date": (datetime.datetime,),
+    "null": (type(None),),
+    "regex": (Regex, re.Pattern),
+    "dbPointer": (DBRef,),
+    "javascript": (Code,),
+    "symbol": (str,),
+    "timestamp": (Timestamp,),
+    "decimal": (Decimal128,),
+    "minKey": (MinKey,),
+    "maxKey": (MaxKey,),
+}
+
+BSON = tuple({kind for kinds in _CLASSES.values() for kind in kinds} | {int})
+"""The classes that values of BSON have in Python."""
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number that compares by its value."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_of_type(value: Any, name: str) -> bool:
+    """Whether `value` is of the type with this name.
+
+    :raises FormatError: there is no such type.
+    """
+    if name == "number":
+        return is_number(value) or isinstance(value, Decimal128)
+    if name in ("int", "long"):
+        return is_number(value) and isinstance(value, int) and _is_long(value) is (name == "long")
+    if name not in _CLASSES:
+        raise FormatError(f"unknown type {name!r}")
+    return isinstance(value, _CLASSES[name])
+
+
+def _is_long(value: int) -> bool:
+    return isinstance(value, Int64) or not _LEAST_INT32 <= value <= _MOST_INT32

@@ -1,0 +1,118 @@
+"""Client entities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo import MongoClient
+from gmongo.server_api import ServerApi
+from tests.spec.unified.deployments import Running
+from tests.spec.unified.events import Recorder
+from tests.spec.unified.logs import Logs
+from tests.spec.unified.matching import Mismatch
+from tests.spec.unified.schema import FormatError
+from tests.spec.unified.values import check_known
+
+_FIELDS = frozenset(
+    {
+        *("id", "uriOptions", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents"),
+        *("observeSensitiveCommands", "storeEventsAsEntities", "observeLogMessages", "serverApi"),
+        "awaitMinPoolSizeMS",
+    }
+)
+
+_STORABLE = frozenset(
+    {
+        *("PoolCreatedEvent", "PoolReadyEvent", "PoolClearedEvent", "PoolClosedEvent"),
+        *("ConnectionCreatedEvent", "ConnectionReadyEvent", "ConnectionClosedEvent"),
+        *("ConnectionCheckOutStartedEvent", "ConnectionCheckOutFailedEvent", "ConnectionCheckedOutEvent"),
+        *("ConnectionCheckedInEvent", "CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"),
+    }
+)
+
+_CHECK_EVERY_MS = 500
+
+
+class ClientEntity:
+    """A client of a test with what is recorded of it.
+
+    :param spec: the entity of the test.
+    :param running: the deployment to connect to.
+    :param defaults: client options of the suite.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> None:
+        check_known(spec, _FIELDS, "a client")
+        self.name: str = spec["id"]
+        self.recorder = Recorder(
+            spec.get("observeEvents", ()),
+            spec.get("ignoreCommandMonitoringEvents", ()),
+            spec.get("observeSensitiveCommands", False),
+        )
+        self.stored = self._store(spec.get("storeEventsAsEntities", ()))
+        self.logs = Logs(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
+        if self.logs is not None:
+            self.logs.install()
+        uri, options = _connection(spec, running, defaults)
+        self.client: MongoClient[Any] = MongoClient(uri, event_listeners=[self.recorder], **options)
+        if "awaitMinPoolSizeMS" in spec:
+            self._await_pools(options.get("minPoolSize", 0), spec["awaitMinPoolSizeMS"] / 1000)
+
+    def _store(self, stores: Any) -> dict[str, list[Any]]:
+        entities: dict[str, list[Any]] = {}
+        for store in stores:
+            check_known(store, {"id", "events"}, "stored events")
+            check_known(store["events"], _STORABLE, "stored events")
+            self.recorder.store(store["events"], entities.setdefault(store["id"], []))
+        return entities
+
+    def _await_pools(self, size: int, seconds: float) -> None:
+        """Wait until the pools are filled; what happens until then is not part of the test."""
+        self._listen(False)
+        filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
+        self._listen(True)
+        if not filled:
+            raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
+
+    def _pools_have(self, size: int) -> bool:
+        servers = list(self.client.topology_description.server_descriptions().values())
+        known = [each for each in servers if each.server_type_name not in ("Unknown", "RSArbiter", "RSGhost")]
+        return len(known) == len(servers) > 0 and self.recorder.ready_connections >= size * len(known)
+
+    def _listen(self, listen: bool) -> None:
+        self.recorder.listening = listen
+        if self.logs is not None:
+            self.logs.recording = listen
+
+    def stop_listening(self) -> None:
+        """End the recording: what follows is not part of the test."""
+        self._listen(False)
+        if self.logs is not None:
+            self.logs.remove()
+
+    def close(self) -> None:
+        """Close the client."""
+        self.stop_listening()
+        self.client.close()
+
+
+def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Where the client connects to, and its options."""
+    options = {**defaults, **spec.get("uriOptions", {})}
+    _check_placeholders(options)
+    if "serverApi" in spec:
+        given = spec["serverApi"]
+        check_known(given, {"version", "strict", "deprecationErrors"}, "a server API")
+        options["server_api"] = ServerApi(given["version"], given.get("strict"), given.get("deprecationErrors"))
+    if options.get("directConnection"):
+        return running.uri_of_one(), options
+    if running.setting.topology != "load-balanced":
+        options.setdefault("heartbeatFrequencyMS", _CHECK_EVERY_MS)
+    return running.uri(spec.get("useMultipleMongoses")), options
+
+
+def _check_placeholders(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if isinstance(value, Mapping) and "$$placeholder" in value:
+            raise FormatError(f"there is no value for the placeholder of {name}")

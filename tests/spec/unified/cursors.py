@@ -1,0 +1,51 @@
+"""Cursors and change streams that a test keeps as entities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.errors import PyMongoError
+
+_NOTHING = object()
+
+
+class CursorEntity:
+    """A cursor or a change stream.
+
+    :param cursor: the driver's object.
+    :param first: the document that was read to send the query, for the first iteration.
+    """
+
+    def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
+        self._cursor = cursor
+        self._first = first
+
+    @classmethod
+    def opened(cls, cursor: Any) -> CursorEntity:
+        """A cursor that sends its query with the first iteration, which is done now."""
+        return cls(cursor, next(cursor, _NOTHING))
+
+    def until_document(self) -> Any:
+        """Iterate until there is a document."""
+        while True:
+            document = self.once()
+            if document is not None:
+                return document
+            if not self._cursor.alive:
+                raise StopIteration("the cursor is at its end")
+
+    def once(self) -> Any:
+        """Iterate once: the next document, or None."""
+        first, self._first = self._first, _NOTHING
+        if first is not _NOTHING:
+            return first
+        if hasattr(self._cursor, "try_next"):
+            return self._cursor.try_next()
+        return next(self._cursor, None)
+
+    def close(self) -> None:
+        """Close it; errors of the server do not count."""
+        try:
+            self._cursor.close()
+        except PyMongoError:
+            pass

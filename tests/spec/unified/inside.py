@@ -1,0 +1,44 @@
+"""What tests must see of the driver that its public interface does not show: the only place that looks inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gmongo.client_session import ClientSession
+from gmongo.sdam import monitor
+
+_QUICK_SECONDS = 0.02
+
+
+def transaction_state(session: ClientSession) -> str:
+    """The state of a session's transaction, as the tests write it."""
+    return session._transaction.state.name.lower().removesuffix("_empty")
+
+
+def pinned_address(session: ClientSession) -> str | None:
+    """The mongos to which a session is pinned."""
+    address = session._transaction.pinned_address
+    return None if address is None else "{}:{}".format(*address)
+
+
+def is_pinned(session: ClientSession) -> bool:
+    """Whether a session is pinned to a mongos or to a connection."""
+    transaction = session._transaction
+    return transaction.pinned_address is not None or transaction.pin is not None
+
+
+def is_dirty(session: ClientSession) -> bool:
+    """Whether the session's server session is discarded rather than used again."""
+    return session.server_session.dirty
+
+
+@contextmanager
+def quick_heartbeats() -> Iterator[None]:
+    """Let monitors check a server again much earlier than the specification allows."""
+    before = monitor.MIN_HEARTBEAT_FREQUENCY
+    monitor.MIN_HEARTBEAT_FREQUENCY = _QUICK_SECONDS
+    try:
+        yield
+    finally:
+        monitor.MIN_HEARTBEAT_FREQUENCY = before

@@ -1,0 +1,177 @@
+"""Whether a value is what a test expects ("Evaluating Matches" of the format)."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bson.json_util import JSONOptions, loads
+
+from tests.spec.unified.bson_types import is_number, is_of_type
+from tests.spec.unified.schema import FormatError
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
+"""Stands for a value that is not there."""
+
+_EXTENDED_JSON = JSONOptions(tz_aware=False)
+
+
+class Mismatch(AssertionError):
+    """A value is not what was expected."""
+
+
+class Matcher:
+    """Compares values.
+
+    :param entity: returns a BSON entity by its name.
+    :param lsid: returns the session ID of a session entity by its name.
+    """
+
+    def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
+        self._entity = entity
+        self._lsid = lsid
+
+    def check(self, expected: Any, actual: Any, root: bool = True, place: str = "") -> None:
+        """Compare.
+
+        :param root: whether a document may have more fields than are expected.
+        :param place: of the value, for the message.
+        :raises Mismatch: it is not as expected.
+        """
+        operator = _operator(expected)
+        if operator is not None:
+            self._apply(operator, expected[operator], actual, root, place)
+        elif isinstance(expected, Mapping):
+            self._check_document(expected, actual, root, place)
+        elif isinstance(expected, list):
+            self._check_array(expected, actual, place)
+        else:
+            _check_value(expected, actual, place)
+
+    def matches(self, expected: Any, actual: Any, root: bool = True) -> bool:
+        """The same as a question."""
+        try:
+            self.check(expected, actual, root)
+        except Mismatch:
+            return False
+        return True
+
+    def check_documents(self, expected: Any, actual: Any, place: str = "") -> None:
+        """Compare what an iterable of documents yielded: each of them may have more fields than are expected."""
+        if not isinstance(expected, list):
+            self.check(expected, actual, place=place)
+            return
+        _check_length(expected, actual, place)
+        for index, (wanted, found) in enumerate(zip(expected, actual, strict=True)):
+            self.check(wanted, found, place=f"{place}[{index}]")
+
+    def _check_document(self, expected: Mapping[str, Any], actual: Any, root: bool, place: str) -> None:
+        if not isinstance(actual, Mapping):
+            raise Mismatch(f"{place or 'the value'} must be a document like {expected}, was {actual!r}")
+        for key, wanted in expected.items():
+            self.check(wanted, actual.get(key, MISSING), False, f"{place}.{key}")
+        surplus = set() if root else set(actual) - set(expected)
+        if surplus:
+            raise Mismatch(f"{place} must not have the fields {sorted(surplus)}, was {actual!r}")
+
+    def _check_array(self, expected: list[Any], actual: Any, place: str) -> None:
+        _check_length(expected, actual, place)
+        for index, (wanted, found) in enumerate(zip(expected, actual, strict=True)):
+            self.check(wanted, found, False, f"{place}[{index}]")
+
+    def _apply(self, operator: str, operand: Any, actual: Any, root: bool, place: str) -> None:
+        method = _OPERATORS.get(operator)
+        if method is None:
+            raise FormatError(f"unknown operator {operator} at {place}")
+        method(self, operand, actual, root, place)
+
+    def _exists(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        if operand is not (actual is not MISSING):
+            raise Mismatch(f"{place} must {'' if operand else 'not '}exist, was {actual!r}")
+
+    def _type(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        names = [operand] if isinstance(operand, str) else operand
+        if actual is MISSING or not any(is_of_type(actual, name) for name in names):
+            raise Mismatch(f"{place} must be of type {operand}, was {actual!r}")
+
+    def _matches_entity(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        self.check(self._entity(operand), actual, root, place)
+
+    def _matches_hex_bytes(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        wanted = hex_bytes(operand)
+        if actual != wanted:
+            raise Mismatch(f"{place} must be {wanted!r}, was {actual!r}")
+
+    def _unset_or_matches(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        if actual is not MISSING and actual is not None:
+            self.check(operand, actual, root, place)
+
+    def _session_lsid(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        if actual != self._lsid(operand):
+            raise Mismatch(f"{place} must be the ID of {operand}, {self._lsid(operand)}, was {actual!r}")
+
+    def _lte(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        if not is_number(operand):
+            raise FormatError(f"$$lte takes a number, was {operand!r}")
+        if not is_number(actual) or actual > operand:
+            raise Mismatch(f"{place} must be at most {operand}, was {actual!r}")
+
+    def _match_as_document(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        if not isinstance(actual, str):
+            raise Mismatch(f"{place} must be a string of Extended JSON, was {actual!r}")
+        try:
+            document = loads(actual, json_options=_EXTENDED_JSON)
+        except ValueError as error:
+            raise Mismatch(f"{place} must be a string of Extended JSON ({error}), was {actual!r}")
+        self.check(operand, document, False, place)
+
+    def _match_as_root(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+        self.check(operand, actual, True, place)
+
+
+_OPERATORS: dict[str, Callable[[Matcher, Any, Any, bool, str], None]] = {
+    "$$exists": Matcher._exists,
+    "$$type": Matcher._type,
+    "$$matchesEntity": Matcher._matches_entity,
+    "$$matchesHexBytes": Matcher._matches_hex_bytes,
+    "$$unsetOrMatches": Matcher._unset_or_matches,
+    "$$sessionLsid": Matcher._session_lsid,
+    "$$lte": Matcher._lte,
+    "$$matchAsDocument": Matcher._match_as_document,
+    "$$matchAsRoot": Matcher._match_as_root,
+}
+
+
+def hex_bytes(text: Any) -> bytes:
+    """The bytes of a string such as ``"12ab"``.
+
+    :raises FormatError: it is not one.
+    """
+    try:
+        return binascii.unhexlify(text)
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"hexadecimal bytes expected, was {text!r}: {error}")
+
+
+def _operator(expected: Any) -> str | None:
+    if not isinstance(expected, Mapping) or len(expected) != 1:
+        return None
+    key = next(iter(expected))
+    return key if key.startswith("$$") else None
+
+
+def _check_length(expected: list[Any], actual: Any, place: str) -> None:
+    if not isinstance(actual, list):
+        raise Mismatch(f"{place or 'the value'} must be an array like {expected}, was {actual!r}")
+    if len(actual) != len(expected):
+        raise Mismatch(f"{place or 'the array'} must have {len(expected)} elements, {expected}, was {actual!r}")
+
+
+def _check_value(expected: Any, actual: Any, place: str) -> None:
+    if is_number(expected):
+        same = is_number(actual) and expected == actual
+    else:
+        same = type(expected) is type(actual) and expected == actual
+    if not same:
+        raise Mismatch(f"{place or 'the value'} must be {expected!r}, was {actual!r}")

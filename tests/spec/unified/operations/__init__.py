@@ -1,0 +1,1 @@
+"""The operations of the format, by the type of entity that they are of."""

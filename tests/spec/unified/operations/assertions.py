@@ -1,0 +1,117 @@
+"""Operations of the test runner that only assert."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tests.spec.unified import inside
+from tests.spec.unified.matching import Mismatch
+from tests.spec.unified.operations.method import Function
+
+if TYPE_CHECKING:
+    from tests.spec.unified.runner import Run
+
+
+def _expect(holds: bool, message: str) -> None:
+    if not holds:
+        raise Mismatch(message)
+
+
+def _event_count(run: Run, _target: None, client: str, event: Mapping[str, Any], count: int) -> None:
+    recorder = run.entities.client(client).recorder
+    found = run.event_matcher.count(event, recorder.events)
+    _expect(found == count, f"{count} events {event} expected of {client}, there were {found}: {recorder.shown()}")
+
+
+def _connections_checked_out(run: Run, _target: None, client: str, connections: int) -> None:
+    found = run.entities.client(client).recorder.connections_checked_out
+    _expect(found == connections, f"{connections} connections of {client} must be checked out, were {found}")
+
+
+def _topology_type(run: Run, _target: None, topologyDescription: str, topologyType: str) -> None:
+    found = run.entities.get("topologyDescription", topologyDescription).topology_type_name
+    _expect(found == topologyType, f"the topology must be {topologyType}, was {found}")
+
+
+def _session_state(run: Run, _target: None, session: str, state: str) -> None:
+    found = inside.transaction_state(run.entities.session(session))
+    _expect(found == state, f"the transaction of {session} must be {state}, was {found}")
+
+
+def _pinned(run: Run, _target: None, session: str) -> None:
+    _expect(inside.is_pinned(run.entities.session(session)), f"{session} must be pinned")
+
+
+def _unpinned(run: Run, _target: None, session: str) -> None:
+    _expect(not inside.is_pinned(run.entities.session(session)), f"{session} must not be pinned")
+
+
+def _dirty(run: Run, _target: None, session: str) -> None:
+    _expect(inside.is_dirty(run.entities.session(session)), f"{session} must be dirty")
+
+
+def _not_dirty(run: Run, _target: None, session: str) -> None:
+    _expect(not inside.is_dirty(run.entities.session(session)), f"{session} must not be dirty")
+
+
+def _last_two_lsids(run: Run, client: str) -> list[Any]:
+    events = run.entities.client(client).recorder.events
+    commands = [event.command for name, event in events if name == "commandStartedEvent"][-2:]
+    _expect(len(commands) == 2, f"{client} must have sent two commands, was {commands}")
+    _expect(all("lsid" in command for command in commands), f"both commands must have an lsid, were {commands}")
+    return [command["lsid"] for command in commands]
+
+
+def _same_lsid(run: Run, _target: None, client: str) -> None:
+    first, second = _last_two_lsids(run, client)
+    _expect(first == second, f"the last two commands of {client} must have the same lsid")
+
+
+def _different_lsid(run: Run, _target: None, client: str) -> None:
+    first, second = _last_two_lsids(run, client)
+    _expect(first != second, f"the last two commands of {client} must have different lsids")
+
+
+def _collections(run: Run, name: str) -> list[str]:
+    return run.running.internal[name].list_collection_names()
+
+
+def _collection_exists(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
+    found = _collections(run, databaseName)
+    _expect(collectionName in found, f"{databaseName}.{collectionName} must exist, there are {found}")
+
+
+def _collection_not_exists(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
+    _expect(collectionName not in _collections(run, databaseName), f"{databaseName}.{collectionName} must not exist")
+
+
+def _indexes(run: Run, database: str, collection: str) -> list[str]:
+    return list(run.running.internal[database][collection].index_information())
+
+
+def _index_exists(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:
+    found = _indexes(run, databaseName, collectionName)
+    _expect(indexName in found, f"the index {indexName} must exist, there are {found}")
+
+
+def _index_not_exists(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:
+    _expect(indexName not in _indexes(run, databaseName, collectionName), f"the index {indexName} must not exist")
+
+
+OPERATIONS: dict[str, Function] = {
+    "assertCollectionExists": Function(_collection_exists),
+    "assertCollectionNotExists": Function(_collection_not_exists),
+    "assertDifferentLsidOnLastTwoCommands": Function(_different_lsid),
+    "assertEventCount": Function(_event_count),
+    "assertIndexExists": Function(_index_exists),
+    "assertIndexNotExists": Function(_index_not_exists),
+    "assertNumberConnectionsCheckedOut": Function(_connections_checked_out),
+    "assertSameLsidOnLastTwoCommands": Function(_same_lsid),
+    "assertSessionDirty": Function(_dirty),
+    "assertSessionNotDirty": Function(_not_dirty),
+    "assertSessionPinned": Function(_pinned),
+    "assertSessionTransactionState": Function(_session_state),
+    "assertSessionUnpinned": Function(_unpinned),
+    "assertTopologyType": Function(_topology_type),
+}

@@ -1,0 +1,53 @@
+"""Operations of GridFS buckets."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from tests.spec.unified.matching import hex_bytes
+from tests.spec.unified.operations.method import Method, documents
+from tests.spec.unified.schema import FormatError
+
+_UPLOAD = "session chunkSizeBytes metadata"
+
+
+def _source(given: Mapping[str, Any]) -> io.BytesIO:
+    if set(given) != {"$$hexBytes"}:
+        raise FormatError(f"source must be hexadecimal bytes, was {given!r}")
+    return io.BytesIO(hex_bytes(given["$$hexBytes"]))
+
+
+def _upload(bucket: Any, filename: str, source: Mapping[str, Any], **options: Any) -> Any:
+    return bucket.upload_from_stream(filename, _source(source), **options)
+
+
+def _upload_with_id(bucket: Any, file_id: Any, filename: str, source: Mapping[str, Any], **options: Any) -> None:
+    bucket.upload_from_stream_with_id(file_id, filename, _source(source), **options)
+
+
+def _find(bucket: Any, filter: Mapping[str, Any], **options: Any) -> Any:
+    return bucket.find(filter, **options)
+
+
+def _read(stream: Any) -> bytes:
+    with stream:
+        content = stream.read()
+        assert isinstance(content, bytes)
+        return content
+
+
+_ID = {"id": "file_id"}
+
+OPERATIONS: dict[str, Method] = {
+    "delete": Method("delete", "id", "session", names=_ID),
+    "deleteByName": Method("delete_by_name", "filename", "session"),
+    "download": Method("open_download_stream", "id", "session", names=_ID, show=_read),
+    "downloadByName": Method("open_download_stream_by_name", "filename", "revision session", show=_read),
+    "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", show=documents),
+    "rename": Method("rename", "id newFilename", "session", names=_ID),
+    "renameByName": Method("rename_by_name", "filename newFilename", "session"),
+    "upload": Method(_upload, "filename source", _UPLOAD),
+    "uploadWithId": Method(_upload_with_id, "id filename source", _UPLOAD, names=_ID),
+}

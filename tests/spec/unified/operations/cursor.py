@@ -1,0 +1,11 @@
+"""Operations of cursors and change streams."""
+
+from __future__ import annotations
+
+from tests.spec.unified.operations.method import Method
+
+OPERATIONS: dict[str, Method] = {
+    "close": Method("close"),
+    "iterateOnce": Method("once"),
+    "iterateUntilDocumentOrError": Method("until_document"),
+}

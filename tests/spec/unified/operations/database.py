@@ -1,0 +1,82 @@
+"""Operations of databases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.collection import Collection
+from gmongo.database import Database
+from tests.spec.unified.cursors import CursorEntity
+from tests.spec.unified.operations.method import Method, documents
+from tests.spec.unified.operations.watching import WATCH
+from tests.spec.unified.schema import FormatError
+
+_CURSOR_COMMAND = "readPreference session batchSize maxTimeMS comment"
+_CREATE_FIELDS = (
+    "capped size max timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages viewOn pipeline"
+    " validator validationLevel validationAction collation comment encryptedFields"
+)
+
+
+def _run_command(database: Database[Any], command: Mapping[str, Any], command_name: str, **arguments: Any) -> Any:
+    _check_name(command, command_name)
+    return database.command(command, **arguments)
+
+
+def _cursor_command(
+    database: Database[Any],
+    command: Mapping[str, Any],
+    command_name: str,
+    batch_size: int = 0,
+    max_time_ms: int | None = None,
+    **arguments: Any,
+) -> Any:
+    _check_name(command, command_name)
+    cursor = database.cursor_command(command, max_await_time_ms=max_time_ms, **arguments)
+    return cursor.batch_size(batch_size)
+
+
+def _check_name(command: Mapping[str, Any], name: str) -> None:
+    if next(iter(command)) != name:
+        raise FormatError(f"the command must be {name}, was {command}")
+
+
+def _modify_collection(database: Database[Any], collection: str, **fields: Any) -> Any:
+    return database.command({"collMod": collection, **fields})
+
+
+def _create_command_cursor(database: Database[Any], **arguments: Any) -> CursorEntity:
+    return CursorEntity(_cursor_command(database, **arguments))
+
+
+def _create_collection(database: Database[Any], name: str, **options: Any) -> Collection[Any]:
+    return database.create_collection(name, check_exists=False, **options)
+
+
+OPERATIONS: dict[str, Method] = {
+    "aggregate": Method(
+        "aggregate",
+        "pipeline",
+        "session let comment",
+        "allowDiskUse batchSize collation hint maxTimeMS maxAwaitTimeMS bypassDocumentValidation",
+        show=documents,
+    ),
+    "createChangeStream": WATCH,
+    "createCollection": Method(
+        _create_collection, "collection", "session", _CREATE_FIELDS, names={"collection": "name"}
+    ),
+    "createCommandCursor": Method(_create_command_cursor, "command commandName", _CURSOR_COMMAND),
+    "dropCollection": Method(
+        "drop_collection", "collection", "session comment", names={"collection": "name_or_collection"}
+    ),
+    "listCollectionNames": Method("list_collection_names", "", "session filter comment"),
+    "listCollections": Method(
+        "list_collections", "", "session filter comment", "batchSize nameOnly authorizedCollections", show=documents
+    ),
+    "modifyCollection": Method(
+        _modify_collection, "collection", "", "index changeStreamPreAndPostImages validator validationLevel"
+    ),
+    "runCommand": Method(_run_command, "command commandName", "session readPreference"),
+    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_COMMAND, show=documents),
+}

@@ -1,0 +1,46 @@
+"""The models of bulk writes and of indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo import DeleteMany, DeleteOne, InsertOne, ReplaceOne, UpdateMany, UpdateOne
+from gmongo.operations import SearchIndexModel
+from tests.spec.unified.schema import FormatError
+from tests.spec.unified.values import check_known, snake_case
+
+_FIND = ("filter", "collation", "hint")
+_UPDATE = (*_FIND, "update", "upsert", "arrayFilters")
+
+_WRITES: dict[str, tuple[type, frozenset[str]]] = {
+    "insertOne": (InsertOne, frozenset({"document"})),
+    "replaceOne": (ReplaceOne, frozenset({*_FIND, "replacement", "upsert", "sort"})),
+    "updateOne": (UpdateOne, frozenset({*_UPDATE, "sort"})),
+    "updateMany": (UpdateMany, frozenset(_UPDATE)),
+    "deleteOne": (DeleteOne, frozenset(_FIND)),
+    "deleteMany": (DeleteMany, frozenset(_FIND)),
+}
+
+
+def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) -> list[Any]:
+    """The models of a bulk write.
+
+    :param namespaces: whether each says which collection it is for.
+    """
+    return [_write_model(request, namespaces) for request in requests]
+
+
+def _write_model(request: Mapping[str, Any], namespaces: bool) -> Any:
+    if len(request) != 1 or next(iter(request)) not in _WRITES:
+        raise FormatError(f"not a write model: {request}")
+    ((name, fields),) = request.items()
+    kind, known = _WRITES[name]
+    check_known(fields, known | {"namespace"} if namespaces else known, name)
+    return kind(**{snake_case(field): value for field, value in fields.items()})
+
+
+def search_index_model(model: Mapping[str, Any]) -> SearchIndexModel:
+    """The model of a search index."""
+    check_known(model, {"definition", "name", "type"}, "a search index")
+    return SearchIndexModel(**model)

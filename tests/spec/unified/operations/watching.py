@@ -1,0 +1,15 @@
+"""Opening change streams, which clients, databases and collections do alike."""
+
+from __future__ import annotations
+
+from tests.spec.unified.cursors import CursorEntity
+from tests.spec.unified.operations.method import Method
+
+WATCH = Method(
+    "watch",
+    "pipeline",
+    "fullDocument fullDocumentBeforeChange resumeAfter startAfter startAtOperationTime session comment batchSize"
+    " maxAwaitTimeMS collation showExpandedEvents",
+    show=CursorEntity,
+)
+"""``createChangeStream``: the driver opens the cursor on the server at once."""

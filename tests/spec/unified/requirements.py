@@ -1,0 +1,83 @@
+"""On which deployments a case can run: ``runOnRequirements`` against what the simulation offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tests.spec.unified.schema import version
+
+TOPOLOGIES = ("single", "replicaset", "sharded", "load-balanced")
+VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "8.2")
+"""The first that satisfies the requirements is taken; 8.2 only where nothing else does."""
+
+MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
+
+# What the deployments have without being asked; the others in `_SETTABLE` they get where a case asks for them.
+_PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
+_SETTABLE = frozenset({"acceptApiVersion2"})
+
+# A sharded cluster of this age has replica sets for shards.
+_SYNONYMS = {"sharded-replicaset": "sharded"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kind of deployment.
+
+    :param topology: one of :data:`TOPOLOGIES`.
+    :param version: of the servers.
+    :param auth: whether users must log in.
+    :param parameters: server parameters that are set, besides those that always are.
+    """
+
+    topology: str
+    version: str = VERSIONS[0]
+    auth: bool = False
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+
+def settings(*levels: Sequence[Mapping[str, Any]] | None) -> Iterator[Setting]:
+    """For every topology the best setting that satisfies the requirements, if one does.
+
+    :param levels: the requirements of the file and of the case; each level must be satisfied in one of its elements.
+    """
+    for topology in TOPOLOGIES:
+        found = next(_of_topology(topology, levels), None)
+        if found is not None:
+            yield found
+
+
+def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | None]) -> Iterator[Setting]:
+    for auth, number in product((False, True), VERSIONS):
+        if topology == "load-balanced" and version(number) < (5, 0, 0):
+            continue
+        chosen = [_first(level, topology, number, auth) for level in levels if level is not None]
+        if None not in chosen:
+            wanted = {name: value for one in chosen if one for name, value in one.get("serverParameters", {}).items()}
+            parameters = tuple(sorted(item for item in wanted.items() if item[0] in _SETTABLE))
+            yield Setting(topology, number, auth, parameters)
+
+
+def _first(level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool) -> Mapping[str, Any] | None:
+    return next((each for each in level if _satisfied(each, topology, number, auth)), None)
+
+
+def _satisfied(requirement: Mapping[str, Any], topology: str, number: str, auth: bool) -> bool:
+    checks = {
+        "minServerVersion": lambda least: version(number) >= version(least),
+        "maxServerVersion": lambda most: version(number) <= version(most),
+        "topologies": lambda names: topology in [_SYNONYMS.get(name, name) for name in names],
+        "serverless": lambda use: use != "require",
+        "serverParameters": _parameters_can_be,
+        "auth": lambda wanted: wanted == auth,
+        "authMechanism": lambda name: auth and name.upper() in MECHANISMS,
+        "csfle": lambda wanted: wanted is False,
+    }
+    return all(checks[name](value) for name, value in requirement.items())
+
+
+def _parameters_can_be(wanted: Mapping[str, Any]) -> bool:
+    return all(name in _SETTABLE or _PARAMETERS.get(name) == value for name, value in wanted.items())

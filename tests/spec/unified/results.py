@@ -1,0 +1,93 @@
+"""The driver's results as documents, the way the tests write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gmongo.results import (
+    BulkWriteResult,
+    ClientBulkWriteResult,
+    DeleteResult,
+    InsertManyResult,
+    InsertOneResult,
+    UpdateResult,
+)
+
+
+class Documents(list[Any]):
+    """What an iterable of documents yielded."""
+
+
+def as_document(result: Any) -> Any:
+    """A result as a document; what is not a result object is returned as it is.
+
+    :param result: also the details of a bulk write error, which are a result beside the errors.
+    """
+    if isinstance(result, Mapping) and "nInserted" in result:
+        return _bulk(BulkWriteResult(result, True))
+    shown = next((show for kind, show in _SHOWN if type(result) is kind), None)
+    if shown is None:
+        return result
+    return {"acknowledged": result.acknowledged, **(shown(result) if result.acknowledged else {})}
+
+
+def _by_index(results: Mapping[Any, Any], show: Callable[[Any], Any]) -> dict[str, Any]:
+    return {str(index): show(one) for index, one in results.items()}
+
+
+def _insert_many(result: InsertManyResult) -> dict[str, Any]:
+    return {"insertedIds": {str(index): each for index, each in enumerate(result.inserted_ids)}}
+
+
+def _update(result: UpdateResult) -> dict[str, Any]:
+    shown = {
+        "matchedCount": result.matched_count,
+        "modifiedCount": result.modified_count,
+        "upsertedCount": 1 if result.did_upsert else 0,
+    }
+    return {**shown, "upsertedId": result.upserted_id} if result.did_upsert else shown
+
+
+def _counts(result: Any) -> dict[str, Any]:
+    names = ("inserted", "matched", "modified", "deleted", "upserted")
+    return {f"{name}Count": getattr(result, f"{name}_count") for name in names}
+
+
+def _bulk(result: BulkWriteResult) -> dict[str, Any]:
+    return {**_counts(result), "upsertedIds": _by_index(result.upserted_ids or {}, lambda each: each)}
+
+
+def _client_bulk(result: ClientBulkWriteResult) -> dict[str, Any]:
+    if not result.has_verbose_results:
+        return _counts(result)
+    return {
+        **_counts(result),
+        "insertResults": _by_index(result.insert_results, _insert_one),
+        "updateResults": _by_index(result.update_results, _update_in_bulk),
+        "deleteResults": _by_index(result.delete_results, _delete),
+    }
+
+
+def _update_in_bulk(result: UpdateResult) -> dict[str, Any]:
+    shown = _update(result)
+    del shown["upsertedCount"]
+    return shown
+
+
+def _insert_one(result: InsertOneResult) -> dict[str, Any]:
+    return {"insertedId": result.inserted_id}
+
+
+def _delete(result: DeleteResult) -> dict[str, Any]:
+    return {"deletedCount": result.deleted_count}
+
+
+_SHOWN: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
+    (InsertOneResult, _insert_one),
+    (InsertManyResult, _insert_many),
+    (UpdateResult, _update),
+    (DeleteResult, _delete),
+    (BulkWriteResult, _bulk),
+    (ClientBulkWriteResult, _client_bulk),
+)

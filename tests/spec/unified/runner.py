@@ -1,0 +1,167 @@
+"""Running one case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+from tests.spec.unified import entities as making
+from tests.spec.unified.deployments import Running
+from tests.spec.unified.entities import Entities, Entity
+from tests.spec.unified.errors import check_error
+from tests.spec.unified.events import EventMatcher
+from tests.spec.unified.inside import quick_heartbeats
+from tests.spec.unified.logs import check_logs
+from tests.spec.unified.matching import Matcher, Mismatch
+from tests.spec.unified.operations import bucket, client, collection, cursor, database, runner, session
+from tests.spec.unified.operations.method import Operation
+from tests.spec.unified.outcome import check_outcome, prepare
+from tests.spec.unified.results import Documents
+from tests.spec.unified.schema import FormatError
+
+_OPERATIONS: dict[str, Mapping[str, Operation]] = {
+    "bucket": bucket.OPERATIONS,
+    "client": client.OPERATIONS,
+    "collection": collection.OPERATIONS,
+    "cursor": cursor.OPERATIONS,
+    "database": database.OPERATIONS,
+    "session": session.OPERATIONS,
+    "testRunner": runner.OPERATIONS,
+}
+_TEST_RUNNER = Entity("testRunner", None)
+_NO_EXPECTATION = object()
+
+
+class Run:
+    """One case on one deployment.
+
+    :param running: the deployment.
+    :param document: the file.
+    :param case: the element of its ``tests``.
+    :param client_options: that all clients of the case have, unless they say otherwise.
+    :param loops_must_end: asked before each iteration of a ``loop``.
+    """
+
+    def __init__(
+        self,
+        running: Running,
+        document: Mapping[str, Any],
+        case: Mapping[str, Any],
+        client_options: Mapping[str, Any],
+        loops_must_end: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.running = running
+        self.client_options = client_options
+        self.loops_must_end = loops_must_end
+        self.entities = Entities()
+        self.fail_points: set[str] = set()
+        self.cluster_time: Mapping[str, Any] | None = None
+        self._document = document
+        self._case = case
+        self._matcher = Matcher(lambda name: self.entities.get("value", name), self.entities.lsid)
+        self.event_matcher = EventMatcher(self._matcher)
+
+    def run(self) -> None:
+        """Run it.
+
+        :raises AssertionError: something is not as expected.
+        :raises FormatError: the case asks for what the runner does not know.
+        """
+        with ExitStack() as stack:
+            if "heartbeatFrequencyMS" not in str(self._case) + str(self._document.get("createEntities")):
+                stack.enter_context(quick_heartbeats())
+            stack.callback(self._clean_up)
+            self.cluster_time = prepare(self.running.internal, self._document.get("initialData", []))
+            making.create(self, self._document.get("createEntities", []))
+            for operation in self._case["operations"]:
+                self.execute(operation)
+            self._stop()
+            self._check()
+
+    def _stop(self) -> None:
+        for each in self.entities.of_kind("client"):
+            each.stop_listening()
+        names, self.fail_points = self.fail_points, set()
+        self.running.disable_fail_points(names)
+
+    def _check(self) -> None:
+        for expected in self._case.get("expectEvents", []):
+            self.event_matcher.check_all(expected, self.entities.client(expected["client"]).recorder)
+        for expected in self._case.get("expectLogMessages", []):
+            observed = self.entities.client(expected["client"])
+            assert observed.logs is not None, f"{observed.name} does not observe log messages"
+            check_logs(expected, observed.logs.of_topology(observed.recorder.topology_id), self._matcher)
+        check_outcome(self.running.internal, self._case.get("outcome", []))
+
+    def _clean_up(self) -> None:
+        self._stop()
+        for thread in self.entities.of_kind("thread"):
+            thread.kill()
+        for each in self.entities.of_kind("cursor"):
+            each.close()
+        for each in self.entities.of_kind("session"):
+            each.end_session()
+        for each in self.entities.of_kind("client"):
+            each.close()
+        if "Transaction" in str(self._case["operations"]):
+            self.running.kill_sessions()
+
+    @contextmanager
+    def pausing_logs_except(self, name: str) -> Iterator[None]:
+        """While this greenlet works with one client, the logs of the others do not listen to it."""
+        others = [each for each in self.entities.of_kind("client") if each.name != name and each.logs is not None]
+        with ExitStack() as stack:
+            for each in others:
+                stack.enter_context(each.logs.pausing())
+            yield
+
+    def execute(self, operation: Mapping[str, Any], propagate: bool = False) -> None:
+        """Run an operation and check what comes of it.
+
+        :param propagate: whether its error is raised even if it is expected, as in a transaction's callback.
+        """
+        target = _TEST_RUNNER if operation["object"] == "testRunner" else self.entities.find(operation["object"])
+        known = _OPERATIONS.get(target.kind, {})
+        if operation["name"] not in known:
+            raise FormatError(f"a {target.kind} has no operation {operation['name']!r}")
+        value = target.value.client if target.kind == "client" else target.value
+        pausing = nullcontext() if target.client is None else self.pausing_logs_except(target.client)
+        arguments = operation.get("arguments", {})
+        with pausing:
+            result, error = _attempt(lambda: known[operation["name"]].run(self, value, arguments))
+        self._check_end(operation, target, result, error)
+        if error is not None and propagate:
+            raise error
+
+    def _check_end(self, operation: Mapping[str, Any], target: Entity, result: Any, error: Exception | None) -> None:
+        if operation.get("ignoreResultAndError", False):
+            return
+        expected = operation.get("expectError")
+        if expected is not None:
+            if error is None:
+                raise Mismatch(f"{operation['name']} must fail with {expected}, but returned {result!r}")
+            check_error(expected, error, self._matcher)
+        elif error is not None:
+            raise AssertionError(f"{operation['name']} failed: {type(error).__name__}: {error}") from error
+        else:
+            self._check_result(operation, target, result)
+
+    def _check_result(self, operation: Mapping[str, Any], target: Entity, result: Any) -> None:
+        wanted = operation.get("expectResult", _NO_EXPECTATION)
+        if wanted is not _NO_EXPECTATION:
+            place = f"the result of {operation['name']}"
+            check = self._matcher.check_documents if isinstance(result, Documents) else self._matcher.check
+            check(wanted, result, place=place)
+        if "saveResultAsEntity" in operation:
+            self.entities.add_result(operation["saveResultAsEntity"], result, target.client)
+
+
+def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """The result of an operation, or its error; what is wrong with the test itself is raised."""
+    try:
+        return call(), None
+    except (AssertionError, FormatError):
+        raise
+    except Exception as error:
+        return None, error

@@ -1,0 +1,114 @@
+"""A deployment in a process of its own, and PyMongo as its client."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure
+
+from gmongo.testing import DeploymentProcess
+from gmongo.testing.__main__ import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "topology"),
+    [
+        ((), "Single"),
+        (("--replica-set", "3", "--arbiters", "1"), "ReplicaSetWithPrimary"),
+        (("--sharded", "2"), "Sharded"),
+        (("--load-balanced", "2"), "LoadBalanced"),
+    ],
+)
+def test_pymongo_reads_and_writes(arguments, topology):
+    with DeploymentProcess(*arguments) as deployment, MongoClient(deployment.uri) as client:
+        collection = client.db.people
+        assert collection.insert_many([{"_id": number, "even": number % 2 == 0} for number in range(250)]).acknowledged
+        assert collection.update_many({"even": True}, {"$set": {"half": 1}}).modified_count == 125
+        assert len(list(collection.find({"even": False}, batch_size=50))) == 125
+        assert collection.delete_one({"_id": 3}).deleted_count == 1
+        assert collection.count_documents({}) == 249
+        assert client.topology_description.topology_type_name == topology
+
+
+def test_pymongo_has_transactions_and_change_streams():
+    with DeploymentProcess("--replica-set", "3") as deployment, MongoClient(deployment.uri) as client:
+        collection = client.db.create_collection("people")
+        with collection.watch() as stream, client.start_session() as session:
+            with session.start_transaction():
+                collection.insert_one({"_id": 1}, session=session)
+                assert collection.find_one() is None
+            assert next(stream)["documentKey"] == {"_id": 1}
+            with pytest.raises(ZeroDivisionError), session.start_transaction():
+                collection.insert_one({"_id": 2}, session=session)
+                raise ZeroDivisionError
+        assert [each["_id"] for each in collection.find()] == [1]
+
+
+def test_pymongo_survives_a_step_down():
+    with DeploymentProcess("--replica-set", "3") as deployment, MongoClient(deployment.uri) as client:
+        client.db.c.insert_one({"_id": 1})
+        before = client.primary
+        client.admin.command("replSetStepDown", 60)
+        client.db.c.insert_one({"_id": 2})
+        assert client.primary != before and client.db.c.count_documents({}) == 2
+
+
+def test_pymongo_retries_what_a_fail_point_breaks():
+    with DeploymentProcess("--replica-set", "1") as deployment, MongoClient(deployment.uri) as client:
+        data = {"failCommands": ["insert"], "closeConnection": True}
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
+        client.db.c.insert_one({"_id": 1})
+        data = {"failCommands": ["find"], "errorCode": 2}
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
+        with pytest.raises(OperationFailure):
+            client.db.c.find_one()
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
+def test_pymongo_logs_in_over_tls_and_compresses(mechanism):
+    arguments = ("--user", "ada:päss w", "--tls", "--compressors", "snappy,zstd,zlib")
+    with DeploymentProcess(*arguments) as deployment:
+        options = {"authMechanism": mechanism, "compressors": "zstd"}
+        with MongoClient(deployment.uri, **options) as client:
+            client.db.c.insert_one({"x": "y" * 1000})
+            status = client.admin.command("connectionStatus")
+            assert status["authInfo"]["authenticatedUsers"] == [{"user": "ada", "db": "admin"}]
+        with (
+            MongoClient(deployment.uri, **options, password="wrong", username="ada") as client,
+            pytest.raises(OperationFailure, match="Authentication failed"),
+        ):
+            client.db.c.find_one()
+
+
+@pytest.mark.parametrize("end", ["terminate", "interrupt", "close standard input"])
+def test_it_serves_until_it_is_ended(end):
+    command = [sys.executable, "-m", "gmongo.testing", "--replica-set", "3"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        uri = process.stdout.readline().strip()
+        assert uri.startswith("mongodb://127.0.0.1:") and uri.endswith("/?replicaSet=rs0")
+        assert process.poll() is None
+        if end == "close standard input":
+            process.stdin.close()
+        else:
+            process.send_signal(signal.SIGTERM if end == "terminate" else signal.SIGINT)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version", "1.0"], ["--user", "nameless"], ["--standalone", "--sharded", "2"], ["--compressors", "rar"]],
+)
+def test_wrong_arguments_are_explained(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_process_that_does_not_start_says_why():
+    with pytest.raises(RuntimeError, match=r"version '1\.0'"):
+        DeploymentProcess("--version", "1.0").start()

@@ -1,0 +1,67 @@
+"""A client of the wire protocol without any driver's opinions."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import bson
+from gevent import socket
+
+from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, next_request_id
+
+PATIENCE = 5.0
+
+
+class WireClient:
+    """One connection; as a context manager it is closed at the end."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+
+    def __enter__(self) -> WireClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, command: dict[str, Any], database: str = "admin", flags: int = 0) -> None:
+        body = bson.encode({**command, "$db": database})
+        message = struct.pack("<iiiiIB", 21 + len(body), next_request_id(), 0, 2013, flags, 0) + body
+        self.socket.sendall(message)
+
+    def receive(self) -> tuple[dict[str, Any], bool]:
+        """The next reply, and whether another follows without a request."""
+        length, _, _, opcode = struct.unpack("<iiii", self.read(16))
+        payload = self.read(length - 16)
+        assert opcode == 2013
+        flags = struct.unpack_from("<I", payload)[0]
+        return bson.decode(payload[5:]), bool(flags & MORE_TO_COME)
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            chunk = self.socket.recv(size - len(data))
+            if not chunk:
+                raise EOFError(data)
+            data += chunk
+        return data
+
+    def run(self, command: dict[str, Any], database: str = "admin") -> dict[str, Any]:
+        """Send a command and return the reply, whether it is an error or not."""
+        self.send(command, database)
+        reply, more = self.receive()
+        assert not more
+        return reply
+
+    def stream(self, command: dict[str, Any]) -> None:
+        """Ask for a stream of replies."""
+        self.send(command, flags=EXHAUST_ALLOWED)
+
+    def is_closed(self) -> bool:
+        """Wait for the server to close the connection."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True

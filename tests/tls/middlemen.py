@@ -1,0 +1,150 @@
+"""Servers in the middle: one that compresses what it passes on, and a SOCKS5 proxy."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+import gevent
+from gevent import socket as gevent_socket
+from gevent.server import StreamServer
+
+from gmongo.wire.compression import decompressed, make_compressor
+from gmongo.wire.message import OP_COMPRESSED, OP_MSG
+
+HEADER = struct.Struct("<iiii")
+
+
+def read(sock: Any, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        chunk = sock.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError
+        data += chunk
+    return data
+
+
+class Middleman:
+    """A server on the loopback interface, as a context manager."""
+
+    def __init__(self) -> None:
+        self._listener = StreamServer(("127.0.0.1", 0), self._accept)
+
+    def __enter__(self) -> Any:
+        self._listener.start()
+        self.port = self._listener.server_port
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.stop(timeout=0)
+
+    def _accept(self, sock: Any, _address: Any) -> None:
+        try:
+            self.serve(sock)
+        except OSError:
+            pass
+        finally:
+            sock.close()
+
+    def serve(self, sock: Any) -> None:
+        raise NotImplementedError
+
+
+class Compressing(Middleman):
+    """Passes messages on to a server that knows no compression. Replies to what came compressed are compressed too."""
+
+    def __init__(self, server: Any, offer: list[str], reply_with: str | None = None) -> None:
+        super().__init__()
+        self.server = server
+        self.offer = offer
+        self.reply_with = reply_with
+        self.compressors: list[int] = []
+        self.tamper = lambda message: message
+
+    def serve(self, sock: Any) -> None:
+        with gevent_socket.create_connection(self.server.address) as onward:
+            while True:
+                length, request_id, response_to, opcode = HEADER.unpack(read(sock, 16))
+                payload = read(sock, length - 16)
+                was_compressed = opcode == OP_COMPRESSED
+                if was_compressed:
+                    self.compressors.append(payload[8])
+                    opcode, view = decompressed(memoryview(payload), 48_000_000)
+                    payload = bytes(view)
+                onward.sendall(HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload)
+                length, request_id, response_to, opcode = HEADER.unpack(read(onward, 16))
+                reply = read(onward, length - 16)
+                if was_compressed and self.reply_with is not None:
+                    sock.sendall(self.tamper(self._wrap(request_id, response_to, opcode, reply)))
+                else:
+                    sock.sendall(HEADER.pack(length, request_id, response_to, opcode) + reply)
+
+    def _wrap(self, request_id: int, response_to: int, opcode: int, reply: bytes) -> bytes:
+        assert opcode == OP_MSG
+        compressor = make_compressor(self.reply_with or "zlib")
+        content = compressor.compress(reply)
+        wrapper = struct.pack("<iiB", opcode, len(reply), compressor.id)
+        return HEADER.pack(25 + len(content), request_id, response_to, OP_COMPRESSED) + wrapper + content
+
+
+class Socks5(Middleman):
+    """A proxy.
+
+    :param account: username and password that it asks for, if it does.
+    :param names: host -> address, for names that nobody else knows.
+    """
+
+    def __init__(self, account: tuple[str, str] | None = None, names: dict[str, str] | None = None) -> None:
+        super().__init__()
+        self.account = account
+        self.names = names or {}
+        self.asked: list[tuple[int, str, int]] = []
+        self.methods: list[bytes] = []
+        self.refuse_with = 0
+        self.bound = b"\x01\x7f\x00\x00\x01\x00\x00"
+
+    def serve(self, sock: Any) -> None:
+        _version, count = read(sock, 2)
+        methods = read(sock, count)
+        self.methods.append(methods)
+        wanted = 2 if self.account else 0
+        if wanted not in methods:
+            sock.sendall(b"\x05\xff")
+            return
+        sock.sendall(bytes([5, wanted]))
+        if self.account and not self._let_in(sock):
+            return
+        _version, _command, _reserved, kind = read(sock, 4)
+        host = self._host(sock, kind)
+        [port] = struct.unpack(">H", read(sock, 2))
+        self.asked.append((kind, host, port))
+        if self.refuse_with:
+            sock.sendall(bytes([5, self.refuse_with, 0]) + self.bound)
+            return
+        with gevent_socket.create_connection((self.names.get(host, host), port)) as onward:
+            sock.sendall(b"\x05\x00\x00" + self.bound)
+            there, back = gevent.spawn(pump, sock, onward), gevent.spawn(pump, onward, sock)
+            gevent.joinall([there, back], count=1)
+            gevent.killall([there, back])
+
+    def _let_in(self, sock: Any) -> bool:
+        read(sock, 1)
+        given = tuple(read(sock, read(sock, 1)[0]).decode() for _ in range(2))
+        sock.sendall(b"\x01\x00" if given == self.account else b"\x01\x01")
+        return given == self.account
+
+    def _host(self, sock: Any, kind: int) -> str:
+        if kind == 3:
+            return read(sock, read(sock, 1)[0]).decode()
+        family, size = (socket.AF_INET, 4) if kind == 1 else (socket.AF_INET6, 16)
+        return socket.inet_ntop(family, read(sock, size))
+
+
+def pump(source: Any, target: Any) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass

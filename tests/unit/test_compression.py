@@ -1,0 +1,186 @@
+"""OP_COMPRESSED: what goes in comes out, and what was tampered with does not."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import bson
+import gevent
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gmongo.errors import ProtocolError
+from gmongo.wire import compression
+from gmongo.wire.compression import choose, compressed, decompressed, make_compressor, what_is_missing
+from gmongo.wire.message import OP_COMPRESSED, OP_MSG, DocumentSequence, encode_op_msg, encode_op_query
+
+NAMES = ["snappy", "zlib", "zstd"]
+IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
+LIMIT = 48_000_000
+SENSITIVE = [
+    "hello",
+    "isMaster",
+    "ismaster",
+    "saslStart",
+    "saslContinue",
+    "getnonce",
+    "authenticate",
+    "createUser",
+    "updateUser",
+    "copydbSaslStart",
+    "copydbgetnonce",
+    "copydb",
+]
+
+
+@pytest.fixture(autouse=True)
+def libraries():
+    for name in NAMES:
+        if what_is_missing(name):
+            pytest.skip(f"{name} is not installed")
+
+
+def wrapped(content, size, identifier=2, opcode=OP_MSG):
+    return memoryview(struct.pack("<iiB", opcode, size, identifier) + content)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(
+    fields=st.dictionaries(st.text("abc", min_size=1, max_size=5), st.text() | st.binary(max_size=2000), max_size=5),
+    documents=st.lists(st.binary(max_size=500), max_size=5),
+)
+def test_round_trip(name, fields, documents):
+    body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
+    encoded = [bson.encode({"d": document}) for document in documents]
+    plain = b"".join(encode_op_msg(7, 0, body, DocumentSequence("documents", encoded) if encoded else None))
+    [message] = compressed([plain[:30], plain[30:]] if len(plain) > 40 else [plain], make_compressor(name))
+    length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
+    assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)
+    assert message[24] == IDS[name]
+    opcode, payload = decompressed(memoryview(message)[16:], LIMIT)
+    assert opcode == OP_MSG
+    assert bytes(payload) == plain[16:]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_long_messages_do_not_hold_the_loop(name):
+    body = bson.encode({"insert": "c", "data": bytes(range(256)) * 40_000})
+    turns = []
+
+    def count():
+        while True:
+            turns.append(1)
+            gevent.sleep(0)
+
+    counter = gevent.spawn(count)
+    gevent.sleep(0)
+    before = len(turns)
+    [message] = compressed(encode_op_msg(7, 0, body), make_compressor(name))
+    opcode, payload = decompressed(memoryview(message)[16:], LIMIT)
+    counter.kill()
+    assert len(turns) > before
+    assert bytes(payload[5:]) == body
+
+
+@pytest.mark.parametrize("command", SENSITIVE)
+def test_secrets_are_not_compressed(command):
+    buffers = encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"}))
+    assert compressed(buffers, make_compressor("zlib")) is buffers
+
+
+def test_the_legacy_hello_is_not_compressed():
+    buffers = encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))
+    assert compressed(buffers, make_compressor("zlib")) is buffers
+
+
+@pytest.mark.parametrize("level", [-1, 0, 1, 9])
+def test_levels_of_zlib(level):
+    buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "text": "abc" * 1000}))
+    [message] = compressed(buffers, make_compressor("zlib", level))
+    assert (len(message) > 3000) is (level == 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("difference", [-100, -1, 1, 1000])
+def test_a_false_size(name, difference):
+    content = b"x" * 5000
+    data = make_compressor(name).compress(content)
+    with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
+        decompressed(wrapped(data, len(content) + difference, IDS[name]), LIMIT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keep", [0, 1, 5, -1])
+def test_truncated(name, keep):
+    data = make_compressor(name).compress(bytes(range(256)) * 20)
+    with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
+        decompressed(wrapped(data[:keep], 5120, IDS[name]), LIMIT)
+
+
+@pytest.mark.parametrize("identifier", [0, 1, 2, 3])
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=200), size=st.integers(-10, 10_000))
+def test_garbage(identifier, data, size):
+    try:
+        opcode, payload = decompressed(wrapped(data, size, identifier), LIMIT)
+    except ProtocolError:
+        return
+    assert len(payload) == size
+
+
+def test_a_bomb_is_not_set_off():
+    data = zlib.compress(bytes(60_000_000))
+    with pytest.raises(ProtocolError, match="claims 100 bytes, but contains 101"):
+        decompressed(wrapped(data, 100), LIMIT)
+    with pytest.raises(ProtocolError, match="60000000 bytes, which is not between 0 and 48000000"):
+        decompressed(wrapped(data, 60_000_000), LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (memoryview(b"12345678"), "too short"),
+        (wrapped(b"", -1), "-1 bytes"),
+        (wrapped(b"", 0, 4), "compressor 4, which is unknown"),
+        (wrapped(b"", 0, 0, OP_COMPRESSED), "wrapped in another"),
+    ],
+)
+def test_a_bad_wrapper(payload, words):
+    with pytest.raises(ProtocolError, match=words):
+        decompressed(payload, LIMIT)
+
+
+def test_noop():
+    assert bytes(decompressed(wrapped(b"abc", 3, 0), LIMIT)[1]) == b"abc"
+
+
+@pytest.mark.parametrize(
+    ("offered", "accepted", "chosen"),
+    [
+        (("snappy", "zlib"), ["zlib", "snappy"], 1),
+        (("snappy", "zlib"), ["zlib"], 2),
+        (("zstd",), ["zlib"], None),
+        (("zstd",), None, None),
+        (("zstd",), "zstd", None),
+        ((), ["zlib"], None),
+        (("zlib",), [7, None], None),
+    ],
+)
+def test_choice(offered, accepted, chosen):
+    compressor = choose(offered, accepted, -1)
+    assert (compressor.id if compressor else None) == chosen
+
+
+def test_a_missing_library(monkeypatch):
+    def import_module(name):
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(compression.importlib, "import_module", import_module)
+    assert what_is_missing("zlib") is None
+    assert what_is_missing("snappy") == "gmongo[snappy]"
+    assert what_is_missing("zstd") == "gmongo[zstd]"
+    with pytest.raises(ProtocolError, match="needs a library that is not installed"):
+        decompressed(wrapped(b"abc", 3, 3), LIMIT)
