@@ -29,6 +29,17 @@ class Measurement(NamedTuple):
     listener: bool
 
 
+class Result(NamedTuple):
+    """What one worker found.
+
+    :param microseconds: CPU time of an operation.
+    :param per_second: how many operations were done in a second.
+    """
+
+    microseconds: float
+    per_second: float
+
+
 @contextmanager
 def canned_server() -> Iterator[int]:
     """Run the canned server and give its port; it is gone afterwards, whatever happens in between.
@@ -56,12 +67,11 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-def run_worker(wanted: Measurement, port: int, timeout: float) -> float:
+def run_worker(wanted: Measurement, port: int, timeout: float) -> Result:
     """Measure once, in a new process.
 
     :param port: port of the canned server on 127.0.0.1.
     :param timeout: seconds until the worker is killed.
-    :returns: CPU microseconds per operation.
     :raises WorkerFailed: it exited with an error or was killed.
     """
     try:
@@ -73,8 +83,8 @@ def run_worker(wanted: Measurement, port: int, timeout: float) -> float:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise WorkerFailed(last)
-    microseconds: float = json.loads(done.stdout)["microseconds"]
-    return microseconds
+    found = json.loads(done.stdout)
+    return Result(found["microseconds"], found["per_second"])
 
 
 def _command(wanted: Measurement, port: int) -> list[str]:

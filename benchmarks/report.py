@@ -12,9 +12,12 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
+from benchmarks import crowd
 from benchmarks.rounds import RATIOS, Cell, Ratio, cost, ratio
 
 TITLE = "Client CPU per operation: median ratio, ± half the range of all rounds"
+CROWD_TITLE = f"A crowd on 100 connections, over {crowd.BASE} greenlets: median ratio, ± half the range of all rounds"
+CROWD_QUANTITIES: tuple[crowd.Quantity, ...] = ("per_second", "microseconds")
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
 PACKAGES = ("pymongo", "gevent", "greenlet")
 
@@ -52,6 +55,21 @@ def table(cells: Sequence[Cell], contenders: Sequence[str]) -> Table:
     return result
 
 
+def crowd_table(measured: crowd.Crowd) -> Table:
+    """One row for each contender and size: ratios over the smallest size first, then numbers for orientation."""
+    result = Table(title=CROWD_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    result.add_column("contender", no_wrap=True)
+    for title in ("green-\nlets", "throughput", "CPU per\noperation"):
+        result.add_column(title, justify="right", no_wrap=True)
+    for title in ("operations\n/ s", "µs"):
+        result.add_column(title, justify="right", style="dim", no_wrap=True)
+    for name, size in measured.results:
+        ratios = [_ratio_text(crowd.ratio(measured, name, size, quantity)) for quantity in CROWD_QUANTITIES]
+        numbers = [_cost_text(crowd.middle(measured, name, size, quantity)) for quantity in CROWD_QUANTITIES]
+        result.add_row(TITLES[name], str(size), *ratios, *numbers, end_section=size == crowd.SIZES[name][-1])
+    return result
+
+
 def _ratio_text(found: Ratio | None) -> str:
     if found is None:
         return "-"
@@ -72,9 +90,22 @@ def failures(cells: Sequence[Cell]) -> list[str]:
     return [escape(f"{TITLES[name]}: {why} ({', '.join(where)})") for (name, why), where in places.items()]
 
 
-def as_json(cells: Sequence[Cell], settings: dict[str, Any]) -> dict[str, Any]:
+def crowd_failures(measured: crowd.Crowd) -> list[str]:
+    """A line for each size at which a contender failed."""
+    return [escape(f"{TITLES[name]}: {why} (crowd x{size})") for (name, size), why in measured.failures.items()]
+
+
+def as_json(cells: Sequence[Cell], measured: crowd.Crowd, settings: dict[str, Any]) -> dict[str, Any]:
     """Everything that was measured, round by round."""
-    return {"versions": versions(), "settings": settings, "cells": [_cell_json(cell) for cell in cells]}
+    return {
+        "versions": versions(),
+        "settings": settings,
+        "cells": [_cell_json(cell) for cell in cells],
+        "crowd": [
+            {"contender": name, "greenlets": size, "rounds": [result._asdict() for result in results]}
+            for (name, size), results in measured.results.items()
+        ],
+    }
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from benchmarks.processes import WorkerFailed
+
+Entrant = TypeVar("Entrant")
 
 #: Each ratio is the first one's cost over the second one's.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
@@ -36,7 +38,7 @@ class Cell(NamedTuple):
     failures: dict[str, str]
 
 
-def order(contenders: Sequence[str], number: int) -> list[str]:
+def order(contenders: Sequence[Entrant], number: int) -> list[Entrant]:
     """The contenders as they take their turns in a round: everybody goes first equally often."""
     first = number % len(contenders)
     return [*contenders[first:], *contenders[:first]]

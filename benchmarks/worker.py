@@ -1,6 +1,7 @@
 """One measurement in a process of its own: ``python -m benchmarks.worker --contender NAME --port PORT``.
 
-Prints one JSON object: the contender, the count of operations, and the CPU microseconds of each.
+Prints one JSON object: the contender, the count of operations, the CPU microseconds of each, and how many were done in
+a second.
 """
 
 from __future__ import annotations
@@ -65,17 +66,22 @@ CONTENDERS: dict[str, Callable[[argparse.Namespace], Opened]] = {
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run what the options say and return what is printed."""
     operations, close = CONTENDERS[options.contender](options)
-    from benchmarks.workloads import check, cpu_seconds
+    from benchmarks.workloads import check, spent
 
     each = max(2, options.count // options.greenlets)
     operation = operations[options.operation]
     try:
         check(options.operation, operation)
-        seconds = cpu_seconds(operation, options.greenlets, each, warm_up=max(2, each // 5))
+        seconds = spent(operation, options.greenlets, each, warm_up=max(2, each // 5))
     finally:
         close()
     count = each * options.greenlets
-    return {"contender": options.contender, "count": count, "microseconds": seconds / count * 1e6}
+    return {
+        "contender": options.contender,
+        "count": count,
+        "microseconds": seconds.processor / count * 1e6,
+        "per_second": count / seconds.clock,
+    }
 
 
 def _options() -> argparse.Namespace:

@@ -16,6 +16,17 @@ from benchmarks.documents import BATCH, CHANGE, DATABASE, HUNDRED, ONE, QUERY, S
 Operation = Callable[[], Any]
 
 
+class Spent(NamedTuple):
+    """What a run took, in seconds.
+
+    :param processor: CPU time of the process.
+    :param clock: from the start to the end of the last greenlet.
+    """
+
+    processor: float
+    clock: float
+
+
 class Workload(NamedTuple):
     """One row of the table.
 
@@ -109,8 +120,8 @@ class StartingLine:
         self._go.set()
 
 
-def cpu_seconds(operation: Operation, greenlets: int, count: int, warm_up: int) -> float:
-    """CPU time of this process while greenlets run an operation.
+def spent(operation: Operation, greenlets: int, count: int, warm_up: int) -> Spent:
+    """What this process spends while greenlets run an operation.
 
     The greenlets are started and warmed up first, and wait together for the start.
 
@@ -125,10 +136,10 @@ def cpu_seconds(operation: Operation, greenlets: int, count: int, warm_up: int) 
         greenlet.link_exception(line.fail)
     line.until_all_wait()
     gc.collect()
-    before = time.process_time()
+    processor, clock = time.process_time(), time.perf_counter()
     line.go()
     gevent.joinall(running, raise_error=True)
-    return time.process_time() - before
+    return Spent(time.process_time() - processor, time.perf_counter() - clock)
 
 
 def _run(operation: Operation, count: int, warm_up: int, line: StartingLine) -> None:

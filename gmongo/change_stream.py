@@ -14,7 +14,7 @@ from bson.timestamp import Timestamp
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.errors import InvalidOperation, PyMongoError
-from gmongo.execution.deadline import until
+from gmongo.execution.deadline import check_await_time, until
 from gmongo.execution.sessions import ImplicitSession, Session
 from gmongo.operations.change_stream import ChangeStreamAggregate, Position, is_resumable
 from gmongo.operations.reaper import Dropped
@@ -28,6 +28,8 @@ __all__ = ["ChangeStream", "ClusterChangeStream", "CollectionChangeStream", "Dat
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 Stream = TypeVar("Stream", bound="ChangeStream[Any]")
+
+_RAW = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
 
 
 class ChangeStream(Generic[DocumentType]):
@@ -59,17 +61,15 @@ class ChangeStream(Generic[DocumentType]):
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
     ) -> None:
-        stage = {
-            "fullDocument": _checked("full_document", full_document, str),
-            "fullDocumentBeforeChange": _checked("full_document_before_change", full_document_before_change, str),
-            "showExpandedEvents": _checked("show_expanded_events", show_expanded_events, bool),
-        }
-        self._options = {name: value for name, value in stage.items() if value is not None}
+        self._options = _present(
+            fullDocument=_checked("full_document", full_document, str),
+            fullDocumentBeforeChange=_checked("full_document_before_change", full_document_before_change, str),
+            showExpandedEvents=_checked("show_expanded_events", show_expanded_events, bool),
+        )
         self._pipeline = list(_checked("pipeline", pipeline, (list, tuple)) or ())
         self._max_await_time_ms = _natural("max_await_time_ms", max_await_time_ms)
         self._batch_size = _natural("batch_size", batch_size)
-        fields = {"collation": validate_collation_or_none(collation), "comment": comment}
-        self._fields = {name: value for name, value in fields.items() if value is not None}
+        self._fields = _present(collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
             _checked("resume_after", resume_after, Mapping),
             _checked("start_after", start_after, Mapping),
@@ -80,9 +80,7 @@ class ChangeStream(Generic[DocumentType]):
         self._codec_options = self._collection.codec_options
         # The token of a change goes back to the server as it came, whatever the application decodes changes into.
         self._decodes = not decodes_plainly(self._codec_options)
-        self._decoding: Any = self._codec_options
-        if self._decodes:
-            self._decoding = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
+        self._decoding: Any = _RAW if self._decodes else self._codec_options
         self._session: Session = session or self._client._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._interrupted = False
@@ -97,9 +95,11 @@ class ChangeStream(Generic[DocumentType]):
     def _opened(self: Stream) -> Stream:
         """Open the cursor now.
 
+        :raises ConfigurationError: ``maxAwaitTimeMS`` is not below ``timeoutMS``.
         :raises PyMongoError: it could not be opened. The stream is closed then.
         """
         try:
+            check_await_time(self._max_await_time_ms, self._client._executor.deadline())
             self._open()
         except BaseException:
             self.close()
@@ -111,8 +111,7 @@ class ChangeStream(Generic[DocumentType]):
         operation = ChangeStreamAggregate(
             collection.database.name,
             self._target,
-            self._stage,
-            self._pipeline,
+            [{"$changeStream": self._stage()}, *self._pipeline],
             self._fields,
             self._codec_options,
             self._decoding,
@@ -136,14 +135,13 @@ class ChangeStream(Generic[DocumentType]):
             self._cursor.has_buffered,
             self._cursor.post_batch_resume_token,
             reply.reply.get("operationTime"),
-            operation.wire_version,
         )
         self._interrupted = False
         return self._cursor
 
-    def _stage(self, wire_version: int) -> dict[str, Any]:
+    def _stage(self) -> dict[str, Any]:
         """The fields of the ``$changeStream`` stage."""
-        return {**self._options, **self._position.fields(wire_version)}
+        return {**self._options, **self._position.fields()}
 
     def _resume(self) -> ServerCursor:
         self._interrupted = True
@@ -284,8 +282,13 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
     def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
         return target["admin"]["$cmd.aggregate"], 1
 
-    def _stage(self, wire_version: int) -> dict[str, Any]:
-        return {"allChangesForCluster": True, **super()._stage(wire_version)}
+    def _stage(self) -> dict[str, Any]:
+        return {"allChangesForCluster": True, **super()._stage()}
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _checked(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:

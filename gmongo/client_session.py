@@ -1,4 +1,4 @@
-"""Client sessions, which tie operations together (Driver Sessions, Causal Consistency, Snapshot Reads, Transactions)."""
+"""Client sessions, which tie operations together (Driver Sessions, Causal Consistency, Snapshots, Transactions)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gevent import getcurrent
 
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
+from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import ServerSession, bind_session
@@ -133,6 +134,8 @@ class SessionOptions:
 class ClientSession:
     """A session of the application's; made by :meth:`MongoClient.start_session`. One greenlet at a time uses it."""
 
+    is_explicit = True
+
     def __init__(self, client: MongoClient[Any], server_session: ServerSession, options: SessionOptions) -> None:
         self._client = client
         self._executor = client._executor
@@ -140,6 +143,7 @@ class ClientSession:
         self._epoch = client._executor.epoch
         self._options = options
         self._transaction = Transaction()
+        self._limit: float | None = None  # the deadline of with_transaction
         self._user: object = None  # the greenlet that runs an operation in it now
         self._cluster_time: Mapping[str, Any] | None = None
         self._operation_time: Timestamp | None = None
@@ -289,12 +293,17 @@ class ClientSession:
         have aborted the transaction on the server, and swallowing them makes the whole be tried again in vain. To
         handle errors in another way, use :meth:`start_transaction`.
 
-        :param callback: is given this session, which its operations must use.
+        :param callback: is given this session, which its operations must use. The time limit covers only those that do,
+            and cannot be changed inside.
         :param read_concern: see :class:`TransactionOptions` for this and the following.
         :raises PyMongoError: what ended the last try; on a time-out with the last error as its cause.
         """
         options = read_concern, write_concern, read_preference, max_commit_time_ms
-        return with_transaction(self, callback, lambda: self.start_transaction(*options), self._executor.deadline())
+        self._limit = self._executor.deadline()
+        try:
+            return with_transaction(self, callback, lambda: self.start_transaction(*options), self._limit)
+        finally:
+            self._limit = None
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
@@ -381,6 +390,8 @@ class ClientSession:
             raise InvalidOperation(
                 "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
             )
+        if self._limit is not None and current_deadline() != self._limit:
+            raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
         if self._transaction.active:
             operation.acknowledged = True  # a transaction has one write concern, which comes with its end
         elif not operation.acknowledged:
@@ -393,8 +404,8 @@ class ClientSession:
         """The operation has ended."""
         self._user = None
 
-    def decorate(self, command: dict[str, Any], takes_read_concern: bool, hello: Hello) -> None:
-        """Make a read causally consistent, or have it read the snapshot.
+    def decorate(self, command: dict[str, Any], follows_time: bool, hello: Hello) -> None:
+        """Make an operation causally consistent, or have it read the snapshot.
 
         :raises ConfigurationError: the server has no snapshot reads.
         """
@@ -404,7 +415,7 @@ class ClientSession:
             command["readConcern"] = {"level": "snapshot"}
             if self._snapshot_time is not None:
                 command["readConcern"]["atClusterTime"] = self._snapshot_time
-        elif takes_read_concern and self.operation_time_to_follow is not None:
+        elif follows_time and self.operation_time_to_follow is not None:
             command["readConcern"] = {
                 **command.get("readConcern", {}),
                 "afterClusterTime": self.operation_time_to_follow,

@@ -316,10 +316,10 @@ class Collection(Defaults, Generic[DocumentType]):
         )
         fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
         reply = self._write("update", statement, fields, session, retryable=not multi)
+        if reply:  # it may have been shown to a listener, who must not see it change
+            reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if "upserted" in reply:
             reply["upserted"] = reply["upserted"][0]["_id"]
-        if reply:
-            reply["updatedExisting"] = bool(reply.get("n")) and "upserted" not in reply
         return UpdateResult(reply, self._write_concern.acknowledged)
 
     # Deleting
@@ -748,8 +748,12 @@ class Collection(Defaults, Generic[DocumentType]):
     def drop_search_index(
         self, name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> None:
-        """Drop a search index."""
-        self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
+        """Drop a search index, if it exists."""
+        try:
+            self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
+        except OperationFailure as error:
+            if not is_namespace_missing(error):
+                raise
 
     def update_search_index(
         self,
@@ -772,7 +776,8 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> CommandCursor[Any]:
         """A cursor over the search indexes, or over the one called `name`."""
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        return self.aggregate(pipeline, session, comment=comment, **kwargs)
+        plain = self.with_options(read_concern=ReadConcern())  # search indexes know no concerns
+        return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
         operation = Administer(self._database_name, _present(command, comment=comment))
@@ -870,9 +875,13 @@ def aggregate_cursor(
 
 def _aggregate_selector(collection: Collection[Any], pipeline: Sequence[Mapping[str, Any]]) -> Any:
     """The read preference; but a pipeline that writes runs on a secondary only if all servers can do that."""
-    oldest = collection.database.client._topology.description.common_wire_version
-    can_write = oldest is not None and oldest >= _SECONDARIES_WRITE
-    return collection.read_preference if can_write or not writes(pipeline) else WRITABLE
+    topology = collection.database.client._topology
+    if not writes(pipeline) or collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:
+        return collection.read_preference
+    if topology.description.common_wire_version is None:  # no server is known yet
+        topology.select_server(collection.read_preference, Aggregate.name)
+    oldest = topology.description.common_wire_version
+    return collection.read_preference if oldest is not None and oldest >= _SECONDARIES_WRITE else WRITABLE
 
 
 def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
+from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import Session
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.server_cursor import ServerCursor
@@ -83,6 +84,7 @@ class CommandCursor(Generic[DocumentType]):
         executor = collection.database.client._executor
         chosen: Session = session or executor.implicit_session()
         deadline = executor.deadline()
+        check_await_time(max_await_time_ms, deadline)
         try:
             reply = executor.run(operation, chosen, deadline)
         except BaseException:

@@ -16,6 +16,7 @@ from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
 from gmongo.cursor_type import CursorType
 from gmongo.errors import InvalidOperation
+from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import Session
 from gmongo.operations.find import Find
 from gmongo.operations.keys import fields_document, index_document
@@ -257,8 +258,9 @@ class Cursor(Generic[DocumentType]):
             session: Session = self._session or executor.implicit_session()
             tailable = bool(self._flags & _TAILABLE)
             operation = self._operation(self._find_fields())
-            operation.takes_max_time = not tailable
-            deadline = None if tailable else executor.deadline()
+            operation.takes_max_time = not tailable or bool(self._flags & _AWAIT_DATA)
+            deadline = executor.deadline()
+            check_await_time(self._max_await_time_ms, deadline)
             try:
                 reply = executor.run(operation, session, deadline)
             except BaseException:
@@ -276,7 +278,7 @@ class Cursor(Generic[DocumentType]):
                 tailable=tailable,
                 comment=self._fields.get("comment"),
                 raw=self._raw,
-                deadline=deadline,
+                deadline=None if tailable else deadline,
             )
         return self._cursor
 

@@ -275,8 +275,12 @@ class Database(Defaults, Generic[DocumentType]):
         max_await_time_ms: int | None = None,
         **kwargs: Any,
     ) -> CommandCursor[Any]:
-        """Run a command whose reply is a cursor, and return the cursor. The parameters are those of `command`."""
-        document = _command_document(command, value, comment, kwargs)
+        """Run a command whose reply is a cursor, and return the cursor. The parameters are those of :meth:`command`.
+
+        :param comment: of the commands that get further batches.
+        :param max_await_time_ms: how long the server may wait for a further batch, in milliseconds.
+        """
+        document = _command_document(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
         operation = CursorCommand(self._name, document, options, read_preference or _PRIMARY, retryable=False)
         collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)

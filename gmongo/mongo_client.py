@@ -41,6 +41,16 @@ from gmongo.write_concern import WriteConcern
 
 __all__ = ["MongoClient"]
 
+_NOT_SHOWN = frozenset(
+    {
+        "authmechanismproperties",
+        "password",
+        "proxypassword",
+        "proxyusername",
+        "tlscertificatekeyfilepassword",
+        "username",
+    }
+)
 # Closing a client waits no longer than this for a server, in seconds.
 _FAREWELL = 1.0
 
@@ -441,9 +451,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
     def __repr__(self) -> str:
         hosts = [f"{host}:{port}" if port else host for host, port in self._client_options.seeds]
         options = ", ".join(
-            f"{name}={value!r}"
-            for name, value in self._client_options.merged.items()
-            if name not in ("password", "username", "authmechanismproperties", "tlscertificatekeyfilepassword")
+            f"{name}={value!r}" for name, value in self._client_options.merged.items() if name not in _NOT_SHOWN
         )
         return f"MongoClient(host={hosts!r}{', ' + options if options else ''})"
 

@@ -113,8 +113,13 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
     region = region_of(host)
     scope = f"{date[:8]}/{region}/sts/aws4_request"
     to_sign = "\n".join((_ALGORITHM, date, scope, hashlib.sha256(request.encode()).hexdigest()))
-    key = f"AWS4{credentials.secret}".encode()
-    for part in (date[:8], region, "sts", "aws4_request"):
-        key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
+    signature = sign(credentials.secret, date[:8], region, "sts", to_sign)
     return f"{_ALGORITHM} Credential={credentials.key_id}/{scope}, SignedHeaders={names}, Signature={signature}"
+
+
+def sign(secret: str, day: str, region: str, service: str, text: str) -> str:
+    """The signature of a text, by the key of a day, a region and a service."""
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.digest(key, text.encode(), "sha256").hex()

@@ -22,8 +22,8 @@ DEFAULT_ALLOWED_HOSTS = (
     "::1",
 )
 CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
-# Environment of MONGODB-OIDC -> whether it takes TOKEN_RESOURCE (which it then needs), and a username.
-_OIDC_ENVIRONMENTS = {"test": (False, False), "k8s": (False, False), "azure": (True, True), "gcp": (True, False)}
+# Environment of MONGODB-OIDC -> whether it takes TOKEN_RESOURCE, which it then needs.
+_OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
 _Properties = Mapping[str, Any]
 
@@ -159,10 +159,10 @@ def _check_oidc_environment(credential: Credential) -> str | None:
     name = credential.properties["ENVIRONMENT"]
     if name not in _OIDC_ENVIRONMENTS:
         return f"ENVIRONMENT must be one of {', '.join(_OIDC_ENVIRONMENTS)}, not {name!r}"
-    takes_resource, takes_username = _OIDC_ENVIRONMENTS[name]
+    takes_resource = _OIDC_ENVIRONMENTS[name]
     if takes_resource is not bool(credential.properties.get("TOKEN_RESOURCE")):
         return f"TOKEN_RESOURCE must {'' if takes_resource else 'not '}be given with ENVIRONMENT:{name}"
-    if credential.username is not None and not takes_username:
+    if credential.username is not None and name == "test":
         return f"a username must not be given with ENVIRONMENT:{name}"
     return None
 

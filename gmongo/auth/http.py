@@ -16,6 +16,7 @@ from gevent.ssl import SSLContext
 from gmongo.errors import OperationFailure
 
 _LONGEST = 1 << 20
+_LONGEST_SHOWN = 500
 
 
 class _Connection(http.client.HTTPConnection):
@@ -38,7 +39,7 @@ def request(
 ) -> str:
     """The body of the response to one request.
 
-    :param what: whom we ask, for messages. They never show headers or bodies.
+    :param what: whom we ask, for messages. They show nothing of what is sent.
     :param timeout: seconds for all of it.
     :raises OperationFailure: it cannot be reached, does not answer in time, or refuses.
     """
@@ -60,7 +61,8 @@ def request(
     finally:
         connection.close()
     if status != 200:
-        raise OperationFailure(f"{what} at {parts.netloc} answered {method} {parts.path} with status {status}")
+        said = f": {text[:_LONGEST_SHOWN]!r}" if text else ""
+        raise OperationFailure(f"{what} at {parts.netloc} answered {method} {parts.path} with status {status}{said}")
     return text
 
 

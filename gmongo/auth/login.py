@@ -30,7 +30,7 @@ class Login(ABC):
 
         :param run: sends a command and returns its reply.
         :param hello: the reply to the hello.
-        :param seconds: how long it may take; None is without limit.
+        :param seconds: that are left for the operation, if they are limited (``timeoutMS``).
         :raises OperationFailure: the server did not accept the credential, or could not prove itself.
         """
 

@@ -21,7 +21,8 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 _VERSION = 1
 _PAUSE = 0.1  # seconds between two calls of the callback, at least
 _FOR_A_HUMAN = 300.0  # seconds
-_WITHOUT_LIMIT = 60.0  # seconds that a callback is told it has, when nothing limits it
+_FOR_A_MACHINE = 60.0  # seconds
+_AUTHENTICATION_FAILED = 18
 
 
 class OidcTokens:
@@ -43,7 +44,7 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """The access token, and whether it was there already.
 
-        :param seconds: that the callback may take; None is without limit.
+        :param seconds: that are left for the operation, if they are limited.
         :param provider: for a human's callback; if it is given, the call begins without a refresh token.
         """
         with self._turn:
@@ -61,7 +62,7 @@ class OidcTokens:
 
     def _fetch(self, seconds: float | None, provider: OIDCIdPInfo | None) -> OIDCCallbackResult:
         context = OIDCCallbackContext(
-            _FOR_A_HUMAN if self.human else _WITHOUT_LIMIT if seconds is None else seconds,
+            _FOR_A_HUMAN if self.human else min(_FOR_A_MACHINE, seconds or _FOR_A_MACHINE),
             self.credential.username or "",
             _VERSION,
             None if provider is not None else self.refresh,
@@ -134,6 +135,8 @@ class OidcLogin(Login):
     :param tokens: the client's.
     """
 
+    patience: ClassVar[float] = _FOR_A_MACHINE
+
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
         self._source = tokens.credential.source
@@ -161,10 +164,12 @@ class OidcLogin(Login):
             self._use(run, self._tokens.get(seconds)[0] if kept else token)
 
     def _try(self, run: Run, token: str) -> bool:
-        """Use a token that may be too old; False if it is."""
+        """Use a token that may be too old; False if it is. What else may be wrong says nothing of the token."""
         try:
             self._use(run, token)
-        except OperationFailure:
+        except OperationFailure as error:
+            if error.code != _AUTHENTICATION_FAILED:
+                raise
             self._tokens.invalidate(token)
             return False
         return True
@@ -201,12 +206,8 @@ class HumanOidcLogin(OidcLogin):
         converse(run, PrincipalConversation(self._source, username, self._ask))
 
     def _refresh(self, run: Run, seconds: float | None) -> bool:
-        """Get a token without the human; False if that does not work any more."""
-        try:
-            token, _ = self._tokens.get(seconds)
-        except Exception:
-            self._tokens.refresh = None
-            return False
+        """Get a token without the human; False if the server does not take it."""
+        token, _ = self._tokens.get(seconds)
         if self._try(run, token):
             return True
         self._tokens.refresh = None

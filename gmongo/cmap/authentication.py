@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -61,16 +62,20 @@ class Authentication:
             return  # an arbiter has no users
         seconds = None if deadline is None else deadline - monotonic()
         with self._limited(seconds, ref):
-            self._login.authenticate(self._run, reply, seconds)
+            self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
 
-    def again(self) -> None:
-        """Authenticate once more, within ``connectTimeoutMS``."""
-        seconds = self._options.connect_timeout
-        with self._limited(seconds, True):
+    def again(self, seconds: float | None) -> None:
+        """Authenticate once more.
+
+        :param seconds: that it may take, beside ``connectTimeoutMS``; None is without limit.
+        """
+        limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
+        shortest = min(limits, default=None)
+        with self._limited(shortest, True):
             self._login.authenticate_again(self._run, seconds)
 
-    def _limited(self, seconds: float | None, ref: bool) -> Any:
+    def _limited(self, seconds: float | None, ref: bool) -> AbstractContextManager[Any]:
         limit = None if seconds is None else seconds + self._login.patience
         return interrupt_after(limit, self._connection._timeout_error(self._options.connect_timeout or 0), ref)
 

@@ -125,17 +125,18 @@ class Connection:
         self._compressor = compressor
         self._open_transport().limit_messages(hello.max_message_size + 16 * 1024)
 
-    def reauthenticate(self) -> None:
+    def reauthenticate(self, seconds: float | None = None) -> None:
         """Authenticate again, after a reply with the code 391 (ReauthenticationRequired). Then the command may be sent
         again, on this connection.
 
+        :param seconds: that it may take, beside ``connectTimeoutMS``; None is without limit.
         :raises InvalidOperation: the connection has never authenticated.
         :raises OperationFailure: the server did not accept the credential; the connection is then unusable.
         """
         if self.authentication is None:
             raise InvalidOperation(f"{self!r} has not authenticated, so it cannot do so again")
         try:
-            self.authentication.again()
+            self.authentication.again(seconds)
         except BaseException as error:
             self.error = self.error or error
             raise

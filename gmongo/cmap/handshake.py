@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +39,14 @@ def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
     return command
 
 
-def establish(connection: Connection, options: ConnectionOptions, ref: bool = True) -> Hello:
+def establish(
+    connection: Connection, options: ConnectionOptions, ref: bool = True, greeted: Callable[[], None] | None = None
+) -> Hello:
     """Connect, shake hands and authenticate, all within ``connectTimeoutMS``; a monitor's connection does not
     authenticate.
 
     :param ref: whether the timer keeps the hub running.
+    :param greeted: called between the hello and the authentication; must not switch.
     :raises AutoReconnect: the server could not be reached, or closed the connection.
     :raises OperationFailure: the server refused the handshake, or did not accept the credential.
     """
@@ -61,9 +64,11 @@ def establish(connection: Connection, options: ConnectionOptions, ref: bool = Tr
             "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
         )
     connection.established(hello, choose(options.compressors, hello.reply.get("compression"), options.zlib_level))
+    connection.service_id = hello.service_id if options.load_balanced else None
+    if greeted is not None:
+        greeted()
     if authentication is not None:
         authentication.begin(hello, deadline, ref)
-    connection.service_id = hello.service_id
     return hello
 
 

@@ -16,7 +16,7 @@ def label_overload(error: BaseException) -> None:
     """Label a failure to connect as a sign of overload: a server that limits new connections closes them early, or lets
     them wait. Nothing has been sent by then, so trying again is safe.
 
-    A name that does not resolve and a certificate that is not accepted are no such signs.
+    A name that does not resolve, a certificate that is not accepted and a peer without TLS are no such signs.
     """
     if isinstance(error, AutoReconnect) and not any(_is_no_sign(each) for each in _causes(error)):
         error._add_error_label(OVERLOADED)
@@ -24,7 +24,9 @@ def label_overload(error: BaseException) -> None:
 
 
 def _is_no_sign(error: BaseException) -> bool:
-    return isinstance(error, (gaierror, ssl.SSLCertVerificationError))
+    if isinstance(error, ssl.SSLError):
+        return not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError))
+    return isinstance(error, gaierror)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

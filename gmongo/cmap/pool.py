@@ -252,9 +252,7 @@ class Pool:
             if self._events.wanted():
                 self._events.connection_created(connection.id)
             with interrupt_after(*_limit(connection, deadline)):
-                establish(connection, self._connection_options, ref)
-            if connection.service_id is not None:
-                connection.generation = self.generations.join(connection.service_id)
+                establish(connection, self._connection_options, ref, lambda: self._join_service(connection))
             ready = monotonic()
             self._owner.connection_established(connection)
             if self._events.wanted():
@@ -262,6 +260,11 @@ class Pool:
         except BaseException as error:
             self._establishment_failed(connection, error)
             raise
+
+    def _join_service(self, connection: Connection) -> None:
+        """From its hello on, a connection behind a load balancer has the generation of its service (LB-63)."""
+        if connection.service_id is not None:
+            connection.generation = self.generations.join(connection.service_id)
 
     def _establishment_failed(self, connection: Connection, error: BaseException) -> None:
         connection.error = connection.error or error

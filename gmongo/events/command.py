@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from bson import json_util
-
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.events.log import DEBUG, command_log, log, milliseconds, where
+from gmongo.events.log import DEBUG, command_log, document_text, log, milliseconds, where
 from gmongo.monitoring import (
     CommandFailedEvent,
     CommandStartedEvent,
@@ -35,7 +32,6 @@ SENSITIVE = frozenset(
     }
 )
 _HELLOS = frozenset({"hello", "ismaster"})
-_LONGEST_LOGGED = int(os.environ.get("MONGODB_LOG_MAX_DOCUMENT_LENGTH") or 1000)
 
 
 @dataclass
@@ -78,7 +74,7 @@ class CommandEvents:
     def started(self, sent: Sent) -> None:
         command = {} if sent.sensitive else sent.command
         if command_log.isEnabledFor(DEBUG):
-            self._log("Command started", sent, databaseName=sent.database, command=_shortened(command))
+            self._log("Command started", sent, databaseName=sent.database, command=document_text(command))
         if self._listeners:
             event = CommandStartedEvent(
                 sent.command,
@@ -96,7 +92,7 @@ class CommandEvents:
         shown = {} if sent.sensitive else reply
         if command_log.isEnabledFor(DEBUG):
             elapsed = milliseconds(duration)
-            self._log("Command succeeded", sent, durationMS=elapsed, reply=_shortened(shown))
+            self._log("Command succeeded", sent, durationMS=elapsed, reply=document_text(shown))
         if self._listeners:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
             publish(self._listeners, "succeeded", event)
@@ -106,7 +102,7 @@ class CommandEvents:
         if sent.sensitive:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if command_log.isEnabledFor(DEBUG):
-            self._log("Command failed", sent, durationMS=milliseconds(duration), failure=_shortened(failure))
+            self._log("Command failed", sent, durationMS=milliseconds(duration), failure=document_text(failure))
         if self._listeners:
             event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
             publish(self._listeners, "failed", event)
@@ -149,9 +145,3 @@ def _failure(error: BaseException) -> dict[str, Any]:
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details)
     return {"errmsg": str(error), "errtype": type(error).__name__}
-
-
-def _shortened(document: Mapping[str, Any]) -> str:
-    """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
-    text = json_util.dumps(document)
-    return text if len(text) <= _LONGEST_LOGGED else f"{text[:_LONGEST_LOGGED]}..."

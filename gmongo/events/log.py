@@ -6,11 +6,17 @@ A record's text is the specification's unstructured form; its ``structured`` att
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from typing import Any
+
+from bson import json_util
 
 from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
+INFO = logging.INFO
+_LONGEST = int(os.environ.get("MONGODB_LOG_MAX_DOCUMENT_LENGTH") or 1000)
 
 connection_log = logging.getLogger("gmongo.connection")
 command_log = logging.getLogger("gmongo.command")
@@ -21,6 +27,12 @@ server_selection_log = logging.getLogger("gmongo.serverSelection")
 def log(logger: logging.Logger, text: str, structured: dict[str, Any], level: int = DEBUG) -> None:
     """Log `text` with its structured form beside it."""
     logger.log(level, "%s", text, extra={"structured": structured})
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
+    text = json_util.dumps(document)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def milliseconds(seconds: float) -> int:

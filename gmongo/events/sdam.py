@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo import monitoring
-from gmongo.events.log import DEBUG, log, milliseconds, topology_log, where
+from gmongo.events.log import DEBUG, document_text, log, milliseconds, topology_log, where
 from gmongo.monitoring import EventListeners, publish
 from gmongo.wire.address import Address
 
@@ -64,15 +64,17 @@ class TopologyEvents:
     def heartbeat_succeeded(
         self, address: Address, connection: Any, duration: float, reply: Any, awaited: bool
     ) -> None:
-        self._log(
-            "Server heartbeat succeeded",
-            f", reply: {reply}",
-            awaited=awaited,
-            durationMS=milliseconds(duration),
-            reply=reply,
-            **_of(connection),
-            **where(address),
-        )
+        if topology_log.isEnabledFor(DEBUG):
+            text = document_text(reply)
+            self._log(
+                "Server heartbeat succeeded",
+                f", reply: {text}",
+                awaited=awaited,
+                durationMS=milliseconds(duration),
+                reply=text,
+                **_of(connection),
+                **where(address),
+            )
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
             publish(self._listeners.heartbeat, "succeeded", event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.events.log import DEBUG, log, milliseconds, server_selection_log, where
+from gmongo.events.log import DEBUG, INFO, log, milliseconds, server_selection_log, where
 from gmongo.wire.address import Address
 
 
@@ -15,7 +15,7 @@ class SelectionEvents:
 
     @staticmethod
     def wanted() -> bool:
-        """Whether anybody logs."""
+        """Whether anybody logs every selection."""
         return server_selection_log.isEnabledFor(DEBUG)
 
     def started(self, selector: Any, operation: str, topology: Any) -> None:
@@ -29,10 +29,14 @@ class SelectionEvents:
 
     def waiting(self, selector: Any, operation: str, topology: Any, remaining: float) -> None:
         message = "Waiting for suitable server to become available"
-        self._log(message, selector, operation, topology, remainingTimeMS=milliseconds(remaining))
+        self._log(message, selector, operation, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
-    def _log(self, message: str, selector: Any, operation: str, topology: Any, **extra: Any) -> None:
+    def _log(
+        self, message: str, selector: Any, operation: str, topology: Any, level: int = DEBUG, **extra: Any
+    ) -> None:
+        if not server_selection_log.isEnabledFor(level):
+            return
         rest = "".join(f", {name}={value}" for name, value in extra.items())
         text = f"{message} for operation {operation}. Selector: {selector}, topology: {topology}{rest}"
         fields = {"selector": repr(selector), "operation": operation, "topologyDescription": repr(topology)}
-        log(server_selection_log, text, {"message": message, **fields, **extra})
+        log(server_selection_log, text, {"message": message, **fields, **extra}, level)

@@ -21,6 +21,7 @@ class Attempt:
     __slots__ = (
         "address",
         "deadline",
+        "max_wire_version",
         "min_round_trip_time",
         "numbered",
         "operation",
@@ -36,7 +37,8 @@ class Attempt:
         self.deadline = deadline
         self.selector: Any = operation.selector
         self.address: Address | None = None  # the server selected
-        self.min_round_trip_time = 0.0  # of that server, in seconds
+        self.max_wire_version = 0  # of that server
+        self.min_round_trip_time = 0.0  # to that server, in seconds
         self.numbered = False  # whether it is a write with a transaction number, which may be tried again
         self.transaction: Transaction | None = None
         self.starts = False  # whether it is the first of the transaction

@@ -13,6 +13,8 @@ from math import inf
 from time import monotonic
 from typing import Any
 
+from gmongo.errors import ConfigurationError
+
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
 
 current_deadline = _current.get
@@ -47,7 +49,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit covers everything: finding a server, waiting for a connection, the network, the server's work, and retries.
+    The limit covers everything: finding a server, waiting for a connection, the network, the server's work, retries.
     The errors that it ends in have ``error.timeout`` set. Inside another such block it can only shorten the time.
 
     :param seconds: 0 is without limit, but does replace the older time-outs such as ``socketTimeoutMS``; None changes
@@ -72,3 +74,16 @@ def remaining(deadline: float | None) -> float | None:
 def without_wtimeout(write_concern: Mapping[str, Any]) -> dict[str, Any]:
     """A write concern without its time-out, which a deadline replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
+
+
+def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
+    """Refuse to have a server wait for new documents for longer than there is time.
+
+    :raises ConfigurationError: it would.
+    """
+    left = remaining(deadline)
+    if left is not None and max_await_time_ms is not None and max_await_time_ms >= left * 1000:
+        raise ConfigurationError(
+            f"max_await_time_ms must be less than the time limit of the operation (timeoutMS or gmongo.timeout), "
+            f"but {max_await_time_ms} ms is not less than {max(0.0, left) * 1000:.0f} ms"
+        )

@@ -10,7 +10,7 @@ from typing import Any
 import bson
 
 from gmongo.cmap.connection import Connection
-from gmongo.errors import ExecutionTimeout
+from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
@@ -27,11 +27,12 @@ class Decorator:
     :param topology: knows the cluster time and the Stable API.
     """
 
-    __slots__ = ("_api", "_topology")
+    __slots__ = ("_api", "_load_balanced", "_topology")
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._api = topology.settings.connection.server_api
+        self._load_balanced = topology.settings.load_balanced
 
     def decorate(self, command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version."""
@@ -42,8 +43,11 @@ class Decorator:
         concern = operation.write_concern
         if concern:
             command["writeConcern"] = concern if attempt.deadline is None else without_wtimeout(concern)
-        if session is not None and connection.hello.sessions_supported:
-            self._add_session(command, attempt, connection)
+        if session is not None:
+            if connection.hello.sessions_supported or self._load_balanced:
+                self._add_session(command, attempt, connection)
+            elif session.is_explicit:
+                raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
         cluster_time = _newer(self._topology.cluster_time, None if session is None else session.cluster_time)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
@@ -66,7 +70,7 @@ class Decorator:
             else:
                 transaction.decorate(command, session.operation_time_to_follow)
             return
-        session.decorate(command, operation.takes_read_concern, connection.hello)
+        session.decorate(command, operation.follows_time, connection.hello)
         if attempt.numbered:
             if operation.transaction_number is None:
                 server_session.transaction_number += 1

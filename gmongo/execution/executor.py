@@ -19,7 +19,7 @@ from gmongo.execution.deadline import current_deadline, deadline_after, remainin
 from gmongo.execution.decorate import Decorator
 from gmongo.execution.operation import Operation
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
-from gmongo.execution.retry import Retry, label_write_error
+from gmongo.execution.retry import Retry, explained, label_write_error
 from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, Session, bound_session
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.server import Server
@@ -30,6 +30,7 @@ from gmongo.wire.message import MORE_TO_COME, encode_op_msg, next_request_id
 
 # What the driver adds to a command may go this far beyond the largest document.
 _COMMAND_OVERHEAD = 16 * 1024
+_REAUTHENTICATION_REQUIRED = 391
 _NO_ADDRESSES: frozenset[Address] = frozenset()
 
 
@@ -119,7 +120,8 @@ class Executor:
             attempt = Attempt(operation, session, deadline)
             try:
                 result = self._attempt(attempt, retry)
-            except PyMongoError as error:
+            except PyMongoError as failure:
+                error = explained(failure) if attempt.numbered else failure
                 if self.epoch != epoch:  # this greenlet is a forked child's copy of one of the parent's
                     _leave_to_parent(error, operation, session)
                     epoch = self.epoch
@@ -128,14 +130,15 @@ class Executor:
                 regular, any_kind = self._is_regular(attempt), self._is_allowed(operation)
                 self._wait(retry.after(error, self._to_pass_over(error, attempt), regular, any_kind))
             else:
-                self.overload.bucket.deposit(1 if retry is None else 11)
+                if operation.retries_overload:  # what is done in passing says nothing of the application's load
+                    self.overload.bucket.deposit(1 if retry is None else 11)
                 return result
 
     def _label(self, error: PyMongoError, attempt: Attempt) -> None:
         """Add the labels that the server leaves to the driver, and let the transaction know."""
         transaction, operation = attempt.transaction, attempt.operation
         if attempt.numbered or operation.ends_transaction:
-            label_write_error(error, self._wire_version(attempt))
+            label_write_error(error, attempt.max_wire_version)
         if transaction is not None:
             unread = error.has_error_label(RETRYABLE)
             if unread and attempt.starts:
@@ -158,7 +161,7 @@ class Executor:
             return True
         if not operation.retries_overload:
             return False
-        if operation.is_write:
+        if operation.needs_retry_writes:
             return options.retry_writes
         return options.retry_reads and (options.retry_writes or not operation.is_generic)
 
@@ -172,10 +175,6 @@ class Executor:
         if seconds > 0:
             self.overload.slept += seconds
             sleep(seconds)
-
-    def _wire_version(self, attempt: Attempt) -> int:
-        server = self.topology.description.get(attempt.address) if attempt.address else None
-        return server.max_wire_version if server else 0
 
     # One try
 
@@ -194,7 +193,7 @@ class Executor:
         server = self._select(attempt, retry, deadline)
         if operation.is_write and operation.retryable and transaction is None:
             attempt.numbered = self._takes_number(attempt)
-            if retry is not None and operation.transaction_number is not None and not attempt.numbered:
+            if retry is not None and retry.tried and not attempt.numbered:
                 # Without its number the server could not tell the second try from a second write.
                 raise OperationFailure("Selected server does not support retryable writes") from retry.error
         checkout = server.pool.checkout(deadline)
@@ -233,6 +232,12 @@ class Executor:
 
     def _run_judged(self, connection: Connection, attempt: Attempt) -> Any:
         try:
+            try:
+                return self._run_on(connection, attempt)
+            except OperationFailure as error:
+                if error.code != _REAUTHENTICATION_REQUIRED or connection.authentication is None:
+                    raise
+            connection.reauthenticate(remaining(attempt.deadline))
             return self._run_on(connection, attempt)
         except BaseException as error:
             self._judge(error, connection, attempt)
@@ -250,10 +255,11 @@ class Executor:
     def _run_on(self, connection: Connection, attempt: Attempt) -> Any:
         operation = attempt.operation
         hello = connection.hello
+        attempt.max_wire_version = hello.max_wire_version
         command = operation.command(hello)
         self._decorator.decorate(command, attempt, connection)
         body = bson.encode(command, False, operation.codec_options)
-        sequence = operation.sequence(hello)
+        sequences = operation.sequences(hello)
         if len(body) > hello.max_bson_size + _COMMAND_OVERHEAD:
             raise DocumentTooLarge(
                 f"{operation.name} command is {len(body)} bytes, but the server takes documents "
@@ -261,7 +267,7 @@ class Executor:
             )
         request_id = next_request_id()
         flags = 0 if operation.acknowledged else MORE_TO_COME
-        buffers = encode_op_msg(request_id, flags, body, sequence)
+        buffers = encode_op_msg(request_id, flags, body, sequences)
         if attempt.transaction is not None:
             attempt.transaction.sent()
         if self._events.wanted():

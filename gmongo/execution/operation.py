@@ -60,7 +60,7 @@ class Operation:
     operation_id: int | None = None
     """Ties the commands of one bulk together in events."""
     takes_read_concern: ClassVar[bool] = False
-    """Whether a causally consistent session may add to its read concern."""
+    """Whether it is a read that takes a read concern."""
     read_concern: Mapping[str, Any] | None = None
     """A read concern to send, if any."""
     write_concern: Mapping[str, Any] | None = None
@@ -85,13 +85,23 @@ class Operation:
     def __init__(self, database: str) -> None:
         self.database = database
 
+    @property
+    def follows_time(self) -> bool:
+        """Whether a causally consistent session has it see what went before: reads and writes, not any command."""
+        return self.takes_read_concern or self.is_write
+
+    @property
+    def needs_retry_writes(self) -> bool:
+        """Whether it is tried again only with ``retryWrites``, after an error labelled as retryable."""
+        return self.is_write
+
     def command(self, hello: Hello) -> dict[str, Any]:
         """The command, its name first, without what the executor adds."""
         raise NotImplementedError
 
-    def sequence(self, hello: Hello) -> DocumentSequence | None:
-        """Documents that travel beside the command."""
-        return None
+    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
+        """Lists of documents that travel beside the command."""
+        return ()
 
     def shown(self, command: dict[str, Any]) -> dict[str, Any]:
         """The command as events and logs show it, with the documents that travel beside it."""

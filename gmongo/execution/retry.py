@@ -22,6 +22,9 @@ NO_WRITES_PERFORMED = "NoWritesPerformed"
 
 # The retryable reads and retryable writes specifications list the same codes but for 134, which only reads have.
 _RETRYABLE_CODES = frozenset({6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
+_NO_RETRYABLE_WRITES = (
+    "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
+)
 _RETRYABLE_READ_CODES = _RETRYABLE_CODES | {134}
 # MongoDB 4.4: from here on the server itself labels the errors after which a write may be retried.
 _SERVER_LABELS_ERRORS = 9
@@ -51,6 +54,16 @@ def may_retry_write(error: PyMongoError) -> bool:
     return error.has_error_label(RETRYABLE_WRITE)
 
 
+def explained(error: PyMongoError) -> PyMongoError:
+    """The error of a numbered write; in other words if the server's storage engine knows no such numbers."""
+    if not (isinstance(error, OperationFailure) and error.code == 20 and str(error).startswith("Transaction numbers")):
+        return error
+    details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES}
+    better = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)
+    better.__cause__ = error
+    return better
+
+
 class Retry:
     """The tries of one operation after the first.
 
@@ -64,7 +77,7 @@ class Retry:
     :param deadline: when the operation must have ended; None is without limit.
     """
 
-    __slots__ = ("_deadline", "_failed", "_limit", "_operation", "_overload", "_retries", "error", "failed_on")
+    __slots__ = ("_deadline", "_failed", "_limit", "_operation", "_overload", "_retries", "error", "failed_on", "tried")
 
     def __init__(self, operation: Operation, overload: Overload, deadline: float | None) -> None:
         self._operation = operation
@@ -74,6 +87,7 @@ class Retry:
         self._limit: float = 1 if deadline is None else inf
         self.error = PyMongoError()  # the one that the user sees if no better comes
         self._failed = False
+        self.tried = False  # whether a server may have executed the operation: not if it only turned it away
         self.failed_on: frozenset[Address] = frozenset()
 
     def after(self, error: PyMongoError, failed_on: Address | None, regular: bool, any_kind: bool) -> float:
@@ -90,6 +104,7 @@ class Retry:
             self._overload.bucket.deposit(10)
         self.error = self._better_of(error)
         self._failed = True
+        self.tried = self.tried or not error.has_error_label(RETRYABLE)
         if labelled:
             self._limit = self._overload.max_retries
         if self._retries >= self._limit or not (labelled or (regular and self._is_regular(error))):

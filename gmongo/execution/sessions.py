@@ -38,6 +38,10 @@ class Session(Protocol):
     """What the executor needs of a session, be it implicit or the application's."""
 
     @property
+    def is_explicit(self) -> bool:
+        """Whether it is the application's."""
+
+    @property
     def server_session(self) -> ServerSession:
         """The logical session on the server."""
 
@@ -63,7 +67,7 @@ class Session(Protocol):
     def end_use(self) -> None:
         """The operation has ended."""
 
-    def decorate(self, command: dict[str, Any], takes_read_concern: bool, hello: Hello) -> None:
+    def decorate(self, command: dict[str, Any], follows_time: bool, hello: Hello) -> None:
         """Add what the session demands of a command outside of transactions, such as ``afterClusterTime``."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:
@@ -102,6 +106,7 @@ class ImplicitSession:
 
     __slots__ = ("_give_back", "_server_session", "_take")
 
+    is_explicit = False
     has_ended = False
     cluster_time = None
     operation_time_to_follow = None
@@ -125,7 +130,7 @@ class ImplicitSession:
     def end_use(self) -> None:
         """Its owner is the only one to use it."""
 
-    def decorate(self, command: dict[str, Any], takes_read_concern: bool, hello: Hello) -> None:
+    def decorate(self, command: dict[str, Any], follows_time: bool, hello: Hello) -> None:
         """It demands nothing."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:

@@ -192,6 +192,7 @@ class Transaction:
         """Label the error of a commit; a further try asks for the majority, unless the server did not read this one."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
+        if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):
             self.unpin()
         if not overloaded:
             self._commit_is_retry = True

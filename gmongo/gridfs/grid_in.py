@@ -177,13 +177,19 @@ class GridIn:
 
     def _give_up(self, error: BaseException) -> None:
         """Abort because of an error, which is the one to be raised."""
+        if self._closed:
+            return
+        self._end()
+        if not self._owns_chunks:
+            return
         if isinstance(error, Exception):
-            with suppress(PyMongoError):
-                self.abort()
-        elif not self._closed:
-            self._end()
-            if self._owns_chunks:
-                spawn(self._storage.remove_chunks, self._file["_id"])  # after a kill or a time-out nobody should wait
+            self._clean_up(self._session)
+        else:
+            spawn(self._clean_up, None)  # after a kill or a time-out nobody should wait
+
+    def _clean_up(self, session: ClientSession | None) -> None:
+        with suppress(PyMongoError):
+            self._storage.remove_chunks(self._file["_id"], session)
 
     def _end(self) -> None:
         self._closed = True
@@ -222,6 +228,8 @@ class GridIn:
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
+        if name in _READ_ONLY:  # the property has failed
+            raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 
     @property
@@ -259,7 +267,7 @@ class GridIn:
 
     def _when_closed(self, field: str) -> Any:
         if field not in self._file:
-            raise AttributeError(f"can only get {field!r} on a closed file")
+            raise AttributeError  # __getattr__ says more
         return self._file[field]
 
     @property

@@ -14,7 +14,7 @@ from gmongo.collection import Collection
 from gmongo.cursor import Cursor
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
-from gmongo.gridfs.storage import Storage, by_id, check_session
+from gmongo.gridfs.storage import Storage, by_id, check_session, exactly
 
 
 class GridOut(io.IOBase):
@@ -215,7 +215,7 @@ class GridOut(io.IOBase):
     def _next_chunk(self, number: int) -> Any:
         if self._cursor is None or self._next != number:
             self._forget()
-            query: dict[str, Any] = {"files_id": {"$eq": self._id}}
+            query: dict[str, Any] = {"files_id": exactly(self._id)}
             if number:
                 query["n"] = {"$gte": number}
             self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from re import Pattern
 from typing import Any
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
+from bson.regex import Regex
 
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
@@ -63,12 +65,17 @@ class Storage:
 
     def remove_chunks(self, file_id: Any, session: ClientSession | None = None) -> None:
         """Remove the contents of a file."""
-        self.chunks.delete_many({"files_id": {"$eq": file_id}}, session=session)
+        self.chunks.delete_many({"files_id": exactly(file_id)}, session=session)
 
 
 def by_id(file_id: Any) -> dict[str, Any]:
-    """A query for one file, whose ``_id`` may be anything, a regular expression or a query document too."""
-    return {"_id": {"$eq": file_id}}
+    """A query for one file."""
+    return {"_id": exactly(file_id)}
+
+
+def exactly(file_id: Any) -> Any:
+    """What a query has to say to match this very ``_id``, even if it looks like a query or is a regular expression."""
+    return {"$eq": file_id} if isinstance(file_id, (Mapping, Pattern, Regex)) else file_id
 
 
 def check_acknowledged(of: Any, what: str) -> None:

@@ -52,6 +52,10 @@ class Aggregate(CursorOperation):
         has_size = batch_size is not None and self.retryable
         self._cursor_field = {"batchSize": batch_size} if has_size else {}
 
+    @property
+    def needs_retry_writes(self) -> bool:
+        return writes(self.pipeline)
+
     def command(self, hello: Hello) -> dict[str, Any]:
         return {
             "aggregate": self.target,

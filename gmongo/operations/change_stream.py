@@ -5,19 +5,18 @@ Nothing here does I/O; :mod:`gmongo.change_stream` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.cmap.hello import Hello
 from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
 from gmongo.operations.aggregate import Aggregate
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_cursor
 
-# MongoDB 4.0 and 4.4.
-_TAKES_OPERATION_TIME, _LABELS_ERRORS = 7, 9
+# MongoDB 4.4.
+_LABELS_ERRORS = 9
 _RESUMABLE = "ResumableChangeStreamError"
 _CURSOR_NOT_FOUND = 43
 # For servers that do not label errors.
@@ -56,17 +55,17 @@ class Position:
         self.token: Any = resume_after if start_after is None else start_after
         self.resuming = False
 
-    def fields(self, wire_version: int) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """The fields of ``$changeStream`` that say where to begin."""
         if not self.resuming:
             return self._given
         if self.token is not None:
             return {"startAfter" if self._starts_after else "resumeAfter": self.token}
-        if self._operation_time is not None and wire_version >= _TAKES_OPERATION_TIME:
+        if self._operation_time is not None:
             return {"startAtOperationTime": self._operation_time}
         return self._given
 
-    def opened(self, has_changes: bool, batch_token: Any, operation_time: Any, wire_version: int) -> None:
+    def opened(self, has_changes: bool, batch_token: Any, operation_time: Any) -> None:
         """The server has replied to the `aggregate`.
 
         :param batch_token: the ``postBatchResumeToken`` of the reply, if any.
@@ -77,7 +76,7 @@ class Position:
             return
         if batch_token is not None:
             self.token = batch_token
-        elif not self._given and self._operation_time is None and wire_version >= _TAKES_OPERATION_TIME:
+        elif not self._given and self._operation_time is None:
             self._operation_time = operation_time
 
     def saw_nothing(self, batch_token: Any) -> None:
@@ -95,20 +94,18 @@ class Position:
 
 
 class ChangeStreamAggregate(Aggregate):
-    """Open a change stream.
+    """Open a change stream. The command and the changes have codec options of their own.
 
-    :param stage: the fields of ``$changeStream``, by the wire version of the server.
-    :param pipeline: the stages that follow it.
+    :param pipeline: begins with ``$changeStream``.
     :param decoding: how the changes are decoded; `codec_options` are for the command.
     """
 
-    __slots__ = ("_decoding", "_stage", "wire_version")
+    __slots__ = ("_decoding",)
 
     def __init__(
         self,
         database: str,
         target: str | int,
-        stage: Callable[[int], Mapping[str, Any]],
         pipeline: Sequence[Mapping[str, Any]],
         fields: Mapping[str, Any],
         codec_options: CodecOptions[Any],
@@ -117,14 +114,7 @@ class ChangeStreamAggregate(Aggregate):
         batch_size: int | None,
     ) -> None:
         super().__init__(database, target, pipeline, fields, codec_options, selector, batch_size)
-        self._stage = stage
         self._decoding = decoding
-        self.wire_version = 0
-
-    def command(self, hello: Hello) -> dict[str, Any]:
-        self.wire_version = hello.max_wire_version
-        stage = {"$changeStream": self._stage(hello.max_wire_version)}
-        return {**super().command(hello), "pipeline": [stage, *self.pipeline]}
 
     def decode(self, body: Buffer) -> dict[str, Any]:
         return decode_cursor(body, self._decoding)

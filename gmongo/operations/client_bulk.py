@@ -8,6 +8,7 @@ from typing import Any
 import bson
 from bson.codec_options import CodecOptions
 
+from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.errors import (
     ClientBulkWriteException,
@@ -77,7 +78,7 @@ class BulkWriteBatch(CursorOperation):
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._fitted:
             self._fit(Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size))
-        return {**self._fields, "nsInfo": [{"ns": namespace} for namespace in self._namespaces]}
+        return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
         """Take what fits for this very server, and number the namespaces. A second try sends the same again."""
@@ -88,18 +89,24 @@ class BulkWriteBatch(CursorOperation):
         if not self.taken:
             raise self._writes.refuse_next(limits)
         numbers: dict[str, int] = {}
+        turns = Turns()
         for write in self.taken:
             if not self.acknowledged:
                 check_size(write, limits, self.codec_options)
             write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
+            turns.take()
         self._namespaces = list(numbers)
         self._fitted = True
 
-    def sequence(self, hello: Hello) -> DocumentSequence:
-        return DocumentSequence("ops", [write.encoded for write in self.taken])
+    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
+        operations = DocumentSequence("ops", [write.encoded for write in self.taken])
+        return operations, DocumentSequence("nsInfo", [bson.encode(each) for each in self._namespace_documents()])
+
+    def _namespace_documents(self) -> list[dict[str, Any]]:
+        return [{"ns": namespace} for namespace in self._namespaces]
 
     def shown(self, command: dict[str, Any]) -> dict[str, Any]:
-        return {**command, "ops": [write.document for write in self.taken]}
+        return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
 
     def decode(self, body: Buffer) -> dict[str, Any]:
         self.reply = super().decode(body)
@@ -227,7 +234,9 @@ class ClientBulk:
 
     def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
         """Read the results of single operations."""
+        turns = Turns()
         while True:
+            turns.take()
             try:
                 result = cursor.next_document()
             except StopIteration:

@@ -102,7 +102,7 @@ class Writes:
                 break
             room -= len(write.encoded)
             if write.namespace not in namespaces:
-                room -= len(namespace_document(write.namespace))
+                room -= len(bson.encode({"ns": write.namespace}))
             if room < 0:
                 break
             namespaces.add(write.namespace)
@@ -130,11 +130,6 @@ class Writes:
                 return None
             self._encoded.append(Write(index, model, self._codec_options))
         return self._encoded[0]
-
-
-def namespace_document(namespace: str) -> bytes:
-    """An element of ``nsInfo``, encoded."""
-    return bson.encode({"ns": namespace})
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Any]) -> None:

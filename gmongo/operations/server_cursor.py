@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 from typing import Any
 
 from bson.codec_options import CodecOptions
 
 from gmongo.errors import OperationFailure, PyMongoError
+from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, Session
 from gmongo.operations.cursors import GetMore, KillCursors
@@ -49,11 +51,13 @@ class ServerCursor:
         "_limit",
         "_max_await_time_ms",
         "_namespace",
+        "_orphan",
         "_pin",
         "_raw",
         "_reaper",
         "_session",
         "_tailable",
+        "_time_limit",
         "address",
         "cursor_id",
         "post_batch_resume_token",
@@ -82,6 +86,8 @@ class ServerCursor:
         self._keeps_session = keeps_session
         self.wire_version = 0  # of the connection that was last asked
         self._deadline = deadline
+        self._time_limit = None if deadline is None else deadline - monotonic()
+        self._orphan = 0  # its number on the server, after a failure that may have left it open there
         self._pin = opened.pin
         self._executor = executor
         self._epoch = executor.epoch
@@ -184,19 +190,24 @@ class ServerCursor:
         except OperationFailure as error:
             if error.code in _GONE:
                 self.cursor_id = 0
-            self.close()
+            if self._pin is None:  # else its connection stays with it until it is closed
+                self.close()
             if self._tailable and error.code in _GONE:
                 return False  # it fell behind the end of its capped collection, which is how such cursors end
             raise
         except BaseException:
-            if self._pin is not None and not self._pin.connection.usable:
-                self.cursor_id = 0  # it went with the connection, which is kept until the cursor is closed (LB-52)
-            else:
-                self.abandon()  # whether the server has the cursor still is not known, and this is no time to wait
+            self._fail()
             raise
         finally:
             self.wire_version = operation.wire_version
         return bool(self._documents) or self._batch is not None
+
+    def _fail(self) -> None:
+        """End here. Whether the server has the cursor still is not known: closing it will see to that."""
+        cursor_id, self.cursor_id = self.cursor_id, 0
+        if self._pin is None or self._pin.connection.usable:
+            self._orphan = cursor_id
+        # else it went with the connection, which is kept until the cursor is closed (LB-52)
 
     def _take(self, reply: CursorReply) -> None:
         """Take a batch over. What is not decoded yet is counted when it is."""
@@ -221,13 +232,13 @@ class ServerCursor:
         self._kill()
 
     def _kill(self) -> None:
-        cursor_id, self.cursor_id = self.cursor_id, 0
+        cursor_id, self.cursor_id, self._orphan = self.cursor_id or self._orphan, 0, 0
         session = self._session if self._session is not None and not self._session.has_ended else None
         try:
             if cursor_id and self._epoch == self._executor.epoch:
                 operation = KillCursors(self._namespace, [cursor_id], self.address)
                 operation.pin = self._pin
-                self._executor.run(operation, session, self._executor.fresh_deadline())
+                self._executor.run(operation, session, self._deadline_for_closing())
         except PyMongoError:
             pass  # the server forgets it by itself after a while
         except BaseException:
@@ -236,9 +247,16 @@ class ServerCursor:
         finally:
             self._let_go()
 
+    def _deadline_for_closing(self) -> float | None:
+        """As much time again as the cursor had, which may have used it up; or what is left of a limit set meanwhile."""
+        limit, current = self._time_limit, current_deadline()
+        if current is not None and current > monotonic():
+            return current
+        return self._executor.fresh_deadline() if limit is None else monotonic() + limit
+
     def abandon(self) -> None:
         """Leave the cursor to the reaper. Does no I/O and does not switch, so a finaliser may call it."""
-        cursor_id, self.cursor_id = self.cursor_id, 0
+        cursor_id, self.cursor_id, self._orphan = self.cursor_id or self._orphan, 0, 0
         self._documents.clear()
         self._batch = None
         self._drop(cursor_id)
@@ -260,5 +278,5 @@ class ServerCursor:
             pin.release()
 
     def __del__(self) -> None:
-        if getattr(self, "cursor_id", 0) or getattr(self, "_pin", None):
+        if getattr(self, "cursor_id", 0) or getattr(self, "_orphan", 0) or getattr(self, "_pin", None):
             self.abandon()

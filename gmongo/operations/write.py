@@ -131,10 +131,10 @@ class WriteBatch(Operation):
     def command(self, hello: Hello) -> dict[str, Any]:
         return {self.name: self.collection, **self._fields}
 
-    def sequence(self, hello: Hello) -> DocumentSequence:
+    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
         if self._encoded is None:  # a second try sends the same again
             self.taken, self._encoded = self._statements.take(hello)
-        return DocumentSequence(_SEQUENCES[self.name], self._encoded)
+        return (DocumentSequence(_SEQUENCES[self.name], self._encoded),)
 
     def shown(self, command: dict[str, Any]) -> dict[str, Any]:
         return {**command, _SEQUENCES[self.name]: self.taken}

@@ -1,4 +1,9 @@
-"""The TLS context of a client. Certificates are read here, once, so that a wrong file is an error at construction."""
+"""The TLS context of a client. Certificates are read here, once, so that a wrong file is an error at construction.
+
+Revocation is checked against ``tlsCRLFile`` only. The standard library's ``ssl`` neither asks for stapled OCSP
+responses nor gives out the chain that a responder would have to be asked about, so ``tlsDisableOCSPEndpointCheck`` is
+accepted and has no effect: the endpoint is never asked.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +47,7 @@ def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext | None:
         _load("tlsCAFile", options["tlscafile"], context.load_verify_locations)
     elif context.verify_mode != ssl.CERT_NONE:
         context.load_default_certs()
-    if options.get("tlscrlfile"):
+    if options.get("tlscrlfile") and not options.get("tlsdisablecertificaterevocationcheck"):
         _load("tlsCRLFile", options["tlscrlfile"], context.load_verify_locations)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     return context

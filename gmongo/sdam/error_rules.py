@@ -52,6 +52,8 @@ def consequence(error: BaseException, during_handshake: bool, max_wire_version: 
     if isinstance(error, PoolClearedError):
         return Consequence.NOTHING
     if during_handshake:
+        if is_network_error(error):  # a streaming monitor would else go on waiting for news of its own
+            return Consequence.UNKNOWN_CLEAR_AND_CANCEL
         known = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError))
         return Consequence.UNKNOWN_AND_CLEAR if known else Consequence.NOTHING
     if isinstance(error, NotPrimaryError):

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import bson
 from gevent import Greenlet, Timeout, get_hub
 
-from gmongo.background import Alarm
+from gmongo.background import Alarm, Turns
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
@@ -99,7 +99,7 @@ class Monitor:
         if connection is None:
             return
         if self._checking:
-            connection.interrupt(CheckCancelled(f"check of {address_text(self.address)} cancelled"))
+            connection.interrupt(self._cancelled())
         else:
             self._connection = None
             connection.close()
@@ -116,7 +116,10 @@ class Monitor:
         """End the greenlet, and announce the end of its check at once: it comes before that of the server."""
         connection = self._connection
         self.stop()
-        self._announce_failed(connection, CheckCancelled(f"check of {address_text(self.address)} cancelled"))
+        self._announce_failed(connection, self._cancelled())
+
+    def _cancelled(self) -> CheckCancelled:
+        return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
     def abandon(self, error: BaseException) -> None:
         """In a forked child: never touch the parent's socket again."""
@@ -133,6 +136,7 @@ class Monitor:
     # The greenlet
 
     def _run(self) -> None:
+        turns = Turns()
         while not self._stopped:
             previous = self._describe()
             if previous is None:
@@ -142,7 +146,9 @@ class Monitor:
             except (Exception, Timeout):  # of a listener: the server is watched all the same
                 _log.exception("the monitor of %s was interrupted", address_text(self.address))
                 at_once = False
-            if not at_once:
+            if at_once:
+                turns.take()  # many hellos may have come in one piece
+            else:
                 self._pause()
 
     def _check_and_report(self, previous: ServerDescription) -> bool:
@@ -187,9 +193,9 @@ class Monitor:
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Check once; None if the check was cancelled."""
         awaited = self._connection is not None and (self._streaming or self._will_await(previous))
-        self._events.heartbeat_started(self.address, self._connection, awaited)
         started = monotonic()
         self._heartbeat = started, awaited
+        self._events.heartbeat_started(self.address, self._connection, awaited)
         try:
             hello = self._ask(previous)
         except Exception as error:
@@ -206,7 +212,6 @@ class Monitor:
         if connection is not None:
             connection.close()
         self._streaming = False
-        self._hello_command = first_hello(self._settings.connection)
         self._rtt.reset()
         self._announce_failed(connection, error)
         if isinstance(error, CheckCancelled):
@@ -220,6 +225,8 @@ class Monitor:
             self._events.heartbeat_failed(self.address, connection, monotonic() - started, error, awaited)
 
     def _ask(self, previous: ServerDescription) -> Hello:
+        if self._stopped:  # a listener has switched meanwhile
+            raise self._cancelled()
         if self._connection is None:
             return self._connect()
         if self._streaming:
@@ -230,6 +237,7 @@ class Monitor:
         return self._received(hello)
 
     def _connect(self) -> Hello:
+        self._hello_command = first_hello(self._settings.connection)
         self._connection = Connection(self.address, ref=False)
         return self._received(establish(self._connection, self._settings.connection, ref=False))
 

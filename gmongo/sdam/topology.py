@@ -247,8 +247,7 @@ class Topology:
         log = self._selection_events if self._selection_events.wanted() else None
         end = monotonic() + self.settings.server_selection_timeout
         end = end if deadline is None else min(end, deadline)
-        if log:
-            log.waiting(selector, operation, self.description, end - monotonic())
+        self._selection_events.waiting(selector, operation, self.description, end - monotonic())
         while True:
             try:
                 # No switch between looking and queueing up, or the change that is waited for could be missed.
@@ -293,7 +292,8 @@ class Topology:
 
     def is_polled(self) -> bool:
         """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
-        return not self._closed and not self.settings.load_balanced and self.description.topology_type in POLLED
+        in_use = self._hub is not None and not self._closed  # and not in a forked child that leaves it alone
+        return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Take over the hosts that the SRV records name now."""
@@ -304,6 +304,7 @@ class Topology:
         dropped = self._update_servers()
         # End of the critical section.
         try:
+            _end_checks(dropped)
             self._announce_difference(before, after)
         finally:
             self._wake_waiters(after)
@@ -389,6 +390,7 @@ class Topology:
         cleared = server.pool.mark_cleared(clear_for) if server is not None and clear_for is not None else None
         # End of the critical section.
         try:
+            _end_checks(dropped)
             self._announce(before, after, previous, current or new)
         finally:  # a listener may be interrupted
             self._wake_waiters(after)
@@ -459,6 +461,13 @@ class Topology:
 
 def _forked() -> AutoReconnect:
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
+
+
+def _end_checks(servers: list[Server]) -> None:
+    """End the checks of servers that are no longer part of the topology, before that is announced."""
+    for server in servers:
+        if server.monitor is not None:
+            server.monitor.close()
 
 
 def _close_all(servers: list[Server]) -> None:

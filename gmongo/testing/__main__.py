@@ -7,17 +7,24 @@ end of that.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import stat
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import gevent
 from gevent import os as gevent_os
+from gevent import socket
 from gevent.event import Event
 
 from gmongo.testing.deployment import Deployment
+from gmongo.testing.simulation.control import serve_control
+
+# Seconds. A wait with an end keeps the hub running, which the deployment itself does not.
+_FOREVER = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,9 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, ended.set)
     gevent.spawn(_watch_input, ended)
+    if options.control is not None:
+        gevent.spawn(serve_control, socket.socket(fileno=options.control), deployment.members)
     try:
         print(deployment.uri, flush=True)
-        ended.wait()
+        while not ended.wait(_FOREVER):
+            pass
     finally:
         deployment.close()
     return 0
@@ -54,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", default="8.0", help="the server it passes for")
     parser.add_argument("--port", type=int, default=0, help="of the first member; the others count up from it")
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="access control, with this user")
+    parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="a server parameter")
     parser.add_argument("--tls", action="store_true", help="with a certificate made on the spot")
+    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # for DeploymentProcess
     parser.add_argument("--compressors", default="zlib", help="separated by commas")
     return parser
 
@@ -66,6 +78,7 @@ def _deployment(options: argparse.Namespace) -> Deployment:
         "users": _users(options.user),
         "tls": options.tls,
         "compressors": [name for name in options.compressors.split(",") if name],
+        "parameters": dict(map(_parameter, options.parameter)),
         "log": False,
     }
     if options.replica_set is not None:
@@ -93,6 +106,16 @@ def _users(given: Sequence[str] | None) -> dict[str, str] | None:
             raise ValueError(f"--user {each!r} is not NAME:PASSWORD")
         users[name] = password
     return users
+
+
+def _parameter(given: str) -> tuple[str, Any]:
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise ValueError(f"--parameter {given!r} is not NAME=JSON")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        raise ValueError(f"--parameter {given!r} has a value that is not JSON") from None
 
 
 def _watch_input(ended: Event) -> None:

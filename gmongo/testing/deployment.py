@@ -178,11 +178,11 @@ class Deployment:
     def start(self) -> Deployment:
         """Start all members.
 
-        :raises RuntimeError: it is running.
+        :raises RuntimeError: it has been started already.
         :raises OSError: the port is taken.
         """
         if self._running:
-            raise RuntimeError("the deployment is running already")
+            raise RuntimeError("the deployment has been started already, and it is started only once")
         self._running = True
         balancer_ports = int(self._has_balancer)
         try:
@@ -210,6 +210,7 @@ class Deployment:
             self._balancer.close()
         for member in self.members:
             member.stop()
+            member.faults.clear()  # whoever waits for a frozen member may go
 
     def __enter__(self) -> Deployment:
         return self.start()
@@ -223,7 +224,12 @@ class Deployment:
 
     @property
     def uri(self) -> str:
-        """The connection string, with the first user and the TLS options if there are such."""
+        """The connection string, with the first user and the TLS options if there are such.
+
+        :raises RuntimeError: it has not been started.
+        """
+        if not self.members:
+            raise RuntimeError("the deployment has not been started: call start() or use a with")
         hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
         return self.uri_of(hosts, **self._uri_options())
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from types import TracebackType
+from typing import Any
 
 import gevent
 
 from gmongo.testing.process import TetheredProcess
+from gmongo.testing.simulation.control import ask_control
 
 _PROGRAM = "gmongo.testing.__main__:main"
 _LOOK_EVERY = 0.01
+_PATIENCE = 10.0
 
 
 class DeploymentProcess:
     """Runs ``python -m gmongo.testing`` with these arguments; it ends with this process at the latest.
 
-    Use it in a ``with``, or call :meth:`start` and :meth:`close`. What goes wrong is told it by commands, which any
-    client sends: ``configureFailPoint``, ``replSetStepDown``, ``shutdown``.
+    Use it in a ``with``, or call :meth:`start` and :meth:`close`. What goes wrong is told it by :meth:`fault`, and by
+    commands that any client sends: ``configureFailPoint``, ``replSetStepDown``, ``shutdown``.
 
     :param arguments: of the command line, such as ``("--replica-set", "3")``.
     :param start_timeout: seconds that it is given to become ready.
@@ -32,6 +36,7 @@ class DeploymentProcess:
         self._start_timeout = start_timeout
         self._environment = environment
         self._process: TetheredProcess | None = None
+        self._control: Any = None
         self._uri: str | None = None
 
     @property
@@ -51,13 +56,40 @@ class DeploymentProcess:
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
-        self._process = TetheredProcess(_PROGRAM, self._arguments, environment=self._environment)
+        ours, theirs = socket.socketpair()
         try:
+            number = str(theirs.fileno())
+            self._process = TetheredProcess(
+                _PROGRAM,
+                [*self._arguments, "--control", number],
+                environment=self._environment,
+                pass_fds=[theirs.fileno()],
+            )
+            ours.settimeout(_PATIENCE)
+            self._control = ours.makefile("rw", encoding="utf-8")
             self._uri = self._await_uri(self._process)
         except BaseException:
             self.close()
             raise
+        finally:
+            theirs.close()
+            ours.close()  # the file keeps it open
         return self
+
+    def fault(self, member: int, name: str, *arguments: Any) -> None:
+        """Let a member fail.
+
+        :param member: its number, from 0.
+        :param name: of a method of :class:`~gmongo.testing.simulation.member.Member`, such as ``freeze``.
+        :param arguments: of the method.
+        :raises RuntimeError: the deployment is not running.
+        :raises ValueError: there is no such member or fault, or it cannot be done now.
+        """
+        if self._uri is None:
+            raise RuntimeError("the deployment is not running: call start() or use a with")
+        problem = ask_control(self._control, member, name, arguments)
+        if problem is not None:
+            raise ValueError(problem)
 
     def _await_uri(self, process: TetheredProcess) -> str:
         deadline = monotonic() + self._start_timeout
@@ -73,6 +105,9 @@ class DeploymentProcess:
     def close(self) -> None:
         """End it, with its data."""
         process, self._process, self._uri = self._process, None, None
+        if self._control is not None:
+            self._control.close()
+            self._control = None
         if process is not None:
             process.end()
 

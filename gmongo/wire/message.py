@@ -62,16 +62,21 @@ def next_request_id() -> int:
     return next(_request_ids) & 0x7FFFFFFF
 
 
-def encode_op_msg(request_id: int, flags: int, body: bytes, sequence: DocumentSequence | None = None) -> list[bytes]:
+def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
     """The buffers of an OP_MSG: one for a command alone, several when documents travel beside it."""
-    if sequence is None:
+    if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
-    identifier = sequence.identifier.encode() + b"\x00"
-    section = 4 + len(identifier) + sum(map(len, sequence.documents))
-    length = 21 + len(body) + 1 + section
-    head = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0)
-    return [head + body + b"\x01" + _INT32.pack(section) + identifier, *sequence.documents]
+    length = 21 + len(body)
+    buffers = [body]
+    for sequence in sequences:
+        identifier = sequence.identifier.encode() + b"\x00"
+        section = 4 + len(identifier) + sum(map(len, sequence.documents))
+        length += 1 + section
+        buffers[-1] += b"\x01" + _INT32.pack(section) + identifier
+        buffers += sequence.documents
+    buffers[0] = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0) + buffers[0]
+    return buffers
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:

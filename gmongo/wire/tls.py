@@ -96,6 +96,9 @@ class TlsTransport(Transport):
         self._tls.remember(self._host, self._engine.session)
 
     def send(self, buffers: Sequence[bytes]) -> None:
+        if len(buffers) == 1 and len(buffers[0]) <= _PIECE:
+            self._perform(self._engine.write, buffers[0])
+            return
         for data in _joined(buffers):
             view = memoryview(data)
             while view:
@@ -128,7 +131,10 @@ class TlsTransport(Transport):
 
     def _flush(self) -> None:
         if self._outgoing.pending:
-            self.send_raw(self._outgoing.read())
+            data = self._outgoing.read()
+            sent = self._try_to_send(data)
+            if sent != len(data):
+                self.send_raw(data[sent:])
 
     def _feed(self) -> None:
         count = super()._read(self._chunk)

@@ -116,6 +116,7 @@ def test_what_was_cleared_meanwhile_is_not_announced_as_ready(new_pool: Any, rec
     assert pool.stats()["state"] == "paused"
 
 
+@pytest.mark.requirement("SM-95")
 @pytest.mark.requirement("CMAP-43", "CMAP-48", "CMAP-73", "CMAP-205")
 def test_a_pool_is_ready_after_each_recovery_of_its_server(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(heartbeatFrequencyMS=500)

@@ -163,7 +163,7 @@ class Life:
 
     # What happens
 
-    def establish(self, connection: Connection, _options: Any, _ref: bool = True, **_rest: Any) -> None:
+    def establish(self, connection: Connection, *_rest: Any) -> None:
         """Takes the place of ``gmongo.cmap.handshake.establish``."""
         wire = Wire(connection)
         self.wires.append(wire)

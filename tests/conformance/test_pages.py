@@ -99,5 +99,6 @@ def test_a_page_is_complete(page: Path) -> None:
     assert all(row.level in ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY") for row in rows)
 
 
-def test_the_page_of_the_pool_is_there() -> None:
-    assert len(read_rows((PAGES / "cmap.md").read_text("utf-8"))) == 239
+@pytest.mark.parametrize(("page", "rows"), [("cmap", 239), ("server-monitoring", 140)])
+def test_the_page_is_there(page: str, rows: int) -> None:
+    assert len(read_rows((PAGES / f"{page}.md").read_text("utf-8"))) == rows

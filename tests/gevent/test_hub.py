@@ -127,6 +127,7 @@ except ServerSelectionTimeoutError as error:
 # Closing
 
 
+@pytest.mark.requirement("SM-89", "SM-90")
 def test_close_ends_everything(server):
     before = greenlets()
     client = MongoClient(server.name, minPoolSize=2)
@@ -214,6 +215,7 @@ def test_dropped_client_after_an_error_goes_with_the_garbage(server):
     eventually(lambda: gc.collect() is not None and not server.peers, 2)
 
 
+@pytest.mark.requirement("SM-90")
 def test_dropped_while_its_server_is_frozen():
     with ScriptedServer() as server:
         before = greenlets()

@@ -51,7 +51,7 @@ BROKEN = {  # name: fault, exception, what its message says
     "above the server's own limit": (forged(length=48_100_000), ProtocolError, "message length 48100000"),
     "reply to another request": (forged(response_to=77), ProtocolError, "reply is to request 77"),
     "unknown opcode": (forged(opcode=2099), ProtocolError, "opcode 2099"),
-    "compressed, unasked": (forged(opcode=2012), ProtocolError, "opcode 2012"),
+    "compressed, unasked": (forged(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
     "garbage": (garbled, bson.errors.InvalidBSON, "."),
 }
 broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), ids=BROKEN.keys())
@@ -359,6 +359,7 @@ def test_broken_further_batch_ends_the_cursor(client, server, fault, kind, messa
         next(cursor)
     assert not cursor.alive
     assert list(cursor) == []
+    cursor.close()
     if kind is not AutoReconnect:
         assert server.wait_for("killCursors")["cursors"] == [7]
         eventually(lambda: client.pool_stats()[0]["in_use"] == 0)

@@ -194,6 +194,7 @@ def test_error_older_than_what_is_known_is_ignored(streaming_set):
         assert client.primary == primary.address
 
 
+@pytest.mark.requirement("SM-53", "SM-63")
 def test_streamed_hello_tells_of_an_election_at_once(streaming_set):
     """Without a heartbeat coming due, and without an operation that asks."""
     with connected(streaming_set, heartbeatFrequencyMS=60_000) as client:
@@ -219,6 +220,7 @@ def test_operation_waits_through_an_election(streaming_set):
         assert len(streaming_set.members[1].commands("insert")) == 1
 
 
+@pytest.mark.requirement("SM-28", "SM-103")
 def test_killed_primary(replica_set):
     with connected(replica_set, heartbeatFrequencyMS=500) as client:
         old = replica_set.primary
@@ -251,6 +253,7 @@ def test_old_primary_that_comes_back_is_not_believed(replica_set):
         assert not old.commands("insert")
 
 
+@pytest.mark.requirement("SM-14")
 def test_added_and_removed_members(replica_set):
     with connected(replica_set, heartbeatFrequencyMS=500) as client:
         new = replica_set.add()
@@ -294,6 +297,7 @@ class Heartbeats(ServerHeartbeatListener):
         self.succeeded_of.append(event.connection_id)
 
 
+@pytest.mark.requirement("SM-15")
 def test_frozen_member_does_not_delay_the_others():
     """Each monitor waits for its own server only."""
     heartbeats = Heartbeats()
@@ -311,6 +315,7 @@ def test_frozen_member_does_not_delay_the_others():
             assert frozen.address not in heartbeats.succeeded_of[seen:]
 
 
+@pytest.mark.requirement("SM-15")
 def test_frozen_seed_does_not_delay_discovery():
     with gevent.Timeout(5), ScriptedReplicaSet() as replica_set:
         frozen = replica_set.members[2]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 from typing import Any
 
 import gevent
-import gevent.subprocess
 import greenlet
 import pytest
+from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import InvalidOperation
+from tests.scripted.programs import run_program
 from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, eventually, silent
-from tests.sdam.harness import Recorder, awaitable, make_client, settle
+from tests.sdam.harness import Recorder, awaitable, line, make_client, settle
 
 MANY = 100
 
@@ -86,7 +85,7 @@ def test_many_clients_leave_nothing_behind(streams: bool, closes: bool) -> None:
         eventually(lambda: all(now <= then for now, then in zip(left(), before, strict=True)), 10)
 
 
-@pytest.mark.requirement("SM-89", "SM-90")
+@pytest.mark.requirement("SM-89", "SM-90", "SM-112", "SM-121")
 @pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
 def test_clients_of_a_server_that_does_not_answer(stage: str, closes: bool) -> None:
@@ -190,16 +189,7 @@ print("joined", gevent.get_hub().join(timeout=60))
 def test_monitors_do_not_hold_the_hub(streams: bool) -> None:
     """Neither while they sleep, nor while servers stream to them."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
-        child = gevent.subprocess.Popen(
-            [sys.executable, "-c", JOIN, replica_set.members[0].name],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        try:
-            assert child.communicate(timeout=10)[0] == "joined True\n"
-        finally:
-            child.kill()
+        assert run_program(JOIN, replica_set.members[0].name) == "joined True\n"
         asked = [bool(awaitable(member)) for member in replica_set.members]
         assert asked == [streams] * 3
 
@@ -232,3 +222,47 @@ def test_idle_greenlets_are_never_resumed(connect: Any, server: ScriptedServer, 
     finally:
         greenlet.settrace(before)
     assert idle == []
+
+
+# A listener that takes its time
+
+
+@pytest.mark.requirement("SM-83", "SM-89", "SM-90")
+@pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "ServerDescriptionChanged"])
+def test_a_close_while_a_listener_is_busy(connect: Any, streaming: ScriptedServer, recorder: Any, kind: str) -> None:
+    """The monitor, which is in the listener, does not talk to the server any more afterwards."""
+    gate = Event()
+    recorder.hooks[kind] = lambda _event: gate.wait()
+    client = connect(streaming)
+    recorder.wait_for(kind)
+    client._topology.close()
+    received = len(streaming.received)
+    gate.set()
+    settle()
+    assert len(streaming.received) == received
+    assert not streaming.peers
+    assert len(recorder.of("HeartbeatStarted")) == 1
+    assert len(recorder.of("HeartbeatSucceeded")) + len(recorder.of("HeartbeatFailed")) == 1
+
+
+@pytest.mark.requirement("SM-83")
+def test_the_order_of_the_last_events_of_a_member(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
+    """As at the end of the client: the check that is cancelled ends before the server is closed."""
+    client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
+    for member in replica_set.members:
+        eventually(lambda member=member: awaitable(member))
+    eventually(lambda: len(client.nodes) == 3)
+    gone = replica_set.members[2]
+    replica_set.hosts = replica_set.members[:2]
+    replica_set.version += 1
+    recorder.forget()
+    replica_set.members[0].changed()
+    recorder.wait_for("ServerClosed")
+    settle()
+    mine = [
+        line(event)
+        for event in recorder.events
+        if gone.address in [getattr(event, name, None) for name in ("connection_id", "server_address", "address")]
+    ]
+    assert sorted(mine) == ["HeartbeatFailed awaited", "PoolClosed", "ServerClosed"]
+    assert mine.index("HeartbeatFailed awaited") < mine.index("ServerClosed")

@@ -278,6 +278,23 @@ def test_many_errors_of_one_outage_are_one(connect: Any, streaming: ScriptedServ
     ]
 
 
+@pytest.mark.requirement("SM-59")
+@pytest.mark.usefixtures("quick")
+def test_a_server_that_closes_the_connections_of_applications(
+    connect: Any, streaming: ScriptedServer, recorder: Any
+) -> None:
+    """As it does when the names of its members change: operations in progress get second tries."""
+    client = connect(streaming, heartbeatFrequencyMS=60_000)
+    eventually(lambda: awaitable(streaming) and len(streaming.peers) == 2)
+    monitoring = set(streaming.peers)
+    streaming.fail("find", *[silent] * 5)
+    readers = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
+    streaming.wait_for("find", 5)
+    for number in set(streaming.peers) - monitoring:
+        streaming.peers[number].close()
+    assert [reader.get(timeout=5) for reader in readers] == [{"_id": number} for number in range(5)]
+
+
 @pytest.mark.requirement("SM-111")
 @pytest.mark.usefixtures("quick")
 def test_a_failure_of_one_member_concerns_no_other(
@@ -293,3 +310,21 @@ def test_a_failure_of_one_member_concerns_no_other(
     assert {event.connection_id for event in recorder.of("HeartbeatFailed")} == {lost.address}
     assert client.primary == replica_set.members[0].address
     assert [event.address for event in recorder.of("PoolCleared")] == [lost.address]
+
+
+@pytest.mark.requirement("SM-92", "SM-107")
+@pytest.mark.usefixtures("quick")
+def test_a_cancelled_monitor_knows_nothing_of_the_next_server(connect: Any, polled: ScriptedServer) -> None:
+    """Its connection is closed while it sleeps; the server that it finds then has no ``hello`` any more."""
+    client = connect(polled, heartbeat=0.1, retryReads=False)
+    polled.wait_for("hello")
+    (monitoring,) = polled.peers
+    polled.hello_extra = {"helloOk": None}
+    client.db.c.find_one()
+    polled.fail("find", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    eventually(lambda: monitoring not in polled.peers)
+    seen = len(polled.commands("hello"))
+    polled.wait_for("hello", seen + 2)
+    assert {next(iter(command)) for command in polled.commands("hello")[seen:]} == {"ismaster"}

@@ -133,7 +133,7 @@ def test_after_a_failure_it_begins_anew(connect: Any, streaming: ScriptedServer,
     assert [each.name for each in streaming.received if each.connection == old] == ["handshake", "hello"]
 
 
-@pytest.mark.requirement("SM-59", "SM-64", "SM-104")
+@pytest.mark.requirement("SM-64")
 @pytest.mark.usefixtures("quick")
 def test_a_silent_server_is_left(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     connect(streaming, heartbeat=0.05, connectTimeoutMS=50)
@@ -194,4 +194,4 @@ def test_waiting_for_a_change_is_no_round_trip(connect: Any, streaming: Scripted
     settle()
     description = description_of(client, streaming)
     assert len(plain(streaming)) >= 2
-    assert 0 < description.min_round_trip_time <= description.round_trip_time < 0.1
+    assert 0 < description.min_round_trip_time <= description.round_trip_time < event.duration

@@ -14,8 +14,6 @@ HOW_TO_GET_THEM = (
     " GMONGO_SPEC_TESTS to its folder 'source'"
 )
 
-_SRV = "initial-dns-seedlist-discovery/tests"
-_NO_LOAD_BALANCERS = "a client cannot be made with loadBalanced=true yet"
 _POOL_LOGGING = "connection-monitoring-and-pooling/tests/logging"
 
 SKIPS: dict[tuple[str, str], str] = {
@@ -30,12 +28,6 @@ SKIPS: dict[tuple[str, str], str] = {
         _POOL_LOGGING + "/connection-pool-options",
         "waitQueueMultiple should be included in connection pool created message when specified",
     ): "waitQueueMultiple: the specification forbids the option to drivers that do not have it (CMAP-18)",
-    (_SRV + "/load-balanced/loadBalanced-directConnection", "discovery"): _NO_LOAD_BALANCERS,
-    (_SRV + "/load-balanced/loadBalanced-true-txt", "discovery"): _NO_LOAD_BALANCERS,
-    (_SRV + "/load-balanced/srvMaxHosts-zero-txt", "discovery"): _NO_LOAD_BALANCERS,
-    (_SRV + "/replica-set/encoded-userinfo-and-db", "discovery"): (
-        "a client cannot be made with a user name yet; the test itself forbids to run an operation"
-    ),
     (
         "uri-options/tests/single-threaded-options",
         "Valid options specific to single-threaded drivers are parsed correctly",

@@ -44,5 +44,3 @@ def test_auth_connection_string(case: dict[str, Any]) -> None:
     assert credential.mechanism == (expected["mechanism"] or "DEFAULT")
     own = {name: value for name, value in credential.properties.items() if name not in _OWN_DEFAULTS}
     assert own == (expected["mechanism_properties"] or {})
-
-

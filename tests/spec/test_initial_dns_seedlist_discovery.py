@@ -11,6 +11,7 @@ from typing import Any
 
 import gevent
 import pytest
+from bson import ObjectId
 
 from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
@@ -80,10 +81,24 @@ def mongos(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
     return lambda _server: {"msg": "isdbgrid"}
 
 
+def balanced(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+    """What a mongos behind a load balancer tells."""
+    service = ObjectId()
+    return lambda _server: {"msg": "isdbgrid", "serviceId": service}
+
+
+# Folder -> the ports that its records name, and what listens there.
+DEPLOYMENTS = {
+    "replica-set": ((27017, 27018, 27019), member),
+    "sharded": ((27017, 27018), mongos),
+    "load-balanced": ((8000,), balanced),
+}
+
+
 @contextmanager
 def deployment(network: Network, folder: str) -> Iterator[None]:
     """The servers that the tests of a folder are for."""
-    ports, kind = ((27017, 27018), mongos) if folder == "sharded" else ((27017, 27018, 27019), member)
+    ports, kind = DEPLOYMENTS[folder]
     with ExitStack() as stack:
         for port in ports:
             server = stack.enter_context(ScriptedServer(member=kind(port), streams=True))

@@ -14,12 +14,14 @@ from typing import Any
 
 import gevent
 import pytest
+from bson import ObjectId
 from dnslib import RCODE
 from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.monitoring import ServerListener
 from tests.scripted.dns import Host, Network
+from tests.scripted.programs import run_program
 from tests.scripted.server import ScriptedServer, eventually
 from tests.spec.dns_records import DOMAIN, LOCAL, publish
 
@@ -150,20 +152,18 @@ def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Networ
 
 
 def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Alarm) -> None:
-    """A client cannot be made with loadBalanced=true yet, but a topology can."""
-    from gmongo.client_options import ClientOptions
-    from gmongo.sdam.topology import Topology
-
+    """There is not even a greenlet that would ask."""
     publish(network.names)
-    topology = Topology(ClientOptions(f"mongodb+srv://test3.{DOMAIN}/?loadBalanced=true", None, {}).topology())
-    topology.open()
-    try:
+    with (
+        ScriptedServer(member=lambda _server: {"msg": "isdbgrid", "serviceId": ObjectId()}) as server,
+        MongoClient(f"mongodb+srv://test3.{DOMAIN}/?loadBalanced=true", tls=False) as client,
+    ):
+        network.ports[27017] = server.port
         network.names.hosts[TEST3] = records(27017, 27018)
-        gevent.sleep(0.02)
+        assert client.admin.command("ping")["ok"] == 1
         assert alarm.sleeps == []
-        assert list(topology.description.server_descriptions()) == [(LOCAL, 27017)]
-    finally:
-        topology.close()
+        assert polling_greenlets() == 0
+        assert ports_of(client) == [27017]
 
 
 def test_replica_sets_are_not_polled(network: Network, alarm: Alarm) -> None:
@@ -347,3 +347,35 @@ def test_it_ends_when_the_client_is_dropped(mongoses: Any) -> None:
     eventually(lambda: polling_greenlets() == 0)
     for server in mongoses.values():
         eventually(lambda server=server: not server.peers)
+
+
+def test_a_forked_child_does_not_go_on_asking(connect: Any, network: Network, alarm: Alarm) -> None:
+    """The greenlet is copied into the child. A client that is not used there does nothing, so it asks nobody.
+
+    The fork itself is left out: the child finds its clients marked, and its greenlets where they were.
+    """
+    client = connect()
+    eventually(lambda: alarm.sleeps)
+    network.names.hosts[TEST1] = records(27019)
+    client._topology.inherited()
+    asked = len(network.names.questions)
+    alarm._go.set()
+    gevent.sleep(0.05)
+    assert len(network.names.questions) == asked
+
+
+JOIN = """
+import sys, dns.resolver, gevent
+from gmongo.wire import connect
+from gmongo import MongoClient
+dns.resolver.default_resolver = resolver = dns.resolver.Resolver(configure=False)
+resolver.nameservers, resolver.port = ["127.0.0.1"], int(sys.argv[1])
+connect._resolve = lambda address: [(2, ("127.0.0.1", int(sys.argv[2])))]
+client = MongoClient(sys.argv[3], tls=False)
+print(client.admin.command("ping")["ok"], gevent.get_hub().join(timeout=60))
+"""
+
+
+def test_it_does_not_hold_the_hub(network: Network, mongoses: dict[int, ScriptedServer]) -> None:
+    arguments = [str(network.names.resolver().port), str(mongoses[27017].port), f"mongodb+srv://test3.{DOMAIN}"]
+    assert run_program(JOIN, *arguments) == "1 True\n"

@@ -18,8 +18,8 @@ from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
-from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, Use, reason_to_skip, words_of
-from tests.spec.unified.suites import SUITES, File, files
+from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Use, reason_to_skip, words_of
+from tests.spec.unified.suites import CLIENT_OPTIONS, SUITES, File, files
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def cases_of(file: File) -> Iterator[Any]:
         else:
             words = entities | words_of(case)
             for setting in possible:
-                reason = reason_to_skip(Use(file.id, case["description"], setting, words))
+                reason = reason_to_skip(Use(file.id, case["description"], setting.topology, words))
                 marks = [pytest.mark.skip(reason=reason)] if reason else []
                 yield pytest.param(file, index, setting, id=f"{name} [{setting.topology}]", marks=marks)
 
@@ -66,4 +66,12 @@ def content(file: File) -> dict[str, Any]:
 @pytest.mark.parametrize(("file", "index", "setting"), all_cases())
 def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
     document = deepcopy(content(file))
-    Run(deployments.get(setting), document, document["tests"][index], file.suite.options).run()
+    Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
+
+
+def test_every_rule_of_the_skip_table_applies_to_a_case() -> None:
+    marks = [mark for parameter in all_cases() for mark in parameter.marks]
+    given = {mark.kwargs["reason"] for mark in marks}
+    if HOW_TO_GET_THEM in given:
+        pytest.skip(HOW_TO_GET_THEM)
+    assert [rule for rule in RULES if f"{rule.kind}: {rule.reason}" not in given] == []

@@ -179,7 +179,9 @@ def test_what_is_not_as_expected_fails(operations: list[Any], more: dict[str, An
         Run(deployments.get(SINGLE), document, case, {}).run()
 
 
-def test_an_error_in_a_thread_fails_the_case(deployments: Deployments) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_error_in_a_thread_fails_the_case(waits: bool, deployments: Deployments) -> None:
+    waiting = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
     document, case = case_of(
         making({"thread": {"id": "thread0"}}),
         {
@@ -187,7 +189,7 @@ def test_an_error_in_a_thread_fails_the_case(deployments: Deployments) -> None:
             "object": "testRunner",
             "arguments": {"thread": "thread0", "operation": {**PING, "expectResult": {"ok": 2}}},
         },
-        {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}},
+        waiting if waits else {"name": "wait", "object": "testRunner", "arguments": {"ms": 50}},
     )
     with pytest.raises(Mismatch, match="ok must be 2"):
         Run(deployments.get(SINGLE), document, case, {}).run()

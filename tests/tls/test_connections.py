@@ -7,6 +7,7 @@ import ssl
 from pathlib import Path
 
 import gevent
+import gevent.socket
 import pytest
 from gevent.server import StreamServer
 
@@ -14,6 +15,7 @@ import gmongo
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
 from tests.scripted.server import cursor_reply, eventually
 from tests.tls.conftest import PASSWORD, TlsServer, server_context
+from tests.tls.middlemen import Middleman
 
 
 def client_of(server, host="localhost", **options):
@@ -114,7 +116,10 @@ def test_what_may_be_overlooked(files, certificate, option, accepted):
 def test_a_revoked_certificate(server, files):
     with client_of(server, tlsCAFile=files.ca, tlsCRLFile=files.crl) as client:
         find(client)
-    assert "certificate revoked" in refusal(server, tlsCAFile=files.ca, tlsCRLFile=files.crl_with_server)
+    revoked = {"tlsCAFile": files.ca, "tlsCRLFile": files.crl_with_server}
+    assert "certificate revoked" in refusal(server, **revoked)
+    with client_of(server, **revoked, tlsDisableCertificateRevocationCheck=True) as client:
+        find(client)
 
 
 def test_a_server_without_tls(files):
@@ -335,3 +340,52 @@ def test_a_monkey_patched_process(files, tmp_path):
         env={"PYTHONPATH": ".", "PATH": ""},
     )
     assert done.stdout.strip() == "{'_id': 5}", done.stderr
+
+
+class Dribbling(Middleman):
+    """Passes bytes on in small pieces, in both directions."""
+
+    def __init__(self, server, size):
+        super().__init__()
+        self.server, self.size = server, size
+
+    def serve(self, sock):
+        with gevent.socket.create_connection(self.server.address) as onward:
+            jobs = [gevent.spawn(self.dribble, sock, onward), gevent.spawn(self.dribble, onward, sock)]
+            gevent.joinall(jobs, count=1)
+            gevent.killall(jobs)
+
+    def dribble(self, source, target):
+        target.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
+        try:
+            while data := source.recv(65536):
+                for start in range(0, len(data), self.size):
+                    target.sendall(data[start : start + self.size])
+                    gevent.sleep(0)
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize("size", [1, 5, 100, 4097])
+def test_bytes_in_any_pieces(server, files, size):
+    documents = [{"_id": number, "text": "x" * 500} for number in range(4 if size < 100 else 200)]
+    server.replies["find"] = cursor_reply(documents)
+    with Dribbling(server, size) as middleman, client_of(middleman, tlsCAFile=files.ca) as client:
+        for _ in range(2):
+            assert list(client.db.c.find()) == documents
+        client.db.c.insert_many(documents)
+
+
+def test_replies_that_arrive_together(server, files):
+    """A monitor's stream: several replies may be in one TLS record, or one in several."""
+    server.streams = True
+    with client_of(server, tlsCAFile=files.ca, heartbeatFrequencyMS=500) as client:
+        find(client)
+        server.wait_for("hello")
+        for _ in range(5):
+            server.changed()
+        eventually(lambda: client.topology_description.server_descriptions())
+        server.hello_extra = {"tags": {"news": "yes"}}
+        server.changed()
+        [address] = client.topology_description.server_descriptions()
+        eventually(lambda: client.topology_description.server_descriptions()[address].tags == {"news": "yes"})

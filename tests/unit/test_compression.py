@@ -55,8 +55,8 @@ def wrapped(content, size, identifier=2, opcode=OP_MSG):
 def test_round_trip(name, fields, documents):
     body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
     encoded = [bson.encode({"d": document}) for document in documents]
-    plain = b"".join(encode_op_msg(7, 0, body, DocumentSequence("documents", encoded) if encoded else None))
-    [message] = compressed([plain[:30], plain[30:]] if len(plain) > 40 else [plain], make_compressor(name))
+    plain = b"".join(encode_op_msg(7, 0, body, [DocumentSequence("documents", encoded)] if encoded else ()))
+    [message] = compressed([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name))
     length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)
     assert message[24] == IDS[name]
@@ -79,7 +79,7 @@ def test_long_messages_do_not_hold_the_loop(name):
     gevent.sleep(0)
     before = len(turns)
     [message] = compressed(encode_op_msg(7, 0, body), make_compressor(name))
-    opcode, payload = decompressed(memoryview(message)[16:], LIMIT)
+    _opcode, payload = decompressed(memoryview(message)[16:], LIMIT)
     counter.kill()
     assert len(turns) > before
     assert bytes(payload[5:]) == body
@@ -125,7 +125,7 @@ def test_truncated(name, keep):
 @given(data=st.binary(max_size=200), size=st.integers(-10, 10_000))
 def test_garbage(identifier, data, size):
     try:
-        opcode, payload = decompressed(wrapped(data, size, identifier), LIMIT)
+        _opcode, payload = decompressed(wrapped(data, size, identifier), LIMIT)
     except ProtocolError:
         return
     assert len(payload) == size

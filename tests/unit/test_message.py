@@ -61,7 +61,7 @@ def test_message_without_sequence(document, request_id, flags):
 @given(documents, st.lists(documents, min_size=1, max_size=5))
 def test_message_with_sequence(document, beside):
     body, encoded = bson.encode(document), [bson.encode(each) for each in beside]
-    message = b"".join(encode_op_msg(7, 0, body, DocumentSequence("documents", encoded)))
+    message = b"".join(encode_op_msg(7, 0, body, [DocumentSequence("documents", encoded)]))
     assert header(message)[0] == len(message)
     assert bytes(decode_reply(OP_MSG, payload_of(message)).body) == body
     section = message[21 + len(body) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from gmongo.wire.message import HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG
 if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
+_log = logging.getLogger("gmongo.testing")
 _MAX_MESSAGE_SIZE = 48_000_000
 _CHUNK = 1 << 16
 _PIPELINE = 64  # requests read ahead of their turn
@@ -70,6 +72,11 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<Connection {self.number} of {self.member.address}>"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is still there."""
+        return self.number in self.member.connections
 
     # Life
 
@@ -128,6 +135,9 @@ class Connection:
                     self._answer(*frame)
                 self.busy_with = None
         except (OSError, MalformedMessage, CloseConnection):
+            self.close()
+        except Exception:  # such as a reply that cannot be encoded
+            _log.exception("the simulated deployment cannot answer %s on %r", self.busy_with, self)
             self.close()
 
     def _answer(self, number: int, opcode: int, payload: bytes) -> None:

@@ -14,6 +14,8 @@ from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.commands.table import COMMANDS
 from gmongo.testing.simulation.error_codes import STATE_CHANGE, error
 from gmongo.testing.simulation.error_labels import add_labels
+from gmongo.testing.simulation.hello import learn_name
+from gmongo.testing.simulation.sleeping import sleep_as_told
 from gmongo.testing.simulation.write_concern import check_write_concern, satisfy_write_concern
 
 _log = logging.getLogger("gmongo.testing")
@@ -47,6 +49,7 @@ def answer(call: Call) -> dict[str, Any]:
 
 
 def _check(call: Call) -> None:
+    learn_name(call)
     call.cluster.limits.admit_request(call)
     generic_fields.check(call)
     stable_api.check(call)
@@ -61,6 +64,7 @@ def _execute(call: Call) -> dict[str, Any]:
         raise error(59, f"no such command: '{call.name}'")
     call.cluster.topology.admit(call)
     check_write_concern(call)
+    sleep_as_told(call)
     reply = call.cluster.store.execute(call.request)
     call.cluster.note_change_stream(call.body, reply)
     satisfy_write_concern(call, reply)

@@ -86,13 +86,15 @@ class FailPoints:
         """Turn all off."""
         self._points.clear()
 
-    def configure(self, name: str, mode: Any, data: Mapping[str, Any]) -> int:
+    def configure(self, name: Any, mode: Any, data: Any) -> int:
         """Set a fail point; how often it had acted before.
 
         :raises CommandError: it is not one that the simulation has, or something in it is wrong.
         """
-        if name not in _FIELDS:
+        if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported(f"the fail point {name!r}")
+        if not isinstance(data, Mapping):
+            raise error(14, f"the data of {name} are {data!r}, which is not an object")
         unknown = sorted(set(data) - _FIELDS[name])
         if unknown:
             raise error(9, f"{name} has no field {unknown[0]!r}")
@@ -128,8 +130,9 @@ def _check_data(name: str, point: FailPoint) -> None:
     commands = point.data.get("failCommands")
     if not isinstance(commands, list) and not point.data.get("failAllCommands"):
         raise error(9, f"failCommand needs failCommands, an array; it has {commands!r}")
-    if point.data.get("blockConnection") and "blockTimeMS" not in point.data:
-        raise error(9, "failCommand with blockConnection needs blockTimeMS")
+    block = point.data.get("blockTimeMS")
+    if point.data.get("blockConnection") and not isinstance(block, (int, float)):
+        raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block!r}")
 
 
 def _meets_command(call: Call, data: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ _TYPES: dict[str, tuple[type, str]] = {
     "autocommit": (bool, "a bool"),
     "startTransaction": (bool, "a bool"),
 }
+_ANY_COMMENT = (4, 4, 14)
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
 
@@ -34,6 +35,7 @@ def check(call: Call) -> None:
         if name in body and not isinstance(body[name], kind):
             raise error(14, f"BSON field '{call.name}.{name}' is {body[name]!r}, which is not {description}")
     _check_session(call)
+    _check_comment(call)
     _check_cluster_time(body)
     level = body.get("readConcern", {}).get("level", "local")
     if level not in _READ_CONCERN_LEVELS:
@@ -54,6 +56,12 @@ def _check_session(call: Call) -> None:
         raise error(72, "Transaction number requires a session ID to also be specified")
     if not call.cluster.topology.gossips:
         raise error(20, "Transaction numbers are only allowed on a replica set member or mongos")
+
+
+def _check_comment(call: Call) -> None:
+    comment = call.body.get("comment", "")
+    if call.name in ("count", "distinct") and not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT:
+        raise error(14, f"BSON field '{call.name}.comment' is {comment!r}, which is not a string")
 
 
 def _check_cluster_time(body: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL
 from gmongo.testing.simulation.versions import wire_version
 
+HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
 
 
@@ -41,6 +42,14 @@ def hello(call: Call) -> dict[str, Any]:
     return {**reply, **_negotiated(call)}
 
 
+def learn_name(call: Call) -> None:
+    """Note what the application calls itself. This comes first: a fail point may be for this very hello."""
+    client = call.body.get("client")
+    if call.name in HELLOS and not call.connection.greeted and isinstance(client, Mapping):
+        application = client.get("application")
+        call.connection.app_name = application.get("name") if isinstance(application, Mapping) else None
+
+
 def _await_change(call: Call) -> None:
     known, patience = call.body.get("topologyVersion"), call.body.get("maxAwaitTimeMS")
     if (known is None) != (patience is None):
@@ -58,12 +67,11 @@ def _greet(call: Call) -> None:
     if call.member.service_id is not None and not body.get("loadBalanced"):
         told = "The server is being accessed through a load balancer, but this driver does not have load balancing"
         raise error(354, f"{told} enabled")
-    connection.greeted = True
-    client = body.get("client")
-    if isinstance(client, Mapping):
-        connection.app_name = (client.get("application") or {}).get("name")
-    connection.internal = "internalClient" in body
     offered = body.get("compression") or []
+    if not isinstance(offered, list):
+        raise error(14, f"compression is {offered!r}, which is not an array")
+    connection.greeted = True
+    connection.internal = "internalClient" in body
     connection.compressors = [name for name in offered if name in call.cluster.compressors]
 
 

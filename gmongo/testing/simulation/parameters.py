@@ -27,6 +27,8 @@ DEFAULTS: dict[str, Any] = {
     "requireApiVersion": False,
     "transactionLifetimeLimitSeconds": 60,
 }
+# What a parameter may be set to, by the type of its default.
+_KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 
 
 class Parameters(dict[str, Any]):
@@ -49,5 +51,7 @@ class Parameters(dict[str, Any]):
         """
         if name not in self:
             raise error(72, f"attempted to set unrecognized parameter [{name}]")
+        if not isinstance(value, _KINDS.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
+            raise error(14, f"parameter {name} cannot be {value!r}")
         before, self[name] = self[name], value
         return before

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from typing import Any, Protocol
 
+from gevent.lock import Semaphore
+
 _CHUNK = 1 << 16
 
 
@@ -31,6 +33,7 @@ class TlsStream:
         self._socket = sock
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._sending = Semaphore()
         self._shake_hands()
 
     @property
@@ -82,5 +85,6 @@ class TlsStream:
         return bool(data)
 
     def _flush(self) -> None:
-        if data := self._outgoing.read():
-            self._socket.sendall(data)
+        with self._sending:  # records must not be mixed: whoever reads may have something to send too
+            if data := self._outgoing.read():
+                self._socket.sendall(data)

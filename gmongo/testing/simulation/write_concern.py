@@ -9,6 +9,7 @@ from typing import Any
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error, name_of
 
+_LOOK_EVERY = 0.5  # seconds; the client may have left
 # The concern of a command inside a transaction is that of its commit.
 _WITHOUT = frozenset({"find", "getMore", "count", "distinct", "listCollections", "listIndexes", "listDatabases"})
 
@@ -61,12 +62,12 @@ def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | No
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     limit = (concern.get("wtimeout") or 0) / 1000
     deadline = monotonic() + limit if limit else None
-    while topology.replicating < needed:
+    while topology.replicating < needed and call.connection.is_open:
         remaining = None if deadline is None else deadline - monotonic()
         if remaining is not None and remaining <= 0:
             message = "waiting for replication timed out"
             return {"code": 64, "codeName": name_of(64), "errmsg": message, "errInfo": {"wtimeout": True, **_info(w)}}
-        topology.change.wait(remaining)
+        topology.change.wait(_LOOK_EVERY if remaining is None else min(_LOOK_EVERY, remaining))
     return None
 
 

@@ -26,7 +26,7 @@ class Store:
     """
 
     def __init__(self, *, version: tuple[int, int] = (8, 0), replicated: bool, sharded: bool) -> None:
-        self._state = State(version, replicated, sharded)
+        self._state = State((version[0], version[1]), replicated, sharded)
 
     def handles(self, name: str) -> bool:
         """Whether the store executes the command with this name."""
@@ -54,14 +54,13 @@ class Store:
     def member_lost(self, member: str) -> None:
         """A member was killed, restarted, or is no longer primary.
 
-        The cursors that were opened on it die, and in a replica set the transactions in progress abort. A mongos
-        takes only its own transactions with it.
+        The cursors that were opened on it die, and the transactions that it received the statements of abort.
         """
         state = self._state
         state.cursors.kill_of_member(member)
         for session in state.sessions:
             transaction = session.transaction
-            if transaction is not None and (not state.sharded or transaction.member == member):
+            if transaction is not None and transaction.member == member:
                 abort(state, session)
         state.wake()
 

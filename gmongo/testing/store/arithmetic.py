@@ -13,7 +13,7 @@ from bson.decimal128 import Decimal128, create_decimal128_context
 from bson.int64 import Int64
 
 from gmongo.testing.store.errors import CommandError, type_mismatch
-from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.store.values import MISSING, compare, is_number, type_name
 
 _CONTEXT = create_decimal128_context()
 _INT64 = range(-(2**63), 2**63)
@@ -52,6 +52,15 @@ def average(values: Iterable[Any]) -> Any:
     if isinstance(whole, Decimal128):
         return Decimal128(_CONTEXT.divide(whole.to_decimal(), Decimal(len(numbers))))
     return whole / len(numbers)
+
+
+def extreme(values: list[Any], direction: int) -> Any:
+    """The lowest (1) or highest (-1) of the values that are there; None of none."""
+    best: Any = None
+    for value in values:
+        if value is not None and value is not MISSING and (best is None or compare(value, best) * direction < 0):
+            best = value
+    return best
 
 
 def _combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

@@ -33,7 +33,7 @@ def bulk_write(context: Context) -> Document:
     if context.database != "admin":
         raise CommandError(13, "Unauthorized", "bulkWrite may only be run against the admin database.")
     _check(body, context.state.version)
-    targets = [_target(context, one["ns"]) for one in body["nsInfo"]]
+    targets = [_target(context, one) for one in body["nsInfo"]]
     counts: Counter[str] = Counter()
     results: list[Document] = []
     for index, operation in enumerate(body["ops"]):
@@ -42,7 +42,7 @@ def bulk_write(context: Context) -> Document:
             results.append(result)
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
-    size = batch_size(body.get("cursor", {}).get("batchSize"))
+    size = batch_size((body.get("cursor") or {}).get("batchSize"))
     # The whole result fits in one batch unless it is too many bytes, or a batch size is given.
     reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
@@ -58,7 +58,7 @@ def _check(body: Document, version: tuple[int, int]) -> None:
     for operation in body["ops"]:
         kind = _kind(operation)
         check_statement(f"bulkWrite.{kind}", operation, version)
-        if not 0 <= operation[kind] < len(body["nsInfo"]):
+        if type(operation[kind]) is not int or not 0 <= operation[kind] < len(body["nsInfo"]):
             raise bad_value(f"BulkWrite ops entry {operation!r} has an invalid nsInfo index.")
 
 
@@ -69,7 +69,8 @@ def _kind(operation: Any) -> str:
     return kind
 
 
-def _target(context: Context, namespace: Any) -> Target:
+def _target(context: Context, entry: Any) -> Target:
+    namespace = entry.get("ns") if isinstance(entry, dict) else None
     if not isinstance(namespace, str) or "." not in namespace:
         raise invalid_namespace(f"Invalid namespace specified for bulkWrite: '{namespace}'")
     database, _, name = namespace.partition(".")

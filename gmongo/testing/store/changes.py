@@ -10,16 +10,17 @@ import bson
 from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.change_events import Presentation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.differences import update_description
 from gmongo.testing.store.errors import bad_value, illegal_operation, invalid_namespace, location
 from gmongo.testing.store.oplog import INVALIDATE, Event, Position, mark, position_of
 from gmongo.testing.store.selection import surroundings
-from gmongo.testing.store.stages import Surroundings, run, stage_name
+from gmongo.testing.store.stages import run, stage_name
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import identical, key_of
+from gmongo.testing.store.surroundings import Surroundings
+from gmongo.testing.store.values import copy_value, identical
 
 _OPTIONS = frozenset(
     {
@@ -31,6 +32,9 @@ _OPTIONS = frozenset(
         "startAfter",
         "startAtOperationTime",
     }
+)
+_REFUSED = frozenset(
+    {"showMigrationEvents", "showRawUpdateDescription", "showSystemEvents", "matchCollectionUUIDForUpdateLookup"}
 )
 _FULL = ("default", "updateLookup", "whenAvailable", "required")
 _BEFORE = ("off", "whenAvailable", "required")
@@ -86,6 +90,8 @@ def _check_options(options: Any) -> None:
     if not isinstance(options, dict):
         raise location(50808, "$changeStream stage expects a document as argument")
     for name in options:
+        if name in _REFUSED:
+            raise not_supported(f"$changeStream with {name}")
         if name not in _OPTIONS:
             raise location(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
     _check_choice("fullDocument", options, _FULL)
@@ -130,7 +136,8 @@ class ChangeStreamCursor(Cursor):
         super().__init__(f"{scope.database}.{name}", [])
         self._state = state
         self._scope = scope
-        self._options = options
+        self._expanded = bool(options.get("showExpandedEvents"))
+        self._presentation = Presentation(state, options)
         self._pipeline = [stage for stage in pipeline if _SPLIT not in stage]
         self._splits = len(self._pipeline) != len(pipeline)
         self._around = around
@@ -180,20 +187,20 @@ class ChangeStreamCursor(Cursor):
     def _shown(self, position: Position, event: Event) -> Document | None:
         """The event as the pipeline leaves it; None if it is not shown."""
         if position.kind == INVALIDATE:
-            document = _head(position, "invalidate", event, self._state.version)
+            document = self._presentation.invalidation(position, event)
         elif not self._is_shown(event):
             return None
         else:
-            document = self._document(position, event)
+            document = self._presentation.document(position, event)
         found = run([document], self._pipeline, self._around)
         if not found:
             return None
         _check_token(document, found[0])
         self._check_size(found[0])
-        return found[0]
+        return dict(copy_value(found[0]))
 
     def _is_shown(self, event: Event) -> bool:
-        if event.kind in _EXPANDED and not self._options.get("showExpandedEvents"):
+        if event.kind in _EXPANDED and not self._expanded:
             return False
         is_view = event.extra.get("nsType") == "view"
         return self._scope.covers(event) and not (is_view and self._state.version < (8, 1))
@@ -203,56 +210,6 @@ class ChangeStreamCursor(Cursor):
             if self._splits:
                 raise not_supported("splitting a change event that is larger than 16 MB")
             raise CommandError(10334, "BSONObjectTooLarge", "the change event is larger than 16 MB")
-
-    def _document(self, position: Position, event: Event) -> Document:
-        document = _head(position, event.kind, event, self._state.version)
-        if self._options.get("showExpandedEvents") and event.uuid is not None:
-            document["collectionUUID"] = event.uuid
-        document.update(event.session)
-        if event.kind in ("insert", "replace"):
-            document["fullDocument"] = event.after
-        if event.kind == "update":
-            document.update(self._post_image(event))
-        document["ns"] = {"db": event.database, **({"coll": event.collection} if event.collection else {})}
-        document.update(self._catalog_fields(event))
-        image = event.after or event.before
-        if image is not None:
-            document["documentKey"] = {"_id": image["_id"]}
-        if event.kind == "update" and event.before is not None and event.after is not None:
-            document["updateDescription"] = update_description(event.before, event.after, self._state.version)
-        if event.kind in ("update", "replace", "delete"):
-            document.update(self._pre_image(event))
-        return document
-
-    def _catalog_fields(self, event: Event) -> Document:
-        fields = dict(event.extra)
-        if event.kind == "rename" and self._options.get("showExpandedEvents"):
-            fields["operationDescription"] = {"to": fields["to"]}
-        if "nsType" in fields and self._state.version < (8, 1):
-            del fields["nsType"]
-        return fields
-
-    def _post_image(self, event: Event) -> Document:
-        wanted = self._options.get("fullDocument", "default")
-        if wanted == "default":
-            return {}
-        if wanted == "updateLookup":
-            return {"fullDocument": _look_up(self._state, event)}
-        if event.pre_images:
-            return {"fullDocument": event.after}
-        if wanted == "required":
-            raise _image_missing("post-image")
-        return {"fullDocument": None}
-
-    def _pre_image(self, event: Event) -> Document:
-        wanted = self._options.get("fullDocumentBeforeChange", "off")
-        if wanted == "off":
-            return {}
-        if event.pre_images:
-            return {"fullDocumentBeforeChange": event.before}
-        if wanted == "required":
-            raise _image_missing("pre-image")
-        return {"fullDocumentBeforeChange": None}
 
 
 def start_of(state: State, options: Document) -> Position:
@@ -271,26 +228,6 @@ def start_of(state: State, options: Document) -> Position:
     if "startAfter" in options:
         return position_of(options["startAfter"])
     return mark(state.now())
-
-
-def _head(position: Position, kind: str, event: Event, version: tuple[int, int]) -> Document:
-    head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
-    if version >= (6, 0):
-        head["wallTime"] = event.wall_time
-    return head
-
-
-def _look_up(state: State, event: Event) -> Document | None:
-    collection = state.catalog.get((event.database, event.collection or ""))
-    if collection is None or event.after is None or collection.uuid != event.uuid:
-        return None
-    record = collection.records.get(key_of(event.after["_id"]))
-    return record.document if record is not None else None
-
-
-def _image_missing(name: str) -> CommandError:
-    return CommandError(47, "NoMatchingDocument", f"Change stream was configured to require a {name} for all update "
-                        f"events, but the {name} was not found")  # fmt: skip
 
 
 def _check_token(document: Document, shown: Document) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import Request
+from gmongo.testing.command import Request, not_supported
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
@@ -47,7 +47,7 @@ class Context:
         :raises CommandError: if that is no name of a collection.
         """
         name = self.body[self.request.name]
-        if not isinstance(name, str):
+        if type(name) is not str:
             raise CommandError(73, "InvalidNamespace", "collection name has invalid type "
                                f"{type(name).__name__}")  # fmt: skip
         check_name(self.database, name)
@@ -64,7 +64,7 @@ class Context:
         found: Document = {"NOW": now_in_milliseconds()}
         if self.state.has_oplog:
             found["CLUSTER_TIME"] = self.state.now()
-        for name, expression in self.body.get("let", {}).items():
+        for name, expression in (self.body.get("let") or {}).items():
             found[name] = evaluate(expression, {}, found)
         return found
 
@@ -99,6 +99,9 @@ class Context:
         return collection
 
 
+_INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
+
+
 def check_writable(collection: Collection) -> None:
     """Check that the collection is not a view.
 
@@ -113,10 +116,12 @@ def check_writable(collection: Collection) -> None:
 def check_name(database: str, name: str) -> None:
     """Check the name of a collection.
 
-    :raises CommandError: 73, if no collection can have it.
+    :raises CommandError: 73, if no collection can have it; 115, if it is one that a server keeps for itself.
     """
     if not name or name.startswith(".") or "\0" in name or "$" in name:
         raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")
+    if name.startswith("system.") or (database, name) in _INTERNAL:
+        raise not_supported(f"the server's own collection {database}.{name}")
 
 
 def now_in_milliseconds() -> Any:

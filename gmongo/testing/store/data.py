@@ -43,7 +43,7 @@ class Change(NamedTuple):
 
 @dataclass
 class Index:
-    """An index. Only unique ones are kept up to date: nothing else needs them.
+    """An index. Only the entries of unique ones are kept: nothing else needs them.
 
     :param keys: the fields, with their directions or kinds.
     :param options: all other fields of its description, such as ``unique``.
@@ -63,6 +63,11 @@ class Index:
     def is_identity(self) -> bool:
         """Whether it is the index of ``_id`` that every collection has."""
         return self.name == "_id_"
+
+    @property
+    def guards(self) -> bool:
+        """Whether entries are kept to find duplicates; those of ``_id`` are the keys of the records."""
+        return self.unique and not self.is_identity
 
     def description(self) -> Document:
         """As ``listIndexes`` shows it."""
@@ -140,7 +145,7 @@ class Collection:
         self._forget_entries(key)
         self.records[key] = record
         for index in self.indexes.values():
-            if index.unique:
+            if index.guards:
                 index.owners.update((entry, key) for entry, _ in index.entries(record.document))
 
     def remove(self, key: Key, time: Timestamp) -> None:
@@ -171,6 +176,6 @@ class Collection:
         if key not in self.records:
             return
         for index in self.indexes.values():
-            if index.unique:
+            if index.guards:
                 for entry, _ in index.entries(self.records[key].document):
                     index.owners.pop(entry, None)

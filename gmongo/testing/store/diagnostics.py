@@ -6,7 +6,7 @@ from gmongo.testing.command import not_supported
 from gmongo.testing.store.catalog import size_of
 from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import namespace_not_found
+from gmongo.testing.store.errors import bad_value, namespace_not_found
 
 
 def validate(context: Context) -> Document:
@@ -40,13 +40,20 @@ def validate(context: Context) -> Document:
 
 def collection_stats(context: Context) -> Document:
     """``collStats``."""
-    scale = int(context.body.get("scale", 1))
+    scale = _scale(context)
     collection = context.collection()
     if collection is None:
         return {"ns": context.namespace, "size": 0, "count": 0, "storageSize": 0, "totalSize": 0, "nindexes": 0,
                 "totalIndexSize": 0, "indexSizes": {}, "scaleFactor": scale, "capped": False}  # fmt: skip
     check_writable(collection)
     return {"ns": collection.namespace, **storage_stats(collection, scale)}
+
+
+def _scale(context: Context) -> int:
+    scale = int(context.body.get("scale") or 1)
+    if scale < 1:
+        raise bad_value(f"BSON field 'scale' value must be >= 1, actual value '{scale}'")
+    return scale
 
 
 def storage_stats(collection: Collection, scale: int) -> Document:
@@ -72,7 +79,7 @@ def storage_stats(collection: Collection, scale: int) -> Document:
 
 def database_stats(context: Context) -> Document:
     """``dbStats``."""
-    scale = int(context.body.get("scale", 1))
+    scale = _scale(context)
     found = context.state.collections_of(context.database)
     collections = [one for one in found if not one.is_view]
     objects = sum(len(one.records) for one in collections)

@@ -51,6 +51,9 @@ def execute(state: State, request: Request) -> Document:
 def check(state: State, request: Request, command: Command) -> None:
     """Check the fields that all commands share."""
     command.check(request, state.version)
+    lsid = request.body.get("lsid")
+    if lsid is not None and not isinstance(lsid.get("id"), bytes):
+        raise CommandError(40414, "Location40414", "BSON field 'lsid.id' is missing but a required field")
     concern = request.body.get("readConcern") or {}
     level = concern.get("level")
     if level is not None and level not in _LEVELS:
@@ -102,7 +105,7 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
         if session.transaction is not None:
             raise CommandError(117, "ConflictingOperationInProgress", f"txnNumber {number} is a transaction's")
         if session.reply is not None:
-            return session.reply
+            return dict(session.reply)
     _check_single(request)
     if number > session.number:
         _advance(state, session, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -13,28 +13,34 @@ from gmongo.testing.store.values import MISSING, Key
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check a document that is to be stored against the stored ones.
+    """Check a document that is to be stored against the stored ones, but for ``_id``, which is their key.
 
     :raises CommandError: 11000, if another document has a value of a unique index.
     """
     for index in collection.indexes.values():
-        if not index.unique:
+        if not index.guards:
             continue
         for entry, values in index.entries(document):
             if index.owners.get(entry, key) != key:
                 raise duplicate_key(collection, index, values)
 
 
-def check_unique_among(collection: Collection, key: Key, document: Document, records: Mapping[Key, Record]) -> None:
-    """The same against the records that a transaction sees, but for ``_id``, which is their key."""
+def check_unique_among(
+    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
+) -> None:
+    """The same against the records that a transaction sees, but for ``_id``, which is their key.
+
+    :param written: the keys of the records that the transaction has written.
+    """
     for index in collection.indexes.values():
-        if not index.unique or index.is_identity:
+        if not index.guards:
             continue
         mine = dict(index.entries(document))
-        for other, record in records.items():
-            taken = [] if other == key else [entry for entry, _ in index.entries(record.document) if entry in mine]
-            if taken:
-                raise duplicate_key(collection, index, mine[taken[0]])
+        others = {*written, *(index.owners[entry] for entry in mine if entry in index.owners)} - {key}
+        for other in others & records.keys():
+            for entry, _ in index.entries(records[other].document):
+                if entry in mine:
+                    raise duplicate_key(collection, index, mine[entry])
 
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:

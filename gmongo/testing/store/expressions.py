@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from bson.decimal128 import Decimal128
+from bson.errors import BSONError
 from mongomock import OperationFailure
-from mongomock.aggregate import _Parser as MongomockParser
+from mongomock import aggregate as of_mongomock
 
 from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store import arithmetic
-from gmongo.testing.store.errors import bad_value, location, type_mismatch
-from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, type_name
+from gmongo.testing.store import expression_numbers, expression_operators
+from gmongo.testing.store.errors import bad_value, location
+from gmongo.testing.store.values import MISSING, copy_value
 
-_LACKING = object()
+_UNDEFINED = object()
+# What mongomock, and the operators here, run into when an expression is malformed.
+_MALFORMED = (
+    OperationFailure,
+    BSONError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    IndexError,
+    TypeError,
+    UnboundLocalError,
+    ValueError,
+)
 
 
 def evaluate(expression: Any, document: Any, variables: Mapping[str, Any] | None = None) -> Any:
@@ -31,22 +42,11 @@ def evaluate(expression: Any, document: Any, variables: Mapping[str, Any] | None
         raise
     except NotImplementedError as error:
         raise not_supported(str(error)) from None
-    except (OperationFailure, AssertionError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+    except _MALFORMED as error:
         raise bad_value(str(error)) from None
 
 
-def is_true(value: Any) -> bool:
-    """Whether a condition with this value holds: all but false, zero, null and missing do."""
-    if value is None or value is MISSING:
-        return False
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, Decimal128):
-        return bool(value.to_decimal())
-    return bool(value) if is_number(value) else True
-
-
-class Evaluator(MongomockParser):
+class Evaluator(of_mongomock._Parser):
     """Evaluates an expression for one document. A missing value is a KeyError."""
 
     def __init__(self, document: Any, variables: Mapping[str, Any]) -> None:
@@ -61,7 +61,9 @@ class Evaluator(MongomockParser):
         if isinstance(expression, dict) and len(expression) == 1:
             (name,) = expression
             if name in _OPERATORS:
-                return present(_OPERATORS[name](self, expression[name]))
+                return _present(_OPERATORS[name](self, expression[name]))
+            if name.startswith("$") and name not in _OF_MONGOMOCK:
+                raise _refused(name)
         return super().parse(expression)
 
     def or_none(self, expression: Any) -> Any:
@@ -90,22 +92,22 @@ class Evaluator(MongomockParser):
         if not isinstance(expression, str) or not expression.startswith("$"):
             return expression
         if not expression.startswith("$$"):
-            return present(_follow(self.document, expression[1:].split(".")))
+            return _present(_follow(self.document, expression[1:].split(".")))
         name, *path = expression[2:].split(".")
-        return present(_follow(self._variable(name), path))
+        return _present(_follow(self._variable(name), path))
 
     def _variable(self, name: str) -> Any:
         if name in ("ROOT", "CURRENT"):
             return self.variables.get(name, self.document)
         if name == "REMOVE":
             return MISSING
-        value = self.variables.get(name, _LACKING)
-        if value is _LACKING:
+        value = self.variables.get(name, _UNDEFINED)
+        if value is _UNDEFINED:
             raise location(17276, f"Use of undefined variable: {name}")
         return value
 
 
-def present(value: Any) -> Any:
+def _present(value: Any) -> Any:
     """The value itself.
 
     :raises KeyError: if it is missing.
@@ -124,237 +126,100 @@ def _follow(value: Any, parts: list[str]) -> Any:
     return value
 
 
-def _comparison(holds: Callable[[int], Any]) -> Callable[[Evaluator, Any], Any]:
-    def run(evaluator: Evaluator, value: Any) -> Any:
-        if not isinstance(value, list) or len(value) != 2:
-            raise location(16020, "a comparison expression takes exactly 2 arguments")
-        left, right = (evaluator.or_missing(part) for part in value)
-        if (left is MISSING) != (right is MISSING):
-            return holds(-1 if left is MISSING else 1)
-        return holds(compare(left, right))
-
-    return run
+def _refused(name: str) -> CommandError:
+    if name in _LACKING:
+        return not_supported(f"the expression {name}")
+    return CommandError(168, "InvalidPipelineOperator", f"Unrecognized expression '{name}'")
 
 
-def _conditions(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _and(evaluator: Evaluator, value: Any) -> Any:
-    return all(is_true(evaluator.or_none(part)) for part in _conditions(value))
-
-
-def _or(evaluator: Evaluator, value: Any) -> Any:
-    return any(is_true(evaluator.or_none(part)) for part in _conditions(value))
-
-
-def _not(evaluator: Evaluator, value: Any) -> Any:
-    return not is_true(evaluator.arguments(value)[0])
-
-
-def _literal(_evaluator: Evaluator, value: Any) -> Any:
-    return value
-
-
-def _let(evaluator: Evaluator, value: Any) -> Any:
-    found = {name: evaluator.or_missing(part) for name, part in value["vars"].items()}
-    return evaluator.within(found).parse(value["in"])
-
-
-def _input(evaluator: Evaluator, operator: str, value: Any) -> list[Any] | None:
-    array = evaluator.or_none(value["input"])
-    if array is not None and not isinstance(array, list):
-        raise location(16883, f"input to {operator} must be an array not {type_name(array)}")
-    return array
-
-
-def _map(evaluator: Evaluator, value: Any) -> Any:
-    array, name = _input(evaluator, "$map", value), value.get("as", "this")
-    if array is None:
-        return None
-    return [evaluator.within({name: element}).or_none(value["in"]) for element in array]
-
-
-def _filter(evaluator: Evaluator, value: Any) -> Any:
-    array, name = _input(evaluator, "$filter", value), value.get("as", "this")
-    if array is None:
-        return None
-    kept = [one for one in array if is_true(evaluator.within({name: one}).or_none(value["cond"]))]
-    limit = evaluator.or_none(value.get("limit"))
-    return kept if limit is None else kept[: int(limit)]
-
-
-def _reduce(evaluator: Evaluator, value: Any) -> Any:
-    array = _input(evaluator, "$reduce", value)
-    if array is None:
-        return None
-    result = evaluator.or_none(value["initialValue"])
-    for element in array:
-        result = evaluator.within({"this": element, "value": result}).or_none(value["in"])
-    return result
-
-
-def _merge_objects(evaluator: Evaluator, value: Any) -> Any:
-    merged: dict[str, Any] = {}
-    for part in evaluator.arguments(value):
-        if part is not None and not isinstance(part, dict):
-            raise location(40400, f"$mergeObjects requires object inputs, but input is of type {type_name(part)}")
-        merged.update(part or {})
-    return merged
-
-
-def _get_field(evaluator: Evaluator, value: Any) -> Any:
-    if not isinstance(value, dict) or "field" not in value:
-        value = {"field": value, "input": "$$CURRENT"}
-    source = evaluator.or_none(value.get("input", "$$CURRENT"))
-    return source.get(evaluator.parse(value["field"]), MISSING) if isinstance(source, dict) else MISSING
-
-
-def _set_field(evaluator: Evaluator, value: Any) -> Any:
-    source = evaluator.or_none(value["input"])
-    if source is None:
-        return None
-    if not isinstance(source, dict):
-        raise location(4161105, f"$setField requires 'input' to evaluate to type Object, not {type_name(source)}")
-    field, new = evaluator.parse(value["field"]), evaluator.or_missing(value.get("value", "$$REMOVE"))
-    if new is MISSING:
-        return {name: part for name, part in source.items() if name != field}
-    return {**source, field: new}
-
-
-def _unset_field(evaluator: Evaluator, value: Any) -> Any:
-    return _set_field(evaluator, {**value, "value": "$$REMOVE"})
-
-
-def _in(evaluator: Evaluator, value: Any) -> Any:
-    wanted, array = evaluator.arguments(value)
-    if not isinstance(array, list):
-        raise location(40081, f"$in requires an array as a second argument, found: {type_name(array)}")
-    return any(equal(wanted, element) for element in array)
-
-
-def _fold(function: Callable[[Any, Any], Any]) -> Callable[[Evaluator, Any], Any]:
-    def run(evaluator: Evaluator, value: Any) -> Any:
-        numbers = evaluator.arguments(value)
-        if any(number is None for number in numbers):
-            return None
-        result = numbers[0]
-        for number in numbers[1:]:
-            result = function(result, number)
-        return result
-
-    return run
-
-
-def _flat(evaluator: Evaluator, value: Any) -> list[Any]:
-    """The values of an accumulator used as an expression: a single array stands for its elements."""
-    values = evaluator.arguments(value)
-    if not isinstance(value, list) or len(values) == 1:
-        return values[0] if isinstance(values[0], list) else values
-    return values
-
-
-def _sum(evaluator: Evaluator, value: Any) -> Any:
-    return arithmetic.total(_flat(evaluator, value))
-
-
-def _avg(evaluator: Evaluator, value: Any) -> Any:
-    return arithmetic.average(_flat(evaluator, value))
-
-
-def extreme(values: list[Any], direction: int) -> Any:
-    """The lowest (1) or highest (-1) of the values that are there; None of none."""
-    best: Any = None
-    for value in values:
-        if value is not None and value is not MISSING and (best is None or compare(value, best) * direction < 0):
-            best = value
-    return best
-
-
-def _min(evaluator: Evaluator, value: Any) -> Any:
-    return extreme(_flat(evaluator, value), 1)
-
-
-def _max(evaluator: Evaluator, value: Any) -> Any:
-    return extreme(_flat(evaluator, value), -1)
-
-
-def _element(evaluator: Evaluator, value: Any) -> Any:
-    array, index = evaluator.arguments(value)
-    if array is None or index is None:
-        return None
-    if not isinstance(array, list):
-        raise location(28689, f"$arrayElemAt's first argument must be an array, but is {type_name(array)}")
-    return array[int(index)] if -len(array) <= index < len(array) else MISSING
-
-
-def _first(evaluator: Evaluator, value: Any) -> Any:
-    return _element(evaluator, [_conditions(value)[0], 0])
-
-
-def _last(evaluator: Evaluator, value: Any) -> Any:
-    return _element(evaluator, [_conditions(value)[0], -1])
-
-
-def _type(evaluator: Evaluator, value: Any) -> Any:
-    return type_name(evaluator.or_missing(_conditions(value)[0]))
-
-
-def _random(_evaluator: Evaluator, _value: Any) -> Any:
-    return random.random()
-
-
-def _is_array(evaluator: Evaluator, value: Any) -> Any:
-    return isinstance(evaluator.arguments(value)[0], list)
-
-
-def _divide(evaluator: Evaluator, value: Any) -> Any:
-    numbers = evaluator.arguments(value)
-    if any(number is None for number in numbers):
-        return None
-    if not all(is_number(number) for number in numbers):
-        raise type_mismatch("$divide only supports numeric types")
-    if any(isinstance(number, Decimal128) for number in numbers):
-        raise not_supported("$divide of decimals")
-    dividend, divisor = numbers
-    if not divisor:
-        raise bad_value("can't $divide by zero")
-    return dividend / divisor
-
-
-_OPERATORS: Mapping[str, Callable[[Evaluator, Any], Any]] = {
-    "$eq": _comparison(lambda order: order == 0),
-    "$ne": _comparison(lambda order: order != 0),
-    "$gt": _comparison(lambda order: order > 0),
-    "$gte": _comparison(lambda order: order >= 0),
-    "$lt": _comparison(lambda order: order < 0),
-    "$lte": _comparison(lambda order: order <= 0),
-    "$cmp": _comparison(lambda order: (order > 0) - (order < 0)),
-    "$and": _and,
-    "$or": _or,
-    "$not": _not,
-    "$literal": _literal,
-    "$let": _let,
-    "$map": _map,
-    "$filter": _filter,
-    "$reduce": _reduce,
-    "$mergeObjects": _merge_objects,
-    "$getField": _get_field,
-    "$setField": _set_field,
-    "$unsetField": _unset_field,
-    "$in": _in,
-    "$add": _fold(arithmetic.add),
-    "$multiply": _fold(arithmetic.multiply),
-    "$subtract": _fold(arithmetic.subtract),
-    "$divide": _divide,
-    "$sum": _sum,
-    "$avg": _avg,
-    "$min": _min,
-    "$max": _max,
-    "$arrayElemAt": _element,
-    "$first": _first,
-    "$last": _last,
-    "$type": _type,
-    "$isArray": _is_array,
-    "$rand": _random,
-}
+_OPERATORS = {**expression_operators.OPERATORS, **expression_numbers.OPERATORS}
+_OF_MONGOMOCK = frozenset().union(
+    of_mongomock.array_operators,
+    of_mongomock.boolean_operators,
+    of_mongomock.comparison_operators,
+    of_mongomock.conditional_operators,
+    of_mongomock.control_flow_operators,
+    of_mongomock.date_operators,
+    of_mongomock.object_operators,
+    of_mongomock.project_operators,
+    of_mongomock.projection_operators,
+    of_mongomock.set_operators,
+    of_mongomock.string_operators,
+    of_mongomock.text_search_operators,
+    of_mongomock.type_convertion_operators,
+    of_mongomock.type_operators,
+)
+# What a server has and neither mongomock nor the store does.
+_LACKING = frozenset(
+    [
+        "$accumulator",
+        "$acos",
+        "$acosh",
+        "$asin",
+        "$asinh",
+        "$atan",
+        "$atan2",
+        "$atanh",
+        "$binarySize",
+        "$bitAnd",
+        "$bitNot",
+        "$bitOr",
+        "$bitXor",
+        "$bottom",
+        "$bottomN",
+        "$bsonSize",
+        "$convert",
+        "$cos",
+        "$cosh",
+        "$covariancePop",
+        "$covarianceSamp",
+        "$dateAdd",
+        "$dateDiff",
+        "$dateSubtract",
+        "$dateToParts",
+        "$dateTrunc",
+        "$degreesToRadians",
+        "$denseRank",
+        "$derivative",
+        "$documentNumber",
+        "$encStrContains",
+        "$expMovingAvg",
+        "$firstN",
+        "$function",
+        "$hash",
+        "$indexStats",
+        "$integral",
+        "$lastN",
+        "$linearFill",
+        "$locf",
+        "$ltrim",
+        "$maxN",
+        "$median",
+        "$meta",
+        "$minN",
+        "$minMaxScaler",
+        "$percentile",
+        "$radiansToDegrees",
+        "$rank",
+        "$regexFind",
+        "$regexFindAll",
+        "$replaceAll",
+        "$replaceOne",
+        "$rtrim",
+        "$sampleRate",
+        "$shift",
+        "$similarityCosine",
+        "$sin",
+        "$sinh",
+        "$sortArray",
+        "$tan",
+        "$tanh",
+        "$toDate",
+        "$toHashedIndexKey",
+        "$toUUID",
+        "$top",
+        "$topN",
+        "$tsIncrement",
+        "$tsSecond",
+    ]
+)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import type_mismatch
+from gmongo.testing.store.values import type_name
 
 Version = tuple[int, int]
 
@@ -93,7 +94,6 @@ _SPECS: Mapping[str, str] = {
     "listSearchIndexes": "listSearchIndexes id name cursor",
     "refreshSessions": "refreshSessions",
     "renameCollection": "renameCollection to dropTarget",
-    "serverStatus": "",
     "startSession": "startSession",
     "update": "update updates ordered let bypassDocumentValidation rawData",
     "update.updates": "q u c multi upsert collation arrayFilters hint sort",
@@ -133,9 +133,29 @@ _SINCE: Mapping[tuple[str, str], Version] = {
     ("update.updates", "sort"): (8, 0),
 }
 _RAW_DATA_SINCE = (8, 2)
-_LISTS = frozenset({"documents", "updates", "deletes", "pipeline", "ops", "nsInfo", "indexes", "cursors"})
-_OBJECTS = frozenset({"filter", "query", "q", "sort", "projection", "fields", "let", "collation"})
-_FIND_OBJECTS = frozenset({"min", "max"})
+# What the values of fields must be; null stands for no value.
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "array": (
+        "list",
+        "arrayFilters cursors deletes documents indexes nsInfo ops pipeline updates endSessions killSessions "
+        "refreshSessions killAllSessions killAllSessionsByPattern",
+    ),
+    "object": (
+        "dict",
+        "c changeStreamPreAndPostImages clusteredIndex collation constants cursor fields filter let lsid projection q "
+        "query readConcern sort timeseries validator",
+    ),
+    "number": ("number", "batchSize limit maxTimeMS scale skip size txnNumber"),
+    "string": ("str", "validationAction validationLevel viewOn"),
+}
+_EXPECTED = {field: (kind, wanted) for wanted, (kind, fields) in _KINDS.items() for field in fields.split()}
+# Where a field is something else than its namesakes.
+_EXCEPTIONS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("find", "min"): ("dict", "object"),
+    ("find", "max"): ("dict", "object"),
+    ("create", "max"): ("number", "number"),
+    ("delete.deletes", "limit"): ("any", "any"),
+}
 
 
 def check_command(name: str, body: Mapping[str, Any], version: Version) -> None:
@@ -154,7 +174,7 @@ def check_statement(name: str, statement: Any, version: Version) -> None:
     :raises CommandError: as for a command.
     """
     if not isinstance(statement, dict):
-        raise type_mismatch(f"BSON field '{name}' must contain objects, not {type(statement).__name__}")
+        raise type_mismatch(f"BSON field '{name}' must contain objects, not {type_name(statement)}")
     _check(name, statement, version, frozenset())
 
 
@@ -167,7 +187,7 @@ def _check(name: str, body: Mapping[str, Any], version: Version, generic: frozen
             raise _unknown(name, field, version)
         _check_type(name, field, value)
     for field in _REQUIRED.get(name, ()):
-        if field not in body:
+        if body.get(field) is None:
             raise CommandError(40414, "Location40414", f"BSON field '{name}.{field}' is missing but a required field")
 
 
@@ -177,15 +197,31 @@ def _is_there(name: str, field: str, version: Version) -> bool:
 
 
 def _check_type(name: str, field: str, value: Any) -> None:
-    if field in _LISTS and not isinstance(value, list):
-        raise type_mismatch(f"BSON field '{name}.{field}' is the wrong type '{type(value).__name__}', expected array")
-    objects = _OBJECTS | _FIND_OBJECTS if name == "find" else _OBJECTS
-    if field in objects and value is not None and not isinstance(value, dict):
-        raise type_mismatch(f"BSON field '{name}.{field}' is the wrong type '{type(value).__name__}', expected object")
+    expected = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field)
+    if expected is None or value is None or _IS[expected[0]](value):
+        return
+    raise type_mismatch(
+        f"BSON field '{name}.{field}' is the wrong type '{type_name(value)}', expected type '{expected[1]}'"
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
+
+
+_IS: Mapping[str, Callable[[Any], bool]] = {
+    "any": lambda value: True,
+    "dict": lambda value: isinstance(value, dict),
+    "list": lambda value: isinstance(value, list),
+    "number": _is_finite,
+    "str": lambda value: type(value) is str,
+}
 
 
 def _unknown(name: str, field: str, version: Version) -> CommandError:
     if version < (5, 0) and name in ("find", "aggregate"):
         word = "Unrecognized" if name == "find" else "unrecognized"
         return CommandError(9, "FailedToParse", f"{word} field '{field}'")
+    if version < (5, 0) and name == "findAndModify":
+        return CommandError(40415, "Location40415", f"BSON field '{field}' is an unknown field.")
     return CommandError(40415, "Location40415", f"BSON field '{name}.{field}' is an unknown field.")

@@ -146,4 +146,7 @@ def _ids(context: Context) -> list[bytes]:
     sessions: Any = context.body[context.request.name]
     if not isinstance(sessions, list):
         raise type_mismatch(f"BSON field '{context.request.name}' must be an array of sessions")
+    for session in sessions:
+        if not isinstance(session, dict) or not isinstance(session.get("id"), bytes):
+            raise type_mismatch(f"BSON field '{context.request.name}' must be an array of sessions, not {session!r}")
     return [bytes(session["id"]) for session in sessions]

@@ -8,7 +8,7 @@ from typing import Any
 from gmongo.testing.command import not_supported
 from gmongo.testing.store import arithmetic
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions import evaluate, extreme
+from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.values import MISSING, equal, key_of
 
 Document = dict[str, Any]
@@ -79,8 +79,8 @@ def _merged(values: list[Any]) -> Any:
 _ACCUMULATORS: Mapping[str, Accumulate] = {
     "$sum": arithmetic.total,
     "$avg": arithmetic.average,
-    "$min": lambda values: extreme(values, 1),
-    "$max": lambda values: extreme(values, -1),
+    "$min": lambda values: arithmetic.extreme(values, 1),
+    "$max": lambda values: arithmetic.extreme(values, -1),
     "$first": lambda values: _or_none(values[0]),
     "$last": lambda values: _or_none(values[-1]),
     "$push": _there,

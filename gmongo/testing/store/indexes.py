@@ -191,7 +191,7 @@ def list_indexes(context: Context) -> Document:
         raise namespace_not_found(f"ns does not exist: {context.namespace}")
     check_writable(collection)
     cursor = Cursor(context.namespace, [_description(collection, index) for index in collection.indexes.values()])
-    return first_reply(context, cursor, batch_size(context.body.get("cursor", {}).get("batchSize")))
+    return first_reply(context, cursor, batch_size((context.body.get("cursor") or {}).get("batchSize")))
 
 
 def _description(collection: Collection, index: Index) -> Document:

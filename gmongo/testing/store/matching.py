@@ -10,6 +10,7 @@ from gmongo.testing.store import expressions, schema
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.operators import OPERATORS, Test, equality, negative
 from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.values import is_true
 
 Match = Callable[[Any], bool]
 Variables = Mapping[str, Any]
@@ -40,7 +41,7 @@ def _compile_clause(name: str, condition: Any, variables: Variables) -> Match:
     if name == "$comment":
         return lambda document: True
     if name == "$expr":
-        return lambda document: expressions.is_true(expressions.evaluate(condition, document, variables))
+        return lambda document: is_true(expressions.evaluate(condition, document, variables))
     if name == "$jsonSchema":
         return lambda document: not schema.violations(condition, document)
     if name in _UNSUPPORTED:

@@ -11,7 +11,7 @@ from bson.min_key import MinKey
 from bson.regex import Regex
 
 from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.values import MISSING, TYPE_NAMES, compare, equal, is_number, rank, type_name
+from gmongo.testing.store.values import MISSING, TYPE_NAMES, compare, equal, is_number, is_whole, rank, type_name
 
 Test = Callable[[Any], bool]
 Make = Callable[[Any, Mapping[str, Any]], Test]
@@ -83,18 +83,20 @@ def _exists(wanted: Any, _condition: Mapping[str, Any]) -> Test:
 
 
 def _regex(wanted: Any, condition: Mapping[str, Any]) -> Test:
+    if not isinstance(wanted, (Regex, re.Pattern)) and type(wanted) is not str:
+        raise bad_value("$regex has to be a string")
     pattern = as_pattern(wanted, condition.get("$options"))
     return lambda value: isinstance(value, str) and pattern.search(value) is not None
 
 
 def _size(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    if not is_number(wanted) or wanted != int(wanted) or wanted < 0:
+    if not is_whole(wanted) or wanted < 0:
         raise bad_value(f"$size must be a non-negative whole number, not {wanted!r}")
     return lambda value: isinstance(value, list) and len(value) == wanted
 
 
 def _mod(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    if not isinstance(wanted, list) or len(wanted) != 2 or not int(wanted[0]):
+    if not isinstance(wanted, list) or len(wanted) != 2 or not all(map(is_whole, wanted)) or not wanted[0]:
         raise bad_value("malformed mod, it must be [divisor, remainder]")
     divisor, remainder = int(wanted[0]), int(wanted[1])
 
@@ -115,9 +117,9 @@ def _type(wanted: Any, _condition: Mapping[str, Any]) -> Test:
 
 
 def _type_alias(wanted: Any) -> str:
-    if isinstance(wanted, str) and wanted in _ALIASES:
+    if type(wanted) is str and wanted in _ALIASES:
         return wanted
-    if is_number(wanted) and wanted in _NUMBERS:
+    if is_whole(wanted) and wanted in _NUMBERS:
         return _NUMBERS[wanted]
     raise bad_value(f"Unknown type name alias: {wanted}")
 
@@ -131,11 +133,11 @@ def _bits(holds: Callable[[int, int], bool]) -> Make:
 
 
 def _mask(wanted: Any) -> int:
-    if isinstance(wanted, list):
+    if isinstance(wanted, list) and all(is_whole(position) and position >= 0 for position in wanted):
         return sum(1 << int(position) for position in set(wanted))
     if isinstance(wanted, bytes):
         return int.from_bytes(wanted, "little")
-    if is_number(wanted) and wanted >= 0:
+    if is_whole(wanted) and wanted >= 0:
         return int(wanted)
     raise bad_value(f"a bit mask must be positions, a number or binary, not {wanted!r}")
 

@@ -84,7 +84,7 @@ def compile_add_fields(spec: Any, variables: Variables) -> Project:
 def compile_unset(fields: Any) -> Project:
     """The function of an ``$unset`` stage."""
     names = fields if isinstance(fields, list) else [fields]
-    if not names or not all(isinstance(name, str) and name for name in names):
+    if not names or not all(type(name) is str and name for name in names):
         raise location(31002, "$unset specification must be a string or an array of strings")
     return compile_project(dict.fromkeys(names, 0), {})
 

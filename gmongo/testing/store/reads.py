@@ -46,20 +46,20 @@ def _tailing(context: Context, collection: Collection) -> TailingCursor:
     order = body.get("sort") or {}
     if order and list(order.items()) != [("$natural", 1)]:
         raise bad_value("cannot use tailable option with a sort other than {$natural: 1}")
-    match = context.collation(collection).compile_filter(body.get("filter", {}), context.variables)
-    project = compile_projection(body.get("projection"), body.get("filter", {}), context.variables)
+    match = context.collation(collection).compile_filter(body.get("filter") or {}, context.variables)
+    project = compile_projection(body.get("projection"), body.get("filter") or {}, context.variables)
     return TailingCursor(collection, match, project, bool(body.get("awaitData")))
 
 
 def _found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
     """The results, and whether there are as many as the limit allows."""
     body, variables = context.body, context.variables
-    query = body.get("filter", {})
+    query = body.get("filter") or {}
     project = compile_projection(body.get("projection"), query, variables)
     collation = context.collation(collection)
     found = matching(context, collection, query, collation)
     found = in_order(_within_bounds(collection, found, body), body.get("sort"), collation)
-    skip, limit = int(body.get("skip", 0)), abs(int(body.get("limit", 0)))
+    skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
     found = found[skip : skip + limit] if limit else found[skip:]
     return [_shown(context, collection, record, project) for _, record in found], bool(limit) and len(found) == limit
 
@@ -78,7 +78,7 @@ def _shown(context: Context, collection: Collection | None, record: Record, proj
     body = context.body
     if body.get("returnKey"):
         index = hinted_index(collection, body.get("hint")) if collection else None
-        paths = index.keys if index else [path for path in ("_id",) if path in body.get("filter", {})]
+        paths = index.keys if index else [path for path in ("_id",) if path in (body.get("filter") or {})]
         return {path: next(leaves_at(record.document, path)) for path in paths}
     document: Document = project(record.document)
     if body.get("showRecordId"):

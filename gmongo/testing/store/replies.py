@@ -11,7 +11,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, cursor_not_found
+from gmongo.testing.store.errors import bad_value, cursor_not_found, type_mismatch
 
 AWAIT_SECONDS = 1.0
 
@@ -48,6 +48,8 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
 def get_more(context: Context) -> Document:
     """``getMore``."""
     body, state, request = context.body, context.state, context.request
+    if not isinstance(body["getMore"], int) or not isinstance(body["collection"], str):
+        raise type_mismatch("BSON field 'getMore.getMore' must be a long, and 'getMore.collection' a string")
     cursor = state.cursors.get(int(body["getMore"]), request.member)
     number = request.transaction_number if request.in_transaction else None
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
@@ -84,7 +86,9 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
 
 def kill_cursors(context: Context) -> Document:
     """``killCursors``."""
-    ids = [int(one) for one in context.body["cursors"]]
+    ids = context.body["cursors"]
+    if not all(isinstance(one, int) for one in ids):
+        raise type_mismatch("BSON field 'killCursors.cursors' must be an array of longs")
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
     context.state.wake()
     return reply

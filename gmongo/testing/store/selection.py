@@ -12,7 +12,8 @@ from gmongo.testing.store.data import Collection, Document, Index, Record
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import is_operators
 from gmongo.testing.store.ordering import sorted_by
-from gmongo.testing.store.stages import Surroundings, run
+from gmongo.testing.store.stages import run
+from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.store.values import Key, key_of
 
 Found = list[tuple[Key, Record]]
@@ -38,7 +39,8 @@ def select(
     identity = query.get("_id")
     if "_id" in query and collation.strength is None and not is_operators(identity) and _is_plain(identity):
         key = key_of(identity)
-        return [(key, records[key])] if key in records and match(records[key].document) else []
+        alone = len(query) == 1
+        return [(key, records[key])] if key in records and (alone or match(records[key].document)) else []
     return [
         (key, record)
         for key, record in list(records.items())

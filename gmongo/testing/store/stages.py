@@ -4,41 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from mongomock import OperationFailure
 from mongomock.aggregate import _handle_bucket_stage as bucket_of_mongomock
 
 from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store import joins
 from gmongo.testing.store.errors import bad_value, location
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.grouping import group
 from gmongo.testing.store.ordering import sorted_by
 from gmongo.testing.store.paths import split, value_at
 from gmongo.testing.store.projection import compile_add_fields, compile_project, compile_unset
-from gmongo.testing.store.values import MISSING, copy_value, equal, is_number, type_name
+from gmongo.testing.store.surroundings import Document, Documents, Surroundings, with_value
+from gmongo.testing.store.values import MISSING, is_whole, type_name
 
-Document = dict[str, Any]
-Documents = list[Document]
-
-
-def _no_collection(name: str) -> Documents:
-    raise not_supported(f"reading the collection {name} here")
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What stages know besides their documents.
-
-    :param variables: of ``let``, and ``NOW``.
-    :param read: the documents of another collection of the database.
-    """
-
-    variables: Mapping[str, Any]
-    read: Callable[[str], Documents] = _no_collection
-    collation: Collation = BINARY
+Stage = Callable[[Documents, Any, Surroundings], Documents]
 
 
 def run(documents: Documents, pipeline: list[Any], around: Surroundings) -> Documents:
@@ -84,15 +66,16 @@ def _match(documents: Documents, spec: Any, around: Surroundings) -> Documents:
     return [document for document in documents if match(document)]
 
 
+def _joining(stage: Callable[[Documents, Any, Surroundings, joins.Run], Documents]) -> Stage:
+    return lambda documents, spec, around: stage(documents, spec, around, run)
+
+
 def _each(make: Callable[[Any, Mapping[str, Any]], Callable[[Document], Document]]) -> Stage:
     def stage(documents: Documents, spec: Any, around: Surroundings) -> Documents:
         function = make(spec, around.variables)
         return [function(document) for document in documents]
 
     return stage
-
-
-Stage = Callable[[Documents, Any, Surroundings], Documents]
 
 
 def _unset(spec: Any, _variables: Mapping[str, Any]) -> Callable[[Document], Document]:
@@ -126,7 +109,7 @@ def _sort(documents: Documents, spec: Any, around: Surroundings) -> Documents:
 
 
 def _count_of(name: str, spec: Any, least: int) -> int:
-    if not is_number(spec) or spec < least or spec != int(spec):
+    if not is_whole(spec) or spec < least:
         raise location(5107201, f"invalid argument to {name} stage: {spec!r}")
     return int(spec)
 
@@ -140,7 +123,7 @@ def _skip(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
 
 
 def _count(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
-    if not isinstance(spec, str) or not spec or spec.startswith("$") or "." in spec:
+    if type(spec) is not str or not spec or spec.startswith("$") or "." in spec:
         raise location(40156, "the count field must be a non-empty string without '$' and '.'")
     return [{spec: len(documents)}] if documents else []
 
@@ -168,60 +151,19 @@ def _unwound(document: Document, path: str, options: Mapping[str, Any]) -> Docum
     index_name = options.get("includeArrayIndex")
     if isinstance(value, list) and value:
         return [
-            _with_index(_with(document, split(path), element), index_name, index) for index, element in enumerate(value)
+            _with_index(with_value(document, split(path), element), index_name, index)
+            for index, element in enumerate(value)
         ]
     if value is not MISSING and value is not None and value != []:
         return [_with_index(document, index_name, None)]
     if not options.get("preserveNullAndEmptyArrays"):
         return []
-    kept = _with(document, split(path), MISSING) if value == [] else document
+    kept = with_value(document, split(path), MISSING) if value == [] else document
     return [_with_index(kept, index_name, None)]
 
 
-def _with(document: Document, parts: list[str], value: Any) -> Document:
-    if len(parts) > 1:
-        child = document.get(parts[0], {})
-        return {**document, parts[0]: _with(child if isinstance(child, dict) else {}, parts[1:], value)}
-    if value is MISSING:
-        return {name: part for name, part in document.items() if name != parts[0]}
-    return {**document, parts[0]: value}
-
-
 def _with_index(document: Document, name: str | None, index: int | None) -> Document:
-    return _with(document, split(name), index) if name else document
-
-
-def _lookup(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    if not isinstance(spec, dict) or not isinstance(spec.get("from"), str) or "as" not in spec:
-        raise bad_value("$lookup needs 'from' and 'as'")
-    if "pipeline" not in spec and not {"localField", "foreignField"} <= set(spec):
-        raise bad_value("$lookup needs localField and foreignField, or a pipeline")
-    foreign = around.read(spec["from"])
-    return [_with(document, split(spec["as"]), _joined(document, foreign, spec, around)) for document in documents]
-
-
-def _joined(document: Document, foreign: Documents, spec: Mapping[str, Any], around: Surroundings) -> Documents:
-    if "localField" in spec:
-        local = value_at(document, spec["localField"])
-        wanted = local if isinstance(local, list) else [None if local is MISSING else local]
-        match = around.collation.compile_filter({spec["foreignField"]: {"$in": wanted}}, {})
-        foreign = [one for one in foreign if match(one)]
-    let = {name: evaluate(part, document, around.variables) for name, part in spec.get("let", {}).items()}
-    inner = replace(around, variables={**around.variables, **let})
-    return run(copy_value(foreign), spec.get("pipeline", []), inner)
-
-
-def _union_with(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    options: dict[str, Any] = {"coll": spec} if isinstance(spec, str) else spec
-    if "coll" not in options:
-        raise not_supported("$unionWith without a collection")
-    return documents + run(copy_value(around.read(options["coll"])), options.get("pipeline", []), around)
-
-
-def _facet(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    if not isinstance(spec, dict) or not spec:
-        raise location(40169, "the $facet specification must be a non-empty object")
-    return [{name: run(copy_value(documents), pipeline, around) for name, pipeline in spec.items()}]
+    return with_value(document, split(name), index) if name else document
 
 
 def _bucket(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
@@ -233,38 +175,15 @@ def _bucket(documents: Documents, spec: Any, _around: Surroundings) -> Documents
         raise bad_value(str(error)) from None
 
 
-def _graph_lookup(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    if "maxDepth" in spec and not is_number(spec["maxDepth"]):
-        raise location(40100, "maxDepth requires a numeric argument")
-    foreign = around.read(spec["from"])
-    if "restrictSearchWithMatch" in spec:
-        foreign = _match(foreign, spec["restrictSearchWithMatch"], around)
-    return [_with(document, split(spec["as"]), _reached(document, foreign, spec, around)) for document in documents]
-
-
-def _reached(document: Document, foreign: Documents, spec: Mapping[str, Any], around: Surroundings) -> Documents:
-    start = evaluate(spec["startWith"], document, around.variables)
-    frontier, found, depth = start if isinstance(start, list) else [start], [], 0
-    left = list(foreign)
-    while frontier and depth <= spec.get("maxDepth", depth):
-        hits = [one for one in left if any(equal(value_at(one, spec["connectToField"]), value) for value in frontier)]
-        left = [one for one in left if one not in hits]
-        found += [_with(one, [spec["depthField"]], depth) if "depthField" in spec else one for one in hits]
-        frontier = [value_at(one, spec["connectFromField"]) for one in hits]
-        frontier = [v for value in frontier for v in (value if isinstance(value, list) else [value])]
-        depth += 1
-    return copy_value(found)
-
-
 STAGES: Mapping[str, Stage] = {
     "$addFields": _each(compile_add_fields),
     "$bucket": _bucket,
     "$count": _count,
-    "$facet": _facet,
-    "$graphLookup": _graph_lookup,
+    "$facet": _joining(joins.facet),
+    "$graphLookup": _joining(joins.graph_lookup),
     "$group": _group,
     "$limit": _limit,
-    "$lookup": _lookup,
+    "$lookup": _joining(joins.lookup),
     "$match": _match,
     "$project": _each(compile_project),
     "$replaceRoot": _each(_replace_root),
@@ -274,7 +193,7 @@ STAGES: Mapping[str, Stage] = {
     "$skip": _skip,
     "$sort": _sort,
     "$sortByCount": _sort_by_count,
-    "$unionWith": _union_with,
+    "$unionWith": _joining(joins.union_with),
     "$unset": _each(_unset),
     "$unwind": _unwind,
 }

@@ -82,7 +82,7 @@ class Transaction(Access):
         if key in records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
         self._claim(collection, key)
-        check_unique_among(collection, key, document, records)
+        check_unique_among(collection, key, document, records, self._written(collection))
         records[key] = Record(collection.next_number(), document)
         self._writes.append(Write(collection, key, "insert", document))
 
@@ -90,7 +90,7 @@ class Transaction(Access):
         """Update or replace for the transaction."""
         records = self._records(collection)
         self._claim(collection, key)
-        check_unique_among(collection, key, document, records)
+        check_unique_among(collection, key, document, records, self._written(collection))
         records[key] = Record(records[key].number, document)
         self._writes.append(Write(collection, key, kind, document))
 
@@ -109,6 +109,9 @@ class Transaction(Access):
         if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
             raise write_conflict()
         collection.writers[key] = self
+
+    def _written(self, collection: Collection) -> set[Key]:
+        return {write.key for write in self._writes if write.collection is collection}
 
     def touches(self, collection: Collection) -> bool:
         """Whether it has read or written the collection."""
@@ -150,7 +153,8 @@ class Transaction(Access):
         except CommandError:
             if not any(one.collection is write.collection and one.kind != "insert" for one in self._writes):
                 raise
-            check_unique_among(write.collection, write.key, final.document, self._after(write.collection))
+            records = self._after(write.collection)
+            check_unique_among(write.collection, write.key, final.document, records, self._written(write.collection))
 
     def _after(self, collection: Collection) -> dict[Key, Record]:
         records = dict(collection.records)

@@ -84,6 +84,22 @@ def check_storable(document: Any, version: tuple[int, int]) -> None:
                 raise bad_value(f"Document can't have $ prefixed field names: {name}")
 
 
+def check_updated(value: Any, version: tuple[int, int]) -> None:
+    """Check what an update made for field names that could not be stored before 5.0.
+
+    :raises CommandError: 52, for a name that begins with a dollar sign.
+    """
+    if version >= (5, 0):
+        return
+    for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(name, str) and name.startswith("$") and name not in ("$ref", "$id", "$db"):
+            raise CommandError(
+                52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{name}' is not valid for storage."
+            )
+        if isinstance(part, (dict, list)):
+            check_updated(part, version)
+
+
 def _check_identity(identity: Document) -> None:
     for name in identity:
         if name.startswith("$"):

@@ -134,6 +134,11 @@ def is_number(value: Any) -> bool:
     return rank(value) == 10
 
 
+def is_whole(value: Any) -> bool:
+    """Whether the value is an int, a long, or a double without a fraction."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value % 1 == 0
+
+
 def compare(left: Any, right: Any) -> int:
     """Below zero, zero or above zero, in the order in which the server sorts."""
     by_type = rank(left) - rank(right)
@@ -241,6 +246,8 @@ def key_of(value: Any) -> Key:
         return (kind, *_binary(value))
     if kind == 50:
         return (kind, *_pattern(value))
+    if kind == 60:
+        return kind, str(value), key_of(value.scope)
     return (kind,) if kind in (0, 5, 127) else (kind, value)
 
 
@@ -256,3 +263,14 @@ def copy_value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [copy_value(part) for part in value]
     return value
+
+
+def is_true(value: Any) -> bool:
+    """Whether a condition with this value holds: all but false, zero, null and missing do."""
+    if value is None or value is MISSING:
+        return False
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Decimal128):
+        return bool(value.to_decimal())
+    return bool(value) if is_number(value) else True

@@ -17,12 +17,12 @@ from gmongo.testing.store.errors import failed_to_parse
 from gmongo.testing.store.fields import check_statement
 from gmongo.testing.store.selection import in_order, select
 from gmongo.testing.store.updating import Update
-from gmongo.testing.store.validation import check_document, check_size, check_storable
-from gmongo.testing.store.values import MISSING, identical
+from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
+from gmongo.testing.store.values import MISSING, copy_value, identical
 
 MAX_BATCH = 100_000
 # Errors that end the whole command, rather than being one statement's.
-FATAL = frozenset({112, 246, 251, 166, 263, 73})
+FATAL = frozenset({112, 246, 251, 166, 263, 73, 40324})
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def target_of(context: Context) -> Target:
 def insert_one(target: Target, document: Document) -> Outcome:
     """Insert a document; it gets an ``_id`` if it has none."""
     check_storable(document, target.access.state.version)
-    document = {"_id": document["_id"] if "_id" in document else ObjectId(), **document}
+    document = copy_value({"_id": document["_id"] if "_id" in document else ObjectId(), **document})
     check_size(document)
     collection = target.existing()
     check_document(collection, document, target.bypass)
@@ -114,6 +114,7 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
     if identical(changed, document):
         return document
     check_storable(changed, target.access.state.version)
+    check_updated(changed, target.access.state.version)
     check_size(changed)
     collection = target.existing()
     check_document(collection, changed, target.bypass)

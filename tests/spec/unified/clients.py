@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from gmongo import MongoClient
@@ -31,15 +32,13 @@ _STORABLE = frozenset(
     }
 )
 
-_CHECK_EVERY_MS = 500
-
 
 class ClientEntity:
     """A client of a test with what is recorded of it.
 
     :param spec: the entity of the test.
     :param running: the deployment to connect to.
-    :param defaults: client options of the suite.
+    :param defaults: client options that it has unless it says otherwise.
     """
 
     def __init__(self, spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> None:
@@ -52,12 +51,16 @@ class ClientEntity:
         )
         self.stored = self._store(spec.get("storeEventsAsEntities", ()))
         self.logs = Logs(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
-        if self.logs is not None:
-            self.logs.install()
         uri, options = _connection(spec, running, defaults)
-        self.client: MongoClient[Any] = MongoClient(uri, event_listeners=[self.recorder], **options)
-        if "awaitMinPoolSizeMS" in spec:
-            self._await_pools(options.get("minPoolSize", 0), spec["awaitMinPoolSizeMS"] / 1000)
+        with ExitStack() as undo:
+            if self.logs is not None:
+                self.logs.install()
+                undo.callback(self.logs.remove)
+            self.client: MongoClient[Any] = MongoClient(uri, event_listeners=[self.recorder], **options)
+            undo.callback(self.client.close)
+            if "awaitMinPoolSizeMS" in spec:
+                self._await_pools(options.get("minPoolSize", 0), spec["awaitMinPoolSizeMS"] / 1000)
+            undo.pop_all()
 
     def _store(self, stores: Any) -> dict[str, list[Any]]:
         entities: dict[str, list[Any]] = {}
@@ -76,9 +79,14 @@ class ClientEntity:
             raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
 
     def _pools_have(self, size: int) -> bool:
-        servers = list(self.client.topology_description.server_descriptions().values())
-        known = [each for each in servers if each.server_type_name not in ("Unknown", "RSArbiter", "RSGhost")]
-        return len(known) == len(servers) > 0 and self.recorder.ready_connections >= size * len(known)
+        return self._pools_are_ready() and self.recorder.ready_connections >= size * self.recorder.ready_pools
+
+    def _pools_are_ready(self) -> bool:
+        return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
+
+    def settle(self) -> None:
+        """Wait until it has found all servers, so that from here on it logs nothing of its own accord."""
+        self.recorder.wait_until(self._pools_are_ready)
 
     def _listen(self, listen: bool) -> None:
         self.recorder.listening = listen
@@ -107,8 +115,6 @@ def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str
         options["server_api"] = ServerApi(given["version"], given.get("strict"), given.get("deprecationErrors"))
     if options.get("directConnection"):
         return running.uri_of_one(), options
-    if running.setting.topology != "load-balanced":
-        options.setdefault("heartbeatFrequencyMS", _CHECK_EVERY_MS)
     return running.uri(spec.get("useMultipleMongoses")), options
 
 

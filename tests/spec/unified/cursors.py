@@ -26,22 +26,29 @@ class CursorEntity:
         return cls(cursor, next(cursor, _NOTHING))
 
     def until_document(self) -> Any:
-        """Iterate until there is a document."""
+        """Iterate until there is a document. A change stream waits for one by itself; a tailable cursor does not."""
+        first = self._take_first()
+        if first is not _NOTHING:
+            return first
         while True:
-            document = self.once()
-            if document is not None:
+            document = next(self._cursor, _NOTHING)
+            if document is not _NOTHING:
                 return document
             if not self._cursor.alive:
-                raise StopIteration("the cursor is at its end")
+                raise EOFError("the cursor is at its end")
 
     def once(self) -> Any:
         """Iterate once: the next document, or None."""
-        first, self._first = self._first, _NOTHING
+        first = self._take_first()
         if first is not _NOTHING:
             return first
         if hasattr(self._cursor, "try_next"):
             return self._cursor.try_next()
         return next(self._cursor, None)
+
+    def _take_first(self) -> Any:
+        first, self._first = self._first, _NOTHING
+        return first
 
     def close(self) -> None:
         """Close it; errors of the server do not count."""

@@ -9,6 +9,7 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
 from gmongo.testing.simulation.member import Member
+from tests.spec.unified.events import Recorder
 from tests.spec.unified.requirements import Setting
 from tests.spec.unified.schema import FormatError
 
@@ -38,9 +39,13 @@ class Running:
         start = _STARTS[setting.topology]
         self._deployment = start(version=setting.version, users=users, parameters=parameters, log=False)
         self._deployment.start()
+        recorder = Recorder((), (), False)
         # It knows one mongos only.
-        self.internal: MongoClient[Any] = MongoClient(self.uri(False))
+        self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()
+        # It is quiet from here on: what is logged next is of the clients of tests.
+        servers = self.internal.topology_description.server_descriptions()
+        recorder.wait_until(lambda: recorder.ready_pools == len(servers))
 
     def close(self) -> None:
         """Close the client and stop the deployment."""

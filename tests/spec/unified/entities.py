@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmongo.client_session import ClientSession, TransactionOptions
 from gmongo.collection import Collection
+from gmongo.gridfs import GridFSBucket
 from tests.spec.unified.bson_types import BSON
 from tests.spec.unified.clients import ClientEntity
 from tests.spec.unified.cursors import CursorEntity
@@ -127,6 +128,8 @@ def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
     entity = ClientEntity(spec, run.running, run.client_options)
     for name, events in entity.stored.items():
         run.entities.add(name, Entity("value", events))
+    if run.expects_logs and entity.logs is None:
+        entity.settle()
     return Entity("client", entity, entity.name)
 
 
@@ -168,8 +171,6 @@ def _transaction_options(given: Mapping[str, Any]) -> TransactionOptions:
 def _bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "database", "bucketOptions"}, "a bucket")
     database = run.entities.get("database", spec["database"])
-    from gmongo.gridfs import GridFSBucket
-
     given = dict(spec.get("bucketOptions", {}))
     own = {name: given.pop(name) for name in ("bucketName", "chunkSizeBytes") if name in given}
     options = {snake_case(name): value for name, value in own.items()}

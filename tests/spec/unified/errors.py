@@ -94,9 +94,15 @@ def _result(wanted: Any, error: Exception, matcher: Matcher) -> None:
     matcher.check(wanted, partial, place="the error's result")
 
 
+def _plain(error: Mapping[str, Any]) -> dict[str, Any]:
+    """An error of the server with the names that the tests use."""
+    names = {"errmsg": "message", "errInfo": "details"}
+    return {names.get(name, name): value for name, value in error.items()}
+
+
 def _write_errors(wanted: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
     _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
-    found = {str(each["idx"]): each for each in error.write_errors}  # type: ignore[attr-defined]
+    found = {str(each["idx"]): _plain(each) for each in error.write_errors}  # type: ignore[attr-defined]
     _check(set(found) == set(wanted), error, f"have write errors at {list(wanted)}")
     for index, one in wanted.items():
         matcher.check(one, found[index], place=f"writeErrors.{index}")
@@ -104,7 +110,7 @@ def _write_errors(wanted: Mapping[str, Any], error: Exception, matcher: Matcher)
 
 def _write_concern_errors(wanted: list[Any], error: Exception, matcher: Matcher) -> None:
     _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
-    found = list(error.write_concern_errors)  # type: ignore[attr-defined]
+    found = [_plain(each) for each in error.write_concern_errors]  # type: ignore[attr-defined]
     matcher.check_documents(wanted, found, "writeConcernErrors")
 
 

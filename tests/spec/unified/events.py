@@ -68,6 +68,7 @@ class Recorder(CommandListener, ConnectionPoolListener, ServerHeartbeatListener,
         self.listening = True
         self.connections_checked_out = 0
         self.ready_connections = 0
+        self.ready_pools = 0
         self.topology_id: Any = None
         self.events: list[Recorded] = []
 
@@ -105,6 +106,8 @@ class Recorder(CommandListener, ConnectionPoolListener, ServerHeartbeatListener,
             self.connections_checked_out -= 1
         elif name == "connectionReadyEvent":
             self.ready_connections += 1
+        elif name == "poolReadyEvent":
+            self.ready_pools += 1
 
     def _is_ignored(self, event: Any) -> bool:
         name = event.command_name.lower()

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gmongo.client_session import ClientSession
+from gmongo.events import log
+from gmongo.options import rules
 from gmongo.sdam import monitor
 
-_QUICK_SECONDS = 0.02
+_LEAST_SECONDS = 0.02
+_LONG = 100_000
 
 
 def transaction_state(session: ClientSession) -> str:
@@ -35,10 +38,20 @@ def is_dirty(session: ClientSession) -> bool:
 
 @contextmanager
 def quick_heartbeats() -> Iterator[None]:
-    """Let monitors check a server again much earlier than the specification allows."""
-    before = monitor.MIN_HEARTBEAT_FREQUENCY
-    monitor.MIN_HEARTBEAT_FREQUENCY = _QUICK_SECONDS
+    """Let clients check their servers much more often than the specification allows."""
+    before = monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS
+    monitor.MIN_HEARTBEAT_FREQUENCY = rules.MIN_HEARTBEAT_SECONDS = _LEAST_SECONDS
     try:
         yield
     finally:
-        monitor.MIN_HEARTBEAT_FREQUENCY = before
+        monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS = before
+
+
+@contextmanager
+def whole_documents_in_logs() -> Iterator[None]:
+    """Do not cut the documents in log messages, which would not be Extended JSON any more."""
+    before, log._LONGEST = log._LONGEST, _LONG
+    try:
+        yield
+    finally:
+        log._LONGEST = before

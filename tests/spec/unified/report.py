@@ -24,7 +24,7 @@ class Report:
     def pytest_runtest_logreport(self, report: Any) -> None:
         suite = report.nodeid.partition("[")[2].partition("/")[0]
         outcome = _outcome(report)
-        if outcome is not None:
+        if suite and outcome is not None:
             self.suites.setdefault(suite, Counter())[outcome] += 1
 
     def lines(self) -> list[str]:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
+import gevent
+
 from tests.spec.unified import entities as making
 from tests.spec.unified.deployments import Running
 from tests.spec.unified.entities import Entities, Entity
 from tests.spec.unified.errors import check_error
 from tests.spec.unified.events import EventMatcher
-from tests.spec.unified.inside import quick_heartbeats
+from tests.spec.unified.inside import quick_heartbeats, whole_documents_in_logs
 from tests.spec.unified.logs import check_logs
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.operations import bucket, client, collection, cursor, database, runner, session
@@ -32,6 +34,11 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
+# Clients that do not say how often they check their servers do it often, to recover quickly from fail points.
+_HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
+
+_LONGEST_SECONDS = 30
+
 
 class Run:
     """One case on one deployment.
@@ -39,7 +46,7 @@ class Run:
     :param running: the deployment.
     :param document: the file.
     :param case: the element of its ``tests``.
-    :param client_options: that all clients of the case have, unless they say otherwise.
+    :param client_options: what all clients of the case have unless they say otherwise.
     :param loops_must_end: asked before each iteration of a ``loop``.
     """
 
@@ -57,6 +64,7 @@ class Run:
         self.entities = Entities()
         self.fail_points: set[str] = set()
         self.cluster_time: Mapping[str, Any] | None = None
+        self.expects_logs = "expectLogMessages" in case
         self._document = document
         self._case = case
         self._matcher = Matcher(lambda name: self.entities.get("value", name), self.entities.lsid)
@@ -69,9 +77,14 @@ class Run:
         :raises FormatError: the case asks for what the runner does not know.
         """
         with ExitStack() as stack:
-            if "heartbeatFrequencyMS" not in str(self._case) + str(self._document.get("createEntities")):
+            if _HEARTBEATS not in str(self._case) + str(self._document.get("createEntities")):
                 stack.enter_context(quick_heartbeats())
+                self.client_options = {_HEARTBEATS: _QUICK_MS, **self.client_options}
+            if self.expects_logs:
+                stack.enter_context(whole_documents_in_logs())
             stack.callback(self._clean_up)
+            too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
+            stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
             self.cluster_time = prepare(self.running.internal, self._document.get("initialData", []))
             making.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
@@ -86,6 +99,8 @@ class Run:
         self.running.disable_fail_points(names)
 
     def _check(self) -> None:
+        for each in self.entities.of_kind("thread"):
+            each.check()
         for expected in self._case.get("expectEvents", []):
             self.event_matcher.check_all(expected, self.entities.client(expected["client"]).recorder)
         for expected in self._case.get("expectLogMessages", []):

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from importlib.util import find_spec
 from typing import Any
 
-import gmongo
-from gmongo import MongoClient
-from gmongo.client_session import ClientSession
-from gmongo.collection import Collection
-from tests.spec.unified.requirements import Setting
-
-NOT_YET = "not yet in gmongo"
 NOT_IN_GMONGO = "not in gmongo"
 NOT_SIMULATED = "not in the simulation"
 WRONG_HERE = "wrong here"
 REQUIREMENT = "requirement"
 BY_THE_TEST = "skipped by the test"
 
-CLASSES = (NOT_YET, NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, BY_THE_TEST)
+CLASSES = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, BY_THE_TEST)
 
 
 @dataclass(frozen=True)
@@ -30,14 +22,14 @@ class Use:
 
     :param file: suite and file, such as ``"crud/find"``.
     :param case: its description.
-    :param setting: the deployment.
+    :param topology: of the deployment.
     :param words: all keys in the case and in the entities of its file, alone and after the key above
         (``"collectionOptions.timeoutMS"``), and the names of its operations with ``()``.
     """
 
     file: str
     case: str
-    setting: Setting
+    topology: str
     words: frozenset[str]
 
 
@@ -51,8 +43,6 @@ class Rule:
     :param files: and to these files only.
     :param cases: and to these cases only.
     :param topology: and to this topology only.
-    :param auth: and only if users must log in.
-    :param present: for a feature: whether it is there, so that the rule does not apply any more.
     """
 
     kind: str
@@ -61,8 +51,6 @@ class Rule:
     files: str = "*"
     cases: str = "*"
     topology: str = "*"
-    auth: bool = False
-    present: Callable[[], bool] = lambda: False
 
     def applies(self, use: Use) -> bool:
         """Whether the case is one of these."""
@@ -70,9 +58,7 @@ class Rule:
             (not self.words or bool(self.words & use.words))
             and fnmatchcase(use.file, self.files)
             and fnmatchcase(use.case, self.cases)
-            and fnmatchcase(use.setting.topology, self.topology)
-            and (not self.auth or use.setting.auth)
-            and not self.present()
+            and fnmatchcase(use.topology, self.topology)
         )
 
 
@@ -99,17 +85,16 @@ def _words(value: Any, above: str) -> Iterator[str]:
             yield from _words(inner, above)
 
 
-def _feature(name: str, words: str, present: Callable[[], bool], **only: Any) -> Rule:
-    return Rule(NOT_YET, name, frozenset(words.split()), present=present, **only)
-
-
 def _absent(reason: str, words: str, **only: Any) -> Rule:
     return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), **only)
 
 
+def _contradicted(reason: str, files: str, cases: str = "*", topology: str = "*") -> Rule:
+    return Rule(WRONG_HERE, reason, files=files, cases=cases, topology=topology)
+
+
 RULES: tuple[Rule, ...] = (
     # What PyMongo's API does not have either, or what gmongo leaves out.
-    _absent("encryption", "clientEncryption autoEncryptOpts"),
     _absent("tracing", "observeTracingMessages expectTracingMessages"),
     _absent("rawData", "arguments.rawData"),
     _absent("timeoutMS of a database or collection", "databaseOptions.timeoutMS collectionOptions.timeoutMS"),
@@ -123,35 +108,26 @@ RULES: tuple[Rule, ...] = (
         "enumeration that returns names of indexes or objects",
         "listIndexNames() listCollectionObjects() listDatabaseObjects()",
     ),
-    _absent("waitQueueSize and waitQueueMultiple (CMAP-18)", "uriOptions.waitQueueSize uriOptions.waitQueueMultiple"),
-    # Features that are being written; each line becomes void when its feature is there.
-    _feature("authentication", "", lambda: _takes("username"), auth=True),
-    _feature("load balancers", "", lambda: _takes("loadBalanced"), topology="load-balanced"),
-    _feature("load balancers", "uriOptions.loadBalanced", lambda: _takes("loadBalanced")),
-    _feature("bulk writes of clients", "clientBulkWrite()", lambda: hasattr(MongoClient, "bulk_write")),
-    _feature("change streams", "createChangeStream()", lambda: hasattr(Collection, "watch")),
-    _feature("GridFS", "bucket", lambda: find_spec("gmongo.gridfs") is not None),
-    _feature(
-        "transactions",
-        "startTransaction() withTransaction() defaultTransactionOptions",
-        lambda: hasattr(ClientSession, "start_transaction"),
+    _absent("batchSize of list_indexes", "", files="load-balancers/cursors", cases="listIndexes pins *"),
+    _absent(
+        "a time limit over several iterations of a tailable cursor: each is an operation of its own",
+        "",
+        files="csot/tailable-awaitData",
+        cases="apply remaining timeoutMS if less than maxAwaitTimeMS",
     ),
-    _feature("timeoutMS", "timeoutMS", lambda: hasattr(gmongo, "timeout") and _takes("timeoutMS")),
-    _feature("appendMetadata", "appendMetadata()", lambda: hasattr(MongoClient, "append_metadata")),
+    # The specification that the project is built on has the pool cleared there, and the server Unknown (SM-A16).
+    _contradicted("an error while connecting clears the pool (CMAP-96)", "sdam/backpressure-*"),
+    _contradicted(
+        "no killCursors after a getMore behind a load balancer failed in the network (LB-53)",
+        "csot/close-cursors",
+        "timeoutMS is refreshed for close",
+        topology="load-balanced",
+    ),
+    _contradicted(
+        "an error while connecting clears the pool (CMAP-96)",
+        "sdam/pool-clear-min-pool-size-error",
+        "Pool is not cleared on handshake error *",
+    ),
+    _absent("waitQueueSize and waitQueueMultiple (CMAP-18)", "uriOptions.waitQueueSize uriOptions.waitQueueMultiple"),
 )
 """The first rule that applies to a case gives the reason."""
-
-_TRIALS: Mapping[str, Mapping[str, Any]] = {
-    "username": {"username": "u", "password": "p"},
-    "loadBalanced": {"loadBalanced": True},
-    "timeoutMS": {"timeoutMS": 1000},
-}
-
-
-def _takes(option: str) -> bool:
-    """Whether a client can be made with an option."""
-    try:
-        MongoClient("mongodb://127.0.0.1:1", connect=False, **_TRIALS[option]).close()
-    except gmongo.errors.ConfigurationError:
-        return False
-    return True

@@ -31,6 +31,11 @@ class Thread:
         self._work.put(StopIteration)
         self._greenlet.get(timeout=_SECONDS_TO_END)
 
+    def check(self) -> None:
+        """Raise what it has raised so far."""
+        if self._greenlet.exception is not None:
+            raise self._greenlet.exception
+
     def kill(self) -> None:
         """End it wherever it is."""
         self._greenlet.kill()

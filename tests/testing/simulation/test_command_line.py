@@ -17,8 +17,7 @@ from gmongo.testing.__main__ import main
 @pytest.mark.parametrize(
     ("arguments", "topology"),
     [
-        ((), "Single"),
-        (("--replica-set", "3", "--arbiters", "1"), "ReplicaSetWithPrimary"),
+        (("--replica-set", "2", "--arbiters", "1"), "ReplicaSetWithPrimary"),
         (("--sharded", "2"), "Sharded"),
         (("--load-balanced", "2"), "LoadBalanced"),
     ],
@@ -34,54 +33,82 @@ def test_pymongo_reads_and_writes(arguments, topology):
         assert client.topology_description.topology_type_name == topology
 
 
-def test_pymongo_has_transactions_and_change_streams():
-    with DeploymentProcess("--replica-set", "3") as deployment, MongoClient(deployment.uri) as client:
-        collection = client.db.create_collection("people")
-        with collection.watch() as stream, client.start_session() as session:
-            with session.start_transaction():
-                collection.insert_one({"_id": 1}, session=session)
-                assert collection.find_one() is None
-            assert next(stream)["documentKey"] == {"_id": 1}
-            with pytest.raises(ZeroDivisionError), session.start_transaction():
-                collection.insert_one({"_id": 2}, session=session)
-                raise ZeroDivisionError
-        assert [each["_id"] for each in collection.find()] == [1]
+@pytest.fixture(scope="module")
+def replica_set():
+    with DeploymentProcess("--replica-set", "3", "--election-delay", "0.02") as deployment:
+        yield deployment
 
 
-def test_pymongo_survives_a_step_down():
-    with DeploymentProcess("--replica-set", "3") as deployment, MongoClient(deployment.uri) as client:
-        client.db.c.insert_one({"_id": 1})
-        before = client.primary
-        client.admin.command("replSetStepDown", 60)
-        client.db.c.insert_one({"_id": 2})
-        assert client.primary != before and client.db.c.count_documents({}) == 2
+@pytest.fixture
+def client(replica_set):
+    with MongoClient(replica_set.uri, serverSelectionTimeoutMS=5000) as client:
+        client.drop_database("db")
+        yield client
 
 
-def test_pymongo_retries_what_a_fail_point_breaks():
-    with DeploymentProcess("--replica-set", "1") as deployment, MongoClient(deployment.uri) as client:
-        data = {"failCommands": ["insert"], "closeConnection": True}
-        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
-        client.db.c.insert_one({"_id": 1})
-        data = {"failCommands": ["find"], "errorCode": 2}
-        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
-        with pytest.raises(OperationFailure):
-            client.db.c.find_one()
+def test_pymongo_has_transactions_and_change_streams(client):
+    collection = client.db.create_collection("people")
+    with collection.watch() as stream, client.start_session() as session:
+        with session.start_transaction():
+            collection.insert_one({"_id": 1}, session=session)
+            assert collection.find_one() is None
+        assert next(stream)["documentKey"] == {"_id": 1}
+        with pytest.raises(ZeroDivisionError), session.start_transaction():
+            collection.insert_one({"_id": 2}, session=session)
+            raise ZeroDivisionError
+    assert [each["_id"] for each in collection.find()] == [1]
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
-def test_pymongo_logs_in_over_tls_and_compresses(mechanism):
+def test_pymongo_survives_a_step_down(client):
+    client.db.c.insert_one({"_id": 1})
+    before = client.primary
+    client.admin.command("replSetStepDown", 60)
+    client.db.c.insert_one({"_id": 2})
+    assert client.primary != before and client.db.c.count_documents({}) == 2
+
+
+def test_pymongo_retries_what_a_fail_point_breaks(client):
+    data = {"failCommands": ["insert"], "closeConnection": True}
+    client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
+    client.db.c.insert_one({"_id": 1})
+    data = {"failCommands": ["find"], "errorCode": 2}
+    client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=data)
+    with pytest.raises(OperationFailure):
+        client.db.c.find_one()
+
+
+def test_faults_from_outside(replica_set, client):
+    client.db.c.insert_one({"_id": 1})
+    addresses = replica_set.uri.split("/")[2].split(",")
+    number = addresses.index(f"127.0.0.1:{client.primary[1]}")
+    replica_set.fault(number, "kill")
+    client.db.c.insert_one({"_id": 2})
+    replica_set.fault(number, "restart")
+    with pytest.raises(ValueError, match="not the primary"):
+        replica_set.fault(number, "step_down")
+    with pytest.raises(ValueError, match="no member 7"):
+        replica_set.fault(7, "kill")
+    with pytest.raises(ValueError, match="'explode'"):
+        replica_set.fault(0, "explode")
+
+
+def test_pymongo_logs_in_over_tls_and_compresses():
     arguments = ("--user", "ada:päss w", "--tls", "--compressors", "snappy,zstd,zlib")
     with DeploymentProcess(*arguments) as deployment:
-        options = {"authMechanism": mechanism, "compressors": "zstd"}
-        with MongoClient(deployment.uri, **options) as client:
-            client.db.c.insert_one({"x": "y" * 1000})
-            status = client.admin.command("connectionStatus")
-            assert status["authInfo"]["authenticatedUsers"] == [{"user": "ada", "db": "admin"}]
-        with (
-            MongoClient(deployment.uri, **options, password="wrong", username="ada") as client,
-            pytest.raises(OperationFailure, match="Authentication failed"),
-        ):
-            client.db.c.find_one()
+        for mechanism in ("SCRAM-SHA-1", "SCRAM-SHA-256"):
+            log_in(deployment.uri, authMechanism=mechanism, compressors="snappy")
+
+
+def log_in(uri, **options):
+    with MongoClient(uri, **options) as client:
+        client.db.c.insert_one({"x": "y" * 1000})
+        status = client.admin.command("connectionStatus")
+        assert status["authInfo"]["authenticatedUsers"] == [{"user": "ada", "db": "admin"}]
+    with (
+        MongoClient(uri, **options, password="wrong", username="ada") as client,
+        pytest.raises(OperationFailure, match="Authentication failed"),
+    ):
+        client.db.c.find_one()
 
 
 @pytest.mark.parametrize("end", ["terminate", "interrupt", "close standard input"])
@@ -100,7 +127,13 @@ def test_it_serves_until_it_is_ended(end):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--version", "1.0"], ["--user", "nameless"], ["--standalone", "--sharded", "2"], ["--compressors", "rar"]],
+    [
+        ["--version", "1.0"],
+        ["--user", "nameless"],
+        ["--standalone", "--sharded", "2"],
+        ["--compressors", "rar"],
+        ["--parameter", "a"],
+    ],
 )
 def test_wrong_arguments_are_explained(arguments, capsys):
     with pytest.raises(SystemExit) as caught:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import gevent
 import pytest
 
 from gmongo.testing import Deployment
-from tests.testing.simulation.wire_client import WireClient
+from gmongo.wire.message import EXHAUST_ALLOWED
+from tests.testing.simulation.wire_client import WireClient, standalone_client
 
 
 def insert(**concern):
@@ -136,6 +139,33 @@ def test_connection_rate_limit(standalone):
 )
 def test_diagnostics(client, command):
     assert client.run({command: 1})["ok"] == 1
+
+
+def test_where_may_sleep_and_nothing_else(client):
+    client.run({"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}, "db")
+    for condition in ("sleep(20) || true", "function() { sleep(20); return true; }"):
+        began = monotonic()
+        reply = client.run({"find": "c", "filter": {"_id": 1, "$where": condition}}, "db")
+        assert reply["cursor"]["firstBatch"] == [{"_id": 1}] and monotonic() - began >= 0.02
+    slow = {"find": "c", "filter": {"$where": "sleep(60000) || true"}, "maxTimeMS": 10}
+    assert client.run(slow, "db")["code"] == 50
+    assert client.run({"find": "c", "filter": {"$where": "this.x"}}, "db")["code"] == 115
+
+
+@pytest.mark.parametrize(("version", "code"), [("4.4", 14), ("4.4.14", None), ("8.0", None)])
+def test_comments_were_strings_once(version, code):
+    with standalone_client(version=version) as client:
+        reply = client.run({"distinct": "c", "key": "x", "comment": {"a": 1}}, "db")
+    assert reply.get("code") == code
+
+
+def test_exhaust_cursors(client):
+    client.run({"insert": "c", "documents": [{"_id": number} for number in range(5)]}, "db")
+    cursor = client.run({"find": "c", "batchSize": 2}, "db")["cursor"]
+    client.send({"getMore": cursor["id"], "collection": "c", "batchSize": 2}, "db", flags=EXHAUST_ALLOWED)
+    replies = [client.receive() for _ in range(2)]
+    assert [[each["_id"] for each in reply["cursor"]["nextBatch"]] for reply, _ in replies] == [[2, 3], [4]]
+    assert [more for _, more in replies] == [True, False]
 
 
 def test_server_status_counts_connections(standalone, client):

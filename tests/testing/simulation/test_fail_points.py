@@ -129,6 +129,25 @@ def test_app_name(deployment, client):
     assert client.run({"ping": 1})["ok"] == 1
 
 
+@pytest.mark.parametrize("name", ["hello", "isMaster"])
+def test_app_name_of_the_very_hello_that_tells_it(deployment, client, name):
+    fail(client, "alwaysOn", failCommands=[name], closeConnection=True, appName="victim")
+    with WireClient(deployment.members[0].address) as victim:
+        victim.send({name: 1, "client": {"application": {"name": "victim"}}})
+        assert victim.is_closed()
+    assert client.run({name: 1, "client": {"application": {"name": "other"}}})["ok"] == 1
+
+
+def test_fail_get_more_of_a_change_stream_is_resumable(client):
+    assert client.run(INSERT, "db")["ok"] == 1
+    stream = client.run({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}, "db")["cursor"]
+    query = client.run({"find": "c", "batchSize": 0}, "db")["cursor"]
+    for cursor, labels in ((stream, ["ResumableChangeStreamError"]), (query, None)):
+        fail(client, {"times": 1}, name="failGetMoreAfterCursorCheckout", errorCode=6)
+        reply = client.run({"getMore": cursor["id"], "collection": "c"}, "db")
+        assert (reply["code"], reply.get("errorLabels")) == (6, labels)
+
+
 def test_namespace(client):
     fail(client, "alwaysOn", failCommands=["find"], errorCode=2, namespace="db.c")
     assert codes(client, {"find": "c"}, 1) == [2]

@@ -59,6 +59,12 @@ def test_mongos():
         assert hello_of(deployment, 1)["msg"] == "isdbgrid"
 
 
+@pytest.mark.parametrize(("version", "outcome"), [("8.0", 1), ("6.0", 0)])
+def test_metadata_of_a_sharded_cluster_are_consistent(version, outcome):
+    with Deployment.sharded(version=version) as deployment, WireClient(deployment.members[0].address) as client:
+        assert client.run({"checkMetadataConsistency": 1}, "db")["ok"] == outcome
+
+
 def test_legacy_hello_calls_the_primary_as_before():
     with Deployment.replica_set() as deployment, WireClient(deployment.members[0].address) as client:
         reply = client.run({"isMaster": 1})

@@ -80,6 +80,5 @@ def test_the_proxy_protocol_is_understood(deployment, preamble):
 
 
 def test_other_deployments_have_no_service():
-    with Deployment.sharded() as deployment:
-        with WireClient(deployment.members[0].address) as client:
-            assert "serviceId" not in client.run(HELLO)
+    with Deployment.sharded() as deployment, WireClient(deployment.members[0].address) as client:
+        assert "serviceId" not in client.run(HELLO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gmongo.testing import Deployment
-from tests.testing.simulation.wire_client import WireClient
+from tests.testing.simulation.wire_client import WireClient, standalone_client
 
 STRICT = {"apiVersion": "1", "apiStrict": True}
 
@@ -13,7 +13,10 @@ STRICT = {"apiVersion": "1", "apiStrict": True}
 @pytest.fixture(scope="module")
 def client():
     parameters = {"acceptApiVersion2": True}
-    with Deployment.standalone(parameters=parameters) as deployment, WireClient(deployment.members[0].address) as client:
+    with (
+        Deployment.standalone(parameters=parameters) as deployment,
+        WireClient(deployment.members[0].address) as client,
+    ):
         yield client
 
 
@@ -64,9 +67,8 @@ def test_version_2_has_to_be_accepted():
 
 
 def test_require_api_version():
-    with Deployment.standalone(parameters={"requireApiVersion": True}) as deployment:
-        with WireClient(deployment.members[0].address) as client:
-            assert client.run({"hello": 1})["ok"] == 1
-            assert client.run({"ping": 1})["code"] == 498870
-            assert client.run({"setParameter": 1, "requireApiVersion": False, "apiVersion": "1"})["was"] is True
-            assert client.run({"ping": 1})["ok"] == 1
+    with standalone_client(parameters={"requireApiVersion": True}) as client:
+        assert client.run({"hello": 1})["ok"] == 1
+        assert client.run({"ping": 1})["code"] == 498870
+        assert client.run({"setParameter": 1, "requireApiVersion": False, "apiVersion": "1"})["was"] is True
+        assert client.run({"ping": 1})["ok"] == 1

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import bson
 from gevent import socket
 
+from gmongo.testing import Deployment
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, next_request_id
 
 PATIENCE = 5.0
+
+
+@contextmanager
+def standalone_client(**settings: Any) -> Iterator[WireClient]:
+    """A connection to a standalone made for it."""
+    with Deployment.standalone(**settings) as deployment, WireClient(deployment.members[0].address) as client:
+        yield client
 
 
 class WireClient:

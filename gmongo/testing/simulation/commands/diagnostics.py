@@ -35,7 +35,6 @@ def _server_status(call: Call) -> dict[str, Any]:
     member = call.member
     open_now = len(member.connections)
     return {
-        **call.cluster.store.execute(call.request),
         "host": member.address,
         "version": call.cluster.version_text,
         "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",

@@ -25,13 +25,18 @@ def _set_of(call: Call) -> ReplicaSet:
     return cast("ReplicaSet", call.cluster.topology)
 
 
+def _seconds(call: Call, field: str) -> float:
+    value = call.body.get(field, _CATCH_UP)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise error(2, f"{field} has to be a number from 0 up, not {value!r}")
+    return float(value)
+
+
 def _step_down(call: Call) -> dict[str, Any]:
-    replica_set, body = _set_of(call), call.body
+    replica_set = _set_of(call)
     if call.member is not replica_set.primary:
         raise error(10107, "not primary so can't step down")
-    seconds = float(body[call.name])
-    if seconds < 0:
-        raise error(2, "stepdown period must be a positive integer")
+    seconds = _seconds(call, call.name)
     _await_secondary(call, replica_set)
     if call.member is replica_set.primary:
         replica_set.step_down(call.member, seconds)
@@ -40,9 +45,8 @@ def _step_down(call: Call) -> dict[str, Any]:
 
 def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
     """Without force, a primary steps down only if another member can take over."""
-    body = call.body
-    patience = float(body.get("secondaryCatchUpPeriodSecs", _CATCH_UP))
-    while not replica_set.has_successor() and not body.get("force"):
+    patience = _seconds(call, "secondaryCatchUpPeriodSecs")
+    while not replica_set.has_successor() and not call.body.get("force"):
         if patience <= 0:
             raise error(262, "No electable secondaries caught up as of now")
         pause(_LOOK_EVERY)
@@ -51,7 +55,7 @@ def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
 
 def _freeze(call: Call) -> dict[str, Any]:
     replica_set = _set_of(call)
-    seconds = float(call.body[call.name])
+    seconds = _seconds(call, call.name)
     if call.member is replica_set.primary and seconds:
         raise error(95, "cannot freeze node when primary or running for election. state: Primary")
     replica_set.bar(call.member, seconds)

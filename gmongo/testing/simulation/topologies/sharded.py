@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bson import Int64
+
+from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.topologies.base import Topology
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
     from gmongo.testing.simulation.member import Member
 
+_CHECKS_METADATA = (7, 0)
 _COPIES = 3
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
+
+
+def _check_metadata(call: Call) -> dict[str, Any]:
+    """checkMetadataConsistency: there is nothing that could be inconsistent."""
+    if call.cluster.version < _CHECKS_METADATA:
+        raise error(59, f"no such command: '{call.name}'")
+    return {"cursor": {"id": Int64(0), "ns": f"{call.request.database}.$cmd.aggregate", "firstBatch": []}}
 
 
 class Sharded(Topology):
     """Some mongos before one shard, a replica set that never fails."""
 
     gossips = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands = {"checkMetadataConsistency": _check_metadata}
 
     def describe(self, member: Member) -> dict[str, Any]:
         """The fields of hello that tell what the member is."""

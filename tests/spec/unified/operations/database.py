@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo import CursorType
 from gmongo.collection import Collection
 from gmongo.database import Database
 from tests.spec.unified.cursors import CursorEntity
@@ -12,7 +13,7 @@ from tests.spec.unified.operations.method import Method, documents
 from tests.spec.unified.operations.watching import WATCH
 from tests.spec.unified.schema import FormatError
 
-_CURSOR_COMMAND = "readPreference session batchSize maxTimeMS comment"
+_CURSOR_COMMAND = "readPreference session batchSize maxTimeMS comment cursorType"
 _CREATE_FIELDS = (
     "capped size max timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages viewOn pipeline"
     " validator validationLevel validationAction collation comment encryptedFields"
@@ -30,9 +31,12 @@ def _cursor_command(
     command_name: str,
     batch_size: int = 0,
     max_time_ms: int | None = None,
+    cursor_type: int = CursorType.NON_TAILABLE,
     **arguments: Any,
 ) -> Any:
     _check_name(command, command_name)
+    if command.get("tailable", False) != (cursor_type != CursorType.NON_TAILABLE):
+        raise FormatError(f"cursorType says other than {command}, and the driver only reads the command")
     cursor = database.cursor_command(command, max_await_time_ms=max_time_ms, **arguments)
     return cursor.batch_size(batch_size)
 
@@ -40,6 +44,11 @@ def _cursor_command(
 def _check_name(command: Mapping[str, Any], name: str) -> None:
     if next(iter(command)) != name:
         raise FormatError(f"the command must be {name}, was {command}")
+
+
+def _list_collections(database: Database[Any], batch_size: int | None = None, **options: Any) -> Any:
+    cursor = {} if batch_size is None else {"batchSize": batch_size}
+    return database.list_collections(**options, cursor=cursor)
 
 
 def _modify_collection(database: Database[Any], collection: str, **fields: Any) -> Any:
@@ -72,7 +81,7 @@ OPERATIONS: dict[str, Method] = {
     ),
     "listCollectionNames": Method("list_collection_names", "", "session filter comment"),
     "listCollections": Method(
-        "list_collections", "", "session filter comment", "batchSize nameOnly authorizedCollections", show=documents
+        _list_collections, "", "session filter comment batchSize", "nameOnly authorizedCollections", show=documents
     ),
     "modifyCollection": Method(
         _modify_collection, "collection", "", "index changeStreamPreAndPostImages validator validationLevel"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gmongo
@@ -47,6 +49,7 @@ class Method:
         show: Callable[[Any], Any] = as_document,
     ) -> None:
         self._call = call
+        self._title = call if isinstance(call, str) else call.__name__
         self._required = frozenset(required.split())
         self._fields = frozenset(fields.split())
         self._known = self._required | set(optional.split()) | self._fields | {_DEADLINE}
@@ -58,22 +61,19 @@ class Method:
 
         :raises FormatError: an argument is missing or unknown.
         """
-        call = self.prepare(run, target, arguments)
-        return self._show(call())
-
-    def prepare(self, run: Run, target: Any, arguments: Mapping[str, Any]) -> Callable[[], Any]:
-        """Check and convert the arguments."""
-        check_known(arguments, self._known, f"the operation {self._call}")
-        missing = sorted(self._required - set(arguments))
-        if missing:
-            raise FormatError(f"the operation {self._call} needs {missing}")
+        self._check(arguments)
         given = dict(arguments)
         timeout = given.pop(_DEADLINE, None)
         converted = {self._name(name): convert(run, name, value) for name, value in given.items()}
-        method = getattr(target, self._call) if isinstance(self._call, str) else bound(self._call, target)
-        if timeout is None:
-            return lambda: method(**converted)
-        return lambda: _within(timeout / 1000, method, converted)
+        method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
+        with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
+            return self._show(method(**converted))
+
+    def _check(self, arguments: Mapping[str, Any]) -> None:
+        check_known(arguments, self._known, f"the operation {self._title}")
+        missing = sorted(self._required - set(arguments))
+        if missing:
+            raise FormatError(f"the operation {self._title} needs {missing}")
 
     def _name(self, name: str) -> str:
         if name in self._fields:
@@ -106,11 +106,6 @@ class Function:
 Operation = Method | Function
 
 
-def bound(function: Callable[..., Any], target: Any) -> Callable[..., Any]:
-    """The function with its first argument."""
-    return lambda **arguments: function(target, **arguments)
-
-
 def documents(cursor: Any) -> Documents:
     """All documents of a cursor, which is closed then."""
     with cursor:
@@ -137,8 +132,3 @@ def _chosen(table: Mapping[str, Any], value: str, name: str) -> Any:
     if value not in table:
         raise FormatError(f"{name} must be one of {list(table)}, was {value!r}")
     return table[value]
-
-
-def _within(seconds: float, method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    with gmongo.timeout(seconds):
-        return method(**arguments)

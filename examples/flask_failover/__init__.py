@@ -1,0 +1,1 @@
+"""A Flask application, and tests that let its replica set fail."""

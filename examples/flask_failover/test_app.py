@@ -1,0 +1,58 @@
+"""The application on a replica set that fails in the middle. Run it with ``pytest examples/flask_failover``."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+
+from examples.flask_failover.app import create_app
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+
+
+@pytest.fixture
+def replica_set():
+    with Deployment.replica_set(members=3, election_delay=0.05) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def browser(replica_set):
+    with MongoClient(replica_set.uri, serverSelectionTimeoutMS=1000) as client:
+        yield create_app(client).test_client()
+
+
+def place(browser, number):
+    return browser.put(f"/orders/{number}", json={"item": "tea"}).status_code
+
+
+def test_a_step_down_loses_no_order_and_takes_none_twice(replica_set, browser):
+    placing = [gevent.spawn_later(number / 500, place, browser, number) for number in range(50)]
+    gevent.sleep(0.03)
+    replica_set.members.primary.step_down()
+    gevent.joinall(placing)
+    assert {each.value for each in placing} == {201}
+    assert browser.get("/orders").json["orders"] == list(range(50))
+
+
+def test_a_reply_that_is_lost_is_not_an_order_that_is_lost(replica_set, browser):
+    assert place(browser, 1) == 201
+    replica_set.members.primary.drop_after(0, command="insert")
+    assert place(browser, 2) == 201
+    assert len(replica_set.commands.named("insert")) == 3
+    assert browser.get("/orders").json["orders"] == [1, 2]
+
+
+def test_a_server_that_is_overloaded_is_asked_again(replica_set, browser):
+    labels = ["SystemOverloadedError", "RetryableError"]
+    data = {"failCommands": ["insert"], "errorCode": 462, "errorLabels": labels}
+    replica_set.set_fail_point("failCommand", {"times": 1}, data)
+    assert place(browser, 1) == 201
+
+
+def test_without_a_primary_the_customer_is_told_to_come_again(replica_set, browser):
+    for member in replica_set.members[1:]:
+        member.kill()
+    assert place(browser, 1) == 503
+    replica_set.members[1].restart()
+    assert place(browser, 1) == 201

@@ -1,0 +1,179 @@
+"""Which parts of a command are outside of API version 1. Pure functions over :mod:`gmongo.stable_api.facts`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from gmongo.stable_api.facts import (
+    ADVICE,
+    ALIASES,
+    COLL_STATS_INSIDE,
+    COMMANDS,
+    DEPRECATED,
+    GENERIC,
+    INDEX_OPTIONS_OUTSIDE,
+    INDEX_TYPES_OUTSIDE,
+    META_OUTSIDE,
+    STAGES_OUTSIDE,
+)
+
+
+class Verdict(Enum):
+    """What is to be said of a command or a part of it."""
+
+    OUTSIDE = "not in API version 1"
+    DEPRECATED = "deprecated in API version 1"
+    UNKNOWN = "not known to be in API version 1"
+    REFUSED = "refused by the server"
+    NEWER = "in API version 1, but not since its beginning"
+
+
+class Remark(NamedTuple):
+    """One thing to be said of a command.
+
+    :param verdict: what is the matter.
+    :param command: the name of the command.
+    :param part: the parameter, stage, index type or operator in it; empty if it is the command itself.
+    :param advice: what to do instead, or why; may be empty.
+    """
+
+    verdict: Verdict
+    command: str
+    part: str = ""
+    advice: str = ""
+
+
+def remarks_on(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+    """All that is to be said of a command.
+
+    :param name: its name.
+    :param command: its document; empty if its content is secret.
+    """
+    canonical = ALIASES.get(name, name)
+    facts = COMMANDS.get(canonical)
+    if facts is None:
+        yield Remark(Verdict.OUTSIDE, name, advice=ADVICE.get(name, ""))
+        return
+    if canonical in DEPRECATED:
+        yield Remark(Verdict.DEPRECATED, name)
+    if facts.since != "5.0":
+        yield Remark(Verdict.NEWER, name, advice=f"since MongoDB {facts.since}")
+    for parameter in command:
+        if parameter in facts.outside:
+            yield Remark(Verdict.OUTSIDE, name, f"parameter {parameter}")
+        elif parameter != name and parameter not in facts.inside and parameter not in GENERIC:
+            yield Remark(Verdict.UNKNOWN, name, f"parameter {parameter}")
+    inspect = _CONTENTS.get(canonical)
+    if inspect is not None:
+        yield from inspect(name, command)
+
+
+# What is inside of some commands
+
+
+def _pipeline(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+    pipeline = command.get("pipeline")
+    yield from _stages(name, pipeline)
+    yield from _operators(name, pipeline)
+
+
+def _stages(name: str, pipeline: Any) -> Iterator[Remark]:
+    """The stages of a pipeline, and of the pipelines within them."""
+    for stage in _documents(pipeline):
+        for operator, content in stage.items():
+            if operator in STAGES_OUTSIDE:
+                yield Remark(Verdict.OUTSIDE, name, f"stage {operator}")
+            elif operator == "$collStats":
+                yield from _coll_stats(name, content)
+            else:
+                for inner in _inner_pipelines(operator, content):
+                    yield from _stages(name, inner)
+
+
+def _coll_stats(name: str, content: Any) -> Iterator[Remark]:
+    if isinstance(content, Mapping):
+        for field in content.keys() - COLL_STATS_INSIDE:
+            yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in the version")
+
+
+def _inner_pipelines(operator: str, content: Any) -> list[Any]:
+    if not isinstance(content, Mapping):
+        return []
+    if operator == "$facet":
+        return list(content.values())
+    return [content.get("pipeline")] if operator in ("$lookup", "$unionWith") else []
+
+
+def _operators(name: str, value: Any) -> Iterator[Remark]:
+    """The operators in filters, projections and expressions, however deep."""
+    if isinstance(value, Mapping):
+        for key, content in value.items():
+            if key == "$meta" and isinstance(content, str) and content in META_OUTSIDE:
+                yield Remark(Verdict.OUTSIDE, name, f"operator $meta: {content}")
+            elif key == "$text":
+                yield Remark(Verdict.OUTSIDE, name, "operator $text", "text indexes are not in the version")
+            yield from _operators(name, content)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _operators(name, each)
+
+
+def _query(*fields: str) -> Callable[[str, Mapping[str, Any]], Iterator[Remark]]:
+    """A function that looks at the operators in these parameters."""
+
+    def inspect(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+        for field in fields:
+            yield from _operators(name, command.get(field))
+
+    return inspect
+
+
+def _filters(field: str) -> Callable[[str, Mapping[str, Any]], Iterator[Remark]]:
+    """A function that looks at the filters in the statements of a write."""
+
+    def inspect(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+        for statement in _documents(command.get(field)):
+            yield from _operators(name, statement.get("q", statement.get("filter")))
+
+    return inspect
+
+
+def _indexes(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+    for index in _documents(command.get("indexes")):
+        for option in index:
+            if option in INDEX_OPTIONS_OUTSIDE:
+                yield Remark(Verdict.OUTSIDE, name, f"index option {option}")
+        key = index.get("key")
+        for kind in key.values() if isinstance(key, Mapping) else ():
+            if isinstance(kind, str) and kind in INDEX_TYPES_OUTSIDE:
+                yield Remark(Verdict.OUTSIDE, name, f"index type {kind}")
+
+
+def _explained(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+    explained = command.get(name)
+    if isinstance(explained, Mapping) and explained:
+        for remark in remarks_on(next(iter(explained)), explained):
+            yield remark._replace(command=f"{name} of {remark.command}")
+
+
+def _documents(value: Any) -> list[Mapping[str, Any]]:
+    """The documents in a list; what is none is left out, and is for the server to complain about."""
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        return []
+    return [each for each in value if isinstance(each, Mapping)]
+
+
+_CONTENTS: dict[str, Callable[[str, Mapping[str, Any]], Iterator[Remark]]] = {
+    "aggregate": _pipeline,
+    "bulkWrite": _filters("ops"),
+    "count": _query("query"),
+    "create": _pipeline,
+    "createIndexes": _indexes,
+    "delete": _filters("deletes"),
+    "explain": _explained,
+    "find": _query("filter", "projection", "sort"),
+    "findAndModify": _query("query", "sort", "fields"),
+    "update": _filters("updates"),
+}

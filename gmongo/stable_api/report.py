@@ -1,0 +1,102 @@
+"""The report of an audit: plain text, or a table where ``rich`` is installed and somebody looks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from gmongo.stable_api.audit import Audit, Finding
+
+_HEADER = ("what", "times", "first used at", "")
+
+
+def as_text(audit: Audit) -> str:
+    """The report in plain text."""
+    lines = [_summary(audit)]
+    for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
+        rows = [_row(finding) for finding in findings]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines += ["", f"{verdict.value}:"]
+        lines += ["  " + _aligned(row, widths) for row in rows]
+    return "\n".join(lines)
+
+
+def as_json(audit: Audit) -> str:
+    """The report as a JSON document."""
+    return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": _plain(audit)}, indent=2)
+
+
+def show(audit: Audit, stream: TextIO) -> None:
+    """Write the report: as a table with colours if `stream` is a terminal and ``rich`` is there."""
+    if stream.isatty():
+        try:
+            return _show_rich(audit, stream)
+        except ImportError:
+            pass
+    print(as_text(audit), file=stream)
+
+
+def _show_rich(audit: Audit, stream: TextIO) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=stream)
+    console.print(_summary(audit), style="green" if audit.is_clean else "yellow")
+    for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
+        table = Table(*_HEADER, title=verdict.value, title_justify="left")
+        for finding in findings:
+            table.add_row(*_row(finding))
+        console.print(table)
+
+
+def _summary(audit: Audit) -> str:
+    seen = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
+    hindrances = sum(finding.hinders for finding in audit.findings)
+    if audit.is_clean:
+        return f"{seen}, nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse"
+    what = "thing" if hindrances == 1 else "things"
+    return f"{seen}, {hindrances} {what} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
+
+
+def _row(finding: Finding) -> tuple[str, str, str, str]:
+    remark = finding.remark
+    what = f"{remark.command}: {remark.part}" if remark.part else remark.command
+    return what, f"{finding.count}x", finding.place or "(the driver)", remark.advice
+
+
+def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+    return "  ".join(cells).rstrip()
+
+
+def _plain(audit: Audit) -> list[dict[str, Any]]:
+    return [
+        {
+            "verdict": finding.remark.verdict.name.lower(),
+            "command": finding.remark.command,
+            "part": finding.remark.part,
+            "advice": finding.remark.advice,
+            "count": finding.count,
+            "place": finding.place,
+        }
+        for finding in audit.findings
+    ]
+
+
+def write(audit: Audit, path: str | None, machine_readable: bool) -> None:
+    """Write the report to a file, or to the standard error stream.
+
+    :param path: of the file; None is standard error, which the application's output does not share.
+    :param machine_readable: whether it is JSON.
+    :raises OSError: the file cannot be written.
+    """
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as stream:
+            print(as_json(audit) if machine_readable else as_text(audit), file=stream)
+    elif machine_readable:
+        print(as_json(audit), file=sys.stderr)
+    else:
+        show(audit, sys.stderr)

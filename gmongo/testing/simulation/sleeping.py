@@ -1,0 +1,59 @@
+"""``$where`` with a sleep: the only JavaScript that is executed, for tests that need a slow query or write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from gmongo.testing.simulation.call import Call, CloseConnection
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.waiting import wait_for
+
+_SLEEPS = (
+    re.compile(r"sleep\((\d+)\)\s*\|\|\s*true;?"),
+    re.compile(r"function\s*\(\)\s*\{\s*sleep\((\d+)\);\s*return true;?\s*\}"),
+)
+# Where commands have their filters: the field, and what each of its documents calls its filter.
+_STATEMENTS = {"update": "updates", "delete": "deletes"}
+
+
+def sleep_as_told(call: Call) -> None:
+    """If a filter only sleeps and lets everything through, sleep once, and take that out of the filter.
+
+    :raises CommandError: its time is over.
+    :raises CloseConnection: the client has left.
+    """
+    wanted = 0.0
+    for holder, field in list(_filters(call)):
+        found = _sleep_of(holder[field])
+        if found is not None:
+            wanted += found
+            # The bytes of the request have just been decoded: nobody else has this document, but for the log.
+            holder[field] = {name: value for name, value in holder[field].items() if name != "$where"}
+    if wanted:
+        _sleep(call, wanted)
+
+
+def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
+    if call.name == "find" and isinstance(call.body.get("filter"), dict):
+        yield call.body, "filter"
+    statements = call.body.get(_STATEMENTS.get(call.name, ""))
+    for statement in statements if isinstance(statements, list) else ():
+        if isinstance(statement, dict) and isinstance(statement.get("q"), dict):
+            yield statement, "q"
+
+
+def _sleep_of(condition: dict[str, Any]) -> float | None:
+    """The seconds that a filter sleeps; None if it does not, or does more, which the store refuses."""
+    script = str(condition.get("$where", "")).strip()
+    found = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
+    return None if found is None else int(found[1]) / 1000
+
+
+def _sleep(call: Call, wanted: float) -> None:
+    allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
+    if wait_for(call.connection.gone, min(wanted, allowed)):
+        raise CloseConnection
+    if allowed < wanted:
+        raise error(50, "operation exceeded time limit")

@@ -1,0 +1,101 @@
+"""The documents that change streams show events as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.differences import update_description
+from gmongo.testing.store.oplog import Event, Position
+from gmongo.testing.store.state import State
+from gmongo.testing.store.values import key_of
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How a change stream shows events.
+
+    :param options: those of ``$changeStream``.
+    """
+
+    state: State
+    options: Document
+
+    def invalidation(self, position: Position, event: Event) -> Document:
+        """What is shown behind an event that ends the stream."""
+        return _head(position, "invalidate", event, self.state.version)
+
+    def document(self, position: Position, event: Event) -> Document:
+        """What is shown of an event.
+
+        :raises CommandError: if the stream requires an image of the document that there is none of.
+        """
+        document = _head(position, event.kind, event, self.state.version)
+        if self.options.get("showExpandedEvents") and event.uuid is not None:
+            document["collectionUUID"] = event.uuid
+        document.update(event.session)
+        if event.kind in ("insert", "replace"):
+            document["fullDocument"] = event.after
+        if event.kind == "update":
+            document.update(self._post_image(event))
+        document["ns"] = {"db": event.database, **({"coll": event.collection} if event.collection else {})}
+        document.update(self._catalog_fields(event))
+        image = event.after or event.before
+        if image is not None:
+            document["documentKey"] = {"_id": image["_id"]}
+        if event.kind == "update" and event.before is not None and event.after is not None:
+            document["updateDescription"] = update_description(event.before, event.after, self.state.version)
+        if event.kind in ("update", "replace", "delete"):
+            document.update(self._pre_image(event))
+        return document
+
+    def _catalog_fields(self, event: Event) -> Document:
+        fields = dict(event.extra)
+        if event.kind == "rename" and self.options.get("showExpandedEvents"):
+            fields["operationDescription"] = {"to": fields["to"]}
+        if "nsType" in fields and self.state.version < (8, 1):
+            del fields["nsType"]
+        return fields
+
+    def _post_image(self, event: Event) -> Document:
+        wanted = self.options.get("fullDocument", "default")
+        if wanted == "default":
+            return {}
+        if wanted == "updateLookup":
+            return {"fullDocument": _look_up(self.state, event)}
+        if event.pre_images:
+            return {"fullDocument": event.after}
+        if wanted == "required":
+            raise _image_missing("post-image")
+        return {"fullDocument": None}
+
+    def _pre_image(self, event: Event) -> Document:
+        wanted = self.options.get("fullDocumentBeforeChange", "off")
+        if wanted == "off":
+            return {}
+        if event.pre_images:
+            return {"fullDocumentBeforeChange": event.before}
+        if wanted == "required":
+            raise _image_missing("pre-image")
+        return {"fullDocumentBeforeChange": None}
+
+
+def _head(position: Position, kind: str, event: Event, version: tuple[int, int]) -> Document:
+    head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
+    if version >= (6, 0):
+        head["wallTime"] = event.wall_time
+    return head
+
+
+def _look_up(state: State, event: Event) -> Document | None:
+    collection = state.catalog.get((event.database, event.collection or ""))
+    if collection is None or event.after is None or collection.uuid != event.uuid:
+        return None
+    record = collection.records.get(key_of(event.after["_id"]))
+    return record.document if record is not None else None
+
+
+def _image_missing(name: str) -> CommandError:
+    return CommandError(47, "NoMatchingDocument", f"Change stream was configured to require a {name} for all update "
+                        f"events, but the {name} was not found")  # fmt: skip

@@ -1,0 +1,40 @@
+"""Local HTTP services that give out credentials, as clouds have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gevent.pywsgi import WSGIServer
+
+
+class Endpoint:
+    """A service, as a context manager.
+
+    :param answer: called with method, path (with query), headers (in lower case) and body; returns a status and a text.
+    """
+
+    def __init__(self, answer: Callable[[str, str, dict[str, str], str], tuple[int, str]]) -> None:
+        self.answer = answer
+        self.requests: list[tuple[str, str, dict[str, str], str]] = []
+        self._server = WSGIServer(("127.0.0.1", 0), self._serve, log=None)
+
+    def __enter__(self) -> Endpoint:
+        self._server.start()
+        self.host = f"127.0.0.1:{self._server.server_port}"
+        self.url = f"http://{self.host}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(timeout=0)
+
+    def _serve(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        headers = {
+            name[5:].lower().replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_")
+        }
+        path = environ["PATH_INFO"] + (f"?{environ['QUERY_STRING']}" if environ["QUERY_STRING"] else "")
+        body = environ["wsgi.input"].read().decode()
+        self.requests.append((environ["REQUEST_METHOD"], path, headers, body))
+        status, text = self.answer(*self.requests[-1])
+        start_response(f"{status} Whatever", [("Content-Type", "text/plain")])
+        return [text.encode()]

@@ -1,0 +1,331 @@
+"""MONGODB-AWS: signatures, where credentials come from, and conversations with a scripted server."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime, timedelta, timezone
+
+import bson
+import pytest
+
+import gmongo
+from gmongo.auth import aws_credentials
+from gmongo.auth.aws import AwsConversation, authorization, region_of, sign
+from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
+from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from tests.auth.accounts import REFUSED
+from tests.auth.endpoints import Endpoint
+from tests.scripted.server import ScriptedServer
+
+CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
+VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    "AWS_ENDPOINT_URL_STS",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def far(**fields):
+    return {"AccessKeyId": "KEY", "SecretAccessKey": "SECRET", "Token": "TOKEN", **fields}
+
+
+def in_minutes(minutes):
+    return (datetime.now(timezone.utc) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# Signatures
+
+
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [
+        ("sts.amazonaws.com", "us-east-1"),
+        ("sts.us-west-2.amazonaws.com", "us-west-2"),
+        ("sts.us-west-2.amazonaws.com.ch", "us-west-2"),
+        ("example.com", "com"),
+        ("localhost", "us-east-1"),
+    ],
+)
+def test_regions(host, region):
+    assert region_of(host) == region
+
+
+@pytest.mark.parametrize("host", ["sts..com", ".amazonaws.com", "sts.amazonaws.", "", "x" * 256, 7])
+def test_impossible_hosts(host):
+    with pytest.raises(OperationFailure, match="impossible STS host"):
+        region_of(host)
+
+
+def test_the_example_of_amazon():
+    """From the documentation of Signature Version 4; the driver specification shows its signature too."""
+    text = "\n".join(
+        (
+            "AWS4-HMAC-SHA256",
+            "20150830T123600Z",
+            "20150830/us-east-1/iam/aws4_request",
+            "f536975d06c0309214f805bb90ccff089219ecd68b2577efef23edd43b7e1a59",
+        )
+    )
+    signature = sign(CREDENTIALS.secret, "20150830", "us-east-1", "iam", text)
+    assert signature == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
+
+
+@pytest.mark.parametrize("token", [None, "token"])
+def test_authorization(token):
+    credentials = AwsCredentials(CREDENTIALS.key_id, CREDENTIALS.secret, token)
+    header = authorization(credentials, bytes(range(64)), "sts.us-west-2.amazonaws.com", "20150830T123600Z")
+    names = "content-length;content-type;host;x-amz-date;"
+    names += "x-amz-security-token;" if token else ""
+    names += "x-mongodb-gs2-cb-flag;x-mongodb-server-nonce"
+    assert header.startswith(
+        "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-west-2/sts/aws4_request, "
+        f"SignedHeaders={names}, Signature="
+    )
+
+
+def test_the_example_of_the_specification():
+    """The server's nonce and the date are given there, the secret is not; so only what is public is compared."""
+    nonce = base64.b64decode("dzw1U2IwSEtgaWI0IUxZMVJqc2xuQzNCcUxBc05wZjIGS0J9EgLwzEZ9dIzr/hnnK2mgd4D7F52t8g9yTC5cIA==")
+    client = AwsConversation(
+        "$external",
+        lambda: AwsCredentials("AKIAICGVLKOKZVY3X3DA", "secret"),
+        lambda: nonce[:32],
+        lambda: datetime(2019, 11, 7, 0, 26, 7, tzinfo=timezone.utc),
+    )
+    assert bson.decode(client.begin()) == {"r": nonce[:32], "p": 110}
+    answer = bson.decode(client.step(bson.encode({"s": nonce, "h": "sts.amazonaws.com"}), False))
+    assert answer["a"].startswith(
+        "AWS4-HMAC-SHA256 Credential=AKIAICGVLKOKZVY3X3DA/20191107/us-east-1/sts/aws4_request, SignedHeaders="
+        "content-length;content-type;host;x-amz-date;x-mongodb-gs2-cb-flag;x-mongodb-server-nonce, Signature="
+    )
+    assert answer["d"] == "20191107T002607Z"
+    assert "t" not in answer
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (b"", ProtocolError),
+        (b"garbage", ProtocolError),
+        (bson.encode({"s": b"x" * 64}), ProtocolError),
+        (bson.encode({"s": "text", "h": "sts.amazonaws.com"}), ProtocolError),
+        (bson.encode({"s": b"x" * 64, "h": "sts.amazonaws.com"}), OperationFailure),
+        (bson.encode({"s": b"n" * 63, "h": "sts.amazonaws.com"}), OperationFailure),
+        (bson.encode({"s": b"n" * 64, "h": "sts..com"}), OperationFailure),
+    ],
+)
+def test_a_bad_first_message(message, error):
+    client = AwsConversation("$external", lambda: CREDENTIALS, lambda: b"n" * 32)
+    client.begin()
+    with pytest.raises(error, match="MONGODB-AWS"):
+        client.step(message, False)
+
+
+# Where credentials come from
+
+
+def test_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
+    cache = AwsCredentialsCache()
+    assert cache.find() == AwsCredentials("KEY", "SECRET")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "TOKEN")
+    assert cache.find() == AwsCredentials("KEY", "SECRET", "TOKEN")
+
+
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
+def test_half_an_environment(monkeypatch, name):
+    monkeypatch.setenv(name, "value-secret")
+    with pytest.raises(ConfigurationError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be") as caught:
+        AwsCredentialsCache().find()
+    assert "value-secret" not in str(caught.value)
+
+
+def ec2(method, path, headers, body):
+    if method == "PUT" and path == "/latest/api/token" and "x-aws-ec2-metadata-token-ttl-seconds" in headers:
+        return 200, "session"
+    if headers.get("x-aws-ec2-metadata-token") != "session":
+        return 401, ""
+    if path == "/latest/meta-data/iam/security-credentials/":
+        return 200, "the-role"
+    if path == "/latest/meta-data/iam/security-credentials/the-role":
+        return 200, json.dumps(far(Expiration=in_minutes(60)))
+    return 404, ""
+
+
+def test_ec2(monkeypatch):
+    with Endpoint(ec2) as endpoint:
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint.url)
+        cache = AwsCredentialsCache()
+        found = cache.find()
+        assert (found.key_id, found.secret, found.token) == ("KEY", "SECRET", "TOKEN")
+        assert cache.find() is found
+        assert len(endpoint.requests) == 3
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "OTHER")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "OTHER")
+        assert cache.find() is found, "what was fetched is used for as long as it is valid"
+        cache.clear()
+        assert cache.find().key_id == "OTHER"
+
+
+@pytest.mark.parametrize("minutes", [4, -10])
+def test_what_expires_soon_is_fetched_again(monkeypatch, minutes):
+    answer = json.dumps(far(Expiration=in_minutes(minutes)))
+    with Endpoint(lambda *request: (200, answer)) as endpoint:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
+        cache = AwsCredentialsCache()
+        cache.find()
+        cache.find()
+        assert len(endpoint.requests) == 2
+
+
+def test_ecs(monkeypatch):
+    answer = json.dumps(far(Expiration=in_minutes(60)))
+    with Endpoint(lambda *request: (200, answer)) as endpoint:
+        monkeypatch.setattr(aws_credentials, "_ECS", endpoint.url)
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/creds?id=1")
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "bearer")
+        assert AwsCredentialsCache().find().token == "TOKEN"
+    [(method, path, headers, _body)] = endpoint.requests
+    assert (method, path, headers["authorization"]) == ("GET", "/v2/creds?id=1", "bearer")
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_web_identity(monkeypatch, tmp_path, wrapped):
+    token = tmp_path / "token"
+    token.write_text("identity\n")
+    reply = {"Credentials": {**far(Expiration=1e10), "SessionToken": "SESSION"}}
+    if wrapped:
+        reply = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}}
+    with Endpoint(lambda *request: (200, json.dumps(reply))) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", endpoint.url)
+        monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
+        monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
+        monkeypatch.setenv("AWS_ROLE_SESSION_NAME", "app1")
+        cache = AwsCredentialsCache()
+        assert cache.find().token == "SESSION"
+        assert cache.find() is cache.find()
+    [(method, _path, _headers, body)] = endpoint.requests
+    assert method == "POST"
+    assert "WebIdentityToken=identity&" in body
+    assert "RoleSessionName=app1&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr" in body
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "words"),
+    [
+        (500, "", "answered GET /creds with status 500"),
+        (200, "no json", "did not answer with a JSON object"),
+        (200, "[]", "did not answer with a JSON object"),
+        (200, "{}", "answered without AccessKeyId"),
+        (200, json.dumps(far(Token=None)), "answered without Token"),
+    ],
+)
+def test_a_service_that_has_none(monkeypatch, status, text, words):
+    with Endpoint(lambda *request: (status, text)) as endpoint:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
+        with pytest.raises(OperationFailure, match=words):
+            AwsCredentialsCache().find()
+
+
+def test_a_service_that_is_not_there(monkeypatch):
+    with Endpoint(lambda *request: (200, "")) as endpoint:
+        pass
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
+    with pytest.raises(OperationFailure, match=f"the ECS credentials endpoint at {endpoint.host} cannot be asked"):
+        AwsCredentialsCache().find()
+
+
+def test_a_service_that_is_silent(monkeypatch):
+    import gevent
+
+    monkeypatch.setattr(aws_credentials, "_TIMEOUT", 0.05)
+    with Endpoint(lambda *request: gevent.sleep(5)) as endpoint:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
+        with pytest.raises(OperationFailure, match=r"did not answer within 0\.05 seconds"):
+            AwsCredentialsCache().find()
+
+
+def test_a_token_file_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn")
+    with pytest.raises(OperationFailure, match=r"AWS_WEB_IDENTITY_TOKEN_FILE: cannot read .*: No such file"):
+        AwsCredentialsCache().find()
+
+
+# Conversations
+
+
+class AwsServer(ScriptedServer):
+    """Trusts whoever has signed with the right key ID."""
+
+    key_id = "KEY"
+
+    def reply_to(self, name, command):
+        if name == "saslStart":
+            assert command["mechanism"] == "MONGODB-AWS"
+            assert command["$db"] == "$external"
+            first = bson.decode(command["payload"])
+            self.nonce = first["r"] + b"s" * 32
+            payload = bson.encode({"s": self.nonce, "h": "sts.eu-west-1.amazonaws.com"})
+            return {"ok": 1, "conversationId": 1, "done": False, "payload": payload}
+        if name == "saslContinue":
+            answer = bson.decode(command["payload"])
+            self.answer = answer
+            expected = AwsCredentials(self.key_id, "SECRET", answer.get("t"))
+            good = authorization(expected, self.nonce, "sts.eu-west-1.amazonaws.com", answer["d"])
+            if answer["a"] != good:
+                return dict(REFUSED)
+            return {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+        return super().reply_to(name, command)
+
+
+@pytest.fixture
+def server():
+    with AwsServer() as server:
+        yield server
+
+
+def test_options_of_the_client(server):
+    with gmongo.MongoClient(
+        *server.address,
+        username="KEY",
+        password="SECRET",
+        authMechanism="MONGODB-AWS",
+        authMechanismProperties={"AWS_SESSION_TOKEN": "TOKEN"},
+    ) as client:
+        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+        assert "SECRET" not in repr(client)
+        assert "TOKEN" not in repr(client.options.merged)
+    assert server.answer["t"] == "TOKEN"
+    assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
+
+
+def test_credentials_that_are_refused_are_fetched_anew(server, monkeypatch):
+    keys = iter(["OLD", "KEY"])
+
+    def answer(*request):
+        return 200, json.dumps(far(AccessKeyId=next(keys), Expiration=in_minutes(60)))
+
+    with Endpoint(answer) as endpoint:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url)
+        with gmongo.MongoClient(*server.address, authMechanism="MONGODB-AWS") as client:
+            with pytest.raises(OperationFailure, match="Authentication failed") as caught:
+                client.db.c.find_one()
+            assert caught.value.code == 18
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}

@@ -1,0 +1,94 @@
+"""What each mechanism demands of a credential, and that the complaint says it."""
+
+from __future__ import annotations
+
+import pytest
+
+import gmongo
+from gmongo.auth_oidc import OIDCCallback
+from gmongo.errors import ConfigurationError
+from gmongo.options import validate_keyword_options
+
+
+class Callback(OIDCCallback):
+    def fetch(self, context):
+        raise AssertionError
+
+
+PLAIN_OBJECT = object()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"username": ""}, "DEFAULT: a username is needed, and must not be empty"),
+        ({"username": "ann"}, "DEFAULT: a password is needed"),
+        ({"authMechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256: a username is needed"),
+        ({"username": "ann", "password": "\x07"}, "the password cannot be used with SCRAM-SHA-256"),
+        (
+            {"username": "a", "password": "b", "authMechanismProperties": "SERVICE_NAME:x"},
+            "must not have SERVICE_NAME; the mechanism has none",
+        ),
+        ({"authMechanism": "PLAIN", "username": "ann"}, "PLAIN: a password is needed"),
+        ({"authMechanism": "MONGODB-X509", "password": "x"}, "MONGODB-X509: a password must not be given"),
+        ({"authMechanism": "MONGODB-X509", "authSource": "db"}, r"authSource must be '\$external', not 'db'"),
+        ({"authMechanism": "GSSAPI"}, "GSSAPI: a username is needed"),
+        (
+            {"authMechanism": "GSSAPI", "username": "a", "authMechanismProperties": "CANONICALIZE_HOST_NAME:yes"},
+            "CANONICALIZE_HOST_NAME must be one of none, forward, forwardAndReverse, true, false, not 'yes'",
+        ),
+        ({"authMechanism": "MONGODB-AWS", "username": "key"}, "username .* and password .* must be given together"),
+        (
+            {"authMechanism": "MONGODB-AWS", "authMechanismProperties": {"aws_session_token": "t"}},
+            "AWS_SESSION_TOKEN needs a username and a password",
+        ),
+        ({"authMechanism": "MONGODB-OIDC"}, "exactly one of ENVIRONMENT, OIDC_CALLBACK, OIDC_HUMAN_CALLBACK"),
+        (
+            {
+                "authMechanism": "MONGODB-OIDC",
+                "authMechanismProperties": {"OIDC_CALLBACK": Callback(), "OIDC_HUMAN_CALLBACK": Callback()},
+            },
+            "exactly one of",
+        ),
+        (
+            {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": {"OIDC_CALLBACK": PLAIN_OBJECT}},
+            "OIDC_CALLBACK must be an OIDCCallback",
+        ),
+        (
+            {
+                "authMechanism": "MONGODB-OIDC",
+                "authMechanismProperties": {"OIDC_CALLBACK": Callback(), "TOKEN_RESOURCE": "r"},
+            },
+            "TOKEN_RESOURCE needs ENVIRONMENT",
+        ),
+        (
+            {
+                "authMechanism": "MONGODB-OIDC",
+                "authMechanismProperties": {"OIDC_HUMAN_CALLBACK": Callback(), "ALLOWED_HOSTS": "localhost"},
+            },
+            "ALLOWED_HOSTS must be a list of host names",
+        ),
+        (
+            {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": "ENVIRONMENT:azure"},
+            "TOKEN_RESOURCE must be given with ENVIRONMENT:azure",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_credential(options, words):
+    with pytest.raises(ConfigurationError, match=words):
+        gmongo.MongoClient("localhost", connect=False, **options)
+
+
+def test_keywords_override_the_uri():
+    client = gmongo.MongoClient("mongodb://ann:pencil@localhost/db", username="bob", password="pen", connect=False)
+    credential = client.options.credential
+    assert (credential.username, credential.password, credential.source) == ("bob", "pen", "db")
+
+
+def test_a_source_alone_is_no_credential():
+    assert gmongo.MongoClient("mongodb://localhost/db?authSource=x", connect=False).options.credential is None
+
+
+def test_names_of_properties_in_any_case():
+    options = validate_keyword_options({"authMechanismProperties": "service_name:other"})
+    assert options["authmechanismproperties"] == {"SERVICE_NAME": "other"}

@@ -1,0 +1,149 @@
+"""Whole deployments with users, TLS and compression, simulated by another hand than the one that wrote the client."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import gevent
+import pytest
+
+import gmongo
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
+from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
+from gmongo.testing import Deployment, certificates
+
+pytest.importorskip("trustme")
+
+USERS = {"ann": "pencil", "I\u00adX": "I\u00adX"}
+KINDS = ("standalone", "replica_set", "sharded", "load_balanced")
+
+
+@contextmanager
+def running(kind="standalone", **settings):
+    with getattr(Deployment, kind)(**settings) as deployment:
+        yield deployment
+
+
+def names(deployment):
+    return [command.name for command in deployment.commands]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tls", [False, True])
+def test_every_kind_of_deployment(kind, tls):
+    with running(kind, users=USERS, tls=tls, compressors=["zlib"]) as deployment:
+        with gmongo.MongoClient(deployment.uri, compressors="zlib") as client:
+            client.db.c.insert_many([{"_id": number} for number in range(10)])
+            assert client.db.c.count_documents({}) == 10
+        with (
+            gmongo.MongoClient(deployment.uri, password="wrong") as client,
+            pytest.raises(OperationFailure, match="Authentication failed") as caught,
+        ):
+            client.db.c.find_one()
+        assert caught.value.code == 18
+
+
+@pytest.mark.parametrize("version", ["4.4", "5.0", "6.0", "7.0", "8.0"])
+@pytest.mark.parametrize("mechanism", ["DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
+def test_versions_and_mechanisms(version, mechanism):
+    with (
+        running(users=USERS, version=version) as deployment,
+        gmongo.MongoClient(deployment.uri, authMechanism=mechanism) as client,
+    ):
+        client.db.c.insert_one({"_id": 1})
+        assert client.db.c.find_one() == {"_id": 1}
+
+
+def test_without_credentials():
+    with running(users=USERS) as deployment:
+        uri = deployment.uri_of(deployment.members[0].address)
+        bare = uri.replace("ann:pencil@", "")
+        with gmongo.MongoClient(bare) as client, pytest.raises(OperationFailure) as caught:
+            client.db.c.find_one()
+        assert caught.value.code == 13
+
+
+def test_prepared_passwords():
+    with running(users=USERS) as deployment:
+        for password in ("IX", "I\u00adX", "\u2168"):
+            with gmongo.MongoClient(
+                deployment.uri, username="I\u00adX", password=password, authMechanism="SCRAM-SHA-256"
+            ) as client:
+                assert client.db.c.find_one() is None
+
+
+@pytest.mark.parametrize("kind", ["standalone", "replica_set"])
+def test_certificates_as_users(kind):
+    path = certificates().issue("ann@example.com", common_name="ann")
+    subject = _subject(path)
+    with running(kind, users={subject: None}, tls=True) as deployment:
+        options = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": path}
+        for name in (None, subject):
+            with gmongo.MongoClient(deployment.uri, username=name, **options) as client:
+                assert client.db.c.find_one() is None
+        with (
+            gmongo.MongoClient(deployment.uri, username="CN=other", **options) as client,
+            pytest.raises(OperationFailure),
+        ):
+            client.db.c.find_one()
+        with (
+            gmongo.MongoClient(deployment.uri, authMechanism="MONGODB-X509") as client,
+            pytest.raises(OperationFailure),
+        ):
+            client.db.c.find_one()
+
+
+def _subject(path):
+    from cryptography import x509
+
+    with open(path, "rb") as file:
+        content = file.read()
+    start = content.index(b"-----BEGIN CERTIFICATE")
+    return x509.load_pem_x509_certificate(content[start:]).subject.rfc4514_string()
+
+
+class Tokens(OIDCCallback):
+    def __init__(self):
+        self.given = []
+
+    def fetch(self, context):
+        self.given.append(f"token-{len(self.given)}")
+        return OIDCCallbackResult(self.given[-1])
+
+
+@pytest.mark.parametrize("property_name", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
+def test_tokens(property_name):
+    tokens = Tokens()
+    with (
+        running(oidc_tokens={"token-0": "ann", "token-1": "ann"}) as deployment,
+        gmongo.MongoClient(
+            deployment.uri, authMechanism="MONGODB-OIDC", authMechanismProperties={property_name: tokens}
+        ) as client,
+    ):
+        client.db.c.insert_one({"_id": 1})
+        assert tokens.given == ["token-0"]
+        [pool] = client._topology.pools()
+        with pool.checkout() as connection:
+            connection.reauthenticate()
+        assert client.db.c.find_one() == {"_id": 1}
+        assert tokens.given == ["token-0", "token-1"]
+
+
+def test_a_pool_of_connections_logs_in_in_one_round_trip_each():
+    with running(users=USERS) as deployment, gmongo.MongoClient(deployment.uri, maxConnecting=10) as client:
+        client.db.c.insert_one({"_id": 1})
+        jobs = [gevent.spawn(client.db.c.find_one) for _ in range(20)]
+        gevent.joinall(jobs, raise_error=True)
+        connections = client.pool_stats()[0]["total"]
+        assert names(deployment).count("saslStart") == 0, "it goes with the hello"
+        assert names(deployment).count("saslContinue") == connections
+
+
+def test_a_client_that_does_not_trust_the_server():
+    with running(tls=True) as deployment:
+        uri = deployment.uri.partition("?")[0]
+        with (
+            gmongo.MongoClient(uri, tls=True, serverSelectionTimeoutMS=500) as client,
+            pytest.raises(ServerSelectionTimeoutError, match="certificate was not accepted"),
+        ):
+            client.db.c.find_one()

@@ -1,0 +1,139 @@
+"""GSSAPI with a stand-in for the library, which needs a Kerberos realm."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import gmongo
+from gmongo.auth import gssapi as gmongo_gssapi
+from gmongo.auth.credential import Credential
+from gmongo.auth.gssapi import GssapiConversation, canonical
+from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+
+
+class Context:
+    """Two tokens and it is complete; what it wraps is marked."""
+
+    made = ()
+
+    def __init__(self, **arguments):
+        Context.made = (*Context.made, arguments)
+        self.tokens = [b"token-1", b"token-2"]
+
+    @property
+    def complete(self):
+        return not self.tokens
+
+    def step(self, token=None):
+        if token == b"bad":
+            raise RuntimeError("the ticket has expired")
+        return self.tokens.pop(0)
+
+    def unwrap(self, message):
+        return SimpleNamespace(message=message.removeprefix(b"wrapped:"))
+
+    def wrap(self, message, encrypt):
+        assert encrypt is False
+        return SimpleNamespace(message=b"wrapped:" + message)
+
+
+@pytest.fixture
+def library(monkeypatch):
+    Context.made = ()
+    module = SimpleNamespace(
+        Name=lambda text, kind: (text, kind),
+        NameType=SimpleNamespace(user="user", hostbased_service="service", kerberos_principal="principal"),
+        Credentials=lambda name, usage: ("ticket", name),
+        SecurityContext=Context,
+        raw=SimpleNamespace(
+            acquire_cred_with_password=lambda name, password, usage: SimpleNamespace(creds=("password", name, password))
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "gssapi", module)
+    return module
+
+
+def conversation(password=None, **properties):
+    credential = Credential("GSSAPI", "$external", "ann@REALM", password, {"SERVICE_NAME": "mongodb", **properties})
+    return GssapiConversation(credential, "db.example.com")
+
+
+def test_a_conversation(library):
+    client = conversation()
+    assert client.first() == {"saslStart": 1, "mechanism": "GSSAPI", "payload": b"token-1"}
+    assert client.step(b"challenge", False) == b"token-2"
+    assert client.step(b"wrapped:\x07\x00\x10\x00", False) == b"wrapped:\x01\x00\x00\x00ann@REALM"
+    assert client.next({"done": True, "payload": b""}) is None
+    assert Context.made[0]["name"] == ("mongodb@db.example.com", "service")
+    assert Context.made[0]["creds"] == ("ticket", ("ann@REALM", "user"))
+
+
+def test_a_password_and_another_service(library):
+    conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
+    assert Context.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
+    assert Context.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret")
+
+
+@pytest.mark.parametrize("offer", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
+def test_a_server_that_insists_on_a_layer(library, offer):
+    client = conversation()
+    client.begin()
+    client.step(b"challenge", False)
+    with pytest.raises(OperationFailure, match="without a security layer"):
+        client.step(offer, False)
+
+
+def test_a_library_that_fails(library):
+    client = conversation()
+    client.begin()
+    with pytest.raises(OperationFailure, match="GSSAPI: the ticket has expired"):
+        client.step(b"bad", False)
+
+
+def test_a_server_that_ends_too_early(library):
+    client = conversation()
+    client.begin()
+    with pytest.raises(ProtocolError, match="too early"):
+        client.step(b"", True)
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigurationError, match=r"needs the library gssapi: pip install gmongo\[gssapi\]"):
+        gmongo.MongoClient("localhost", username="ann", authMechanism="GSSAPI", connect=False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("none", "Db"),
+        ("false", "Db"),
+        ("forward", "canonical.example.com"),
+        ("forwardAndReverse", "reverse.example.com"),
+        ("true", "reverse.example.com"),
+    ],
+)
+def test_canonical_names(monkeypatch, wanted, expected):
+    fake = SimpleNamespace(
+        getaddrinfo=lambda *_: [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))],
+        getnameinfo=lambda *_: ("Reverse.example.com", "0"),
+        IPPROTO_TCP=6,
+        AI_CANONNAME=2,
+        NI_NAMEREQD=8,
+    )
+    monkeypatch.setattr(gmongo_gssapi, "gevent_socket", fake)
+    assert canonical("Db", wanted) == expected
+
+
+def test_names_that_dns_does_not_know(monkeypatch):
+    def unknown(*_):
+        raise socket.gaierror
+
+    monkeypatch.setattr(
+        gmongo_gssapi, "gevent_socket", SimpleNamespace(getaddrinfo=unknown, IPPROTO_TCP=6, AI_CANONNAME=2)
+    )
+    assert canonical("db", "forward") == "db"

@@ -1,0 +1,390 @@
+"""MONGODB-OIDC: callbacks, the cache of tokens, built-in environments, authenticating again."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import bson
+import gevent
+import pytest
+
+import gmongo
+from gmongo.auth.authenticator import Authenticator
+from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
+from gmongo.auth.oidc import is_allowed
+from gmongo.auth.oidc_environments import callback_of
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
+from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
+from tests.auth.accounts import REFUSED
+from tests.auth.endpoints import Endpoint
+from tests.scripted.server import ScriptedServer, cut
+
+PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a", "b"]}
+
+
+class OidcServer(ScriptedServer):
+    """Lets in whoever has a good token."""
+
+    def __init__(self):
+        super().__init__()
+        self.good = {"token-1"}
+        self.begun = []
+        self.speculates = True
+
+    def reply_to(self, name, command):
+        if name in ("saslStart", "saslContinue"):
+            return self.answer(command)
+        reply = super().reply_to(name, command)
+        speculation = command.get("speculativeAuthenticate")
+        if name == "handshake" and speculation is not None and self.speculates:
+            answer = self.answer(speculation)
+            if answer.pop("ok"):
+                reply["speculativeAuthenticate"] = answer
+        return reply
+
+    def answer(self, command):
+        payload = bson.decode(command["payload"])
+        self.begun.append(payload)
+        if "jwt" not in payload:
+            return {"ok": 1, "conversationId": 1, "done": False, "payload": bson.encode(PROVIDER)}
+        if payload["jwt"] not in self.good:
+            return dict(REFUSED)
+        return {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+
+
+class Callback(OIDCCallback):
+    """Returns token-1, token-2, ..., with refresh-1, refresh-2, ..."""
+
+    def __init__(self, refreshes=False):
+        self.contexts = []
+        self.numbers = count(1)
+        self.refreshes = refreshes
+        self.running = 0
+
+    def fetch(self, context):
+        self.contexts.append(context)
+        self.running += 1
+        assert self.running == 1, "it is not called twice at a time"
+        gevent.sleep(0.01)
+        self.running -= 1
+        number = next(self.numbers)
+        return OIDCCallbackResult(f"token-{number}", 60, f"refresh-{number}" if self.refreshes else None)
+
+
+@pytest.fixture
+def server():
+    with OidcServer() as server:
+        yield server
+
+
+def client_of(server, properties, **options):
+    return gmongo.MongoClient(
+        *server.address,
+        authMechanism="MONGODB-OIDC",
+        authMechanismProperties=properties,
+        **{"retryReads": False, "serverSelectionTimeoutMS": 3000, **options},
+    )
+
+
+def find(client):
+    return client.db.c.find_one({"_id": 1})
+
+
+def crowd(server, client, number=5):
+    """Use several connections at a time."""
+    gate = gevent.event.Event()
+    server.replies["find"] = lambda command: (
+        gate.wait(5) and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
+    )
+    jobs = [gevent.spawn(find, client) for _ in range(number)]
+    server.wait_for("find", len(server.commands("find")) + number)
+    gate.set()
+    gevent.joinall(jobs, raise_error=True)
+
+
+# Machines
+
+
+def test_a_callback(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}, username="principal") as client:
+        assert find(client) == {"_id": 1}
+    [context] = callback.contexts
+    assert isinstance(context, OIDCCallbackContext)
+    assert context.timeout_seconds == 60
+    assert (context.username, context.version, context.refresh_token, context.idp_info) == ("principal", 1, None, None)
+    assert server.begun == [{"jwt": "token-1"}]
+
+
+def test_the_callback_is_called_once_for_many_connections(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}, maxConnecting=5) as client:
+        crowd(server, client)
+        assert client.pool_stats()[0]["total"] == 5
+    assert len(callback.contexts) == 1
+
+
+def test_a_known_token_goes_with_the_hello(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
+        find(client)
+        crowd(server, client, 2)
+    assert len(server.commands("saslStart")) == 1
+    assert sum("speculativeAuthenticate" in hello for hello in server.commands("handshake")) == 1
+
+
+def test_a_token_that_has_expired(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
+        find(client)
+        server.good = {"token-2"}
+        crowd(server, client, 2)
+    assert len(callback.contexts) == 2
+
+
+def test_a_token_that_is_never_good(server):
+    server.good = set()
+    callback = Callback()
+    with (
+        client_of(server, {"OIDC_CALLBACK": callback}) as client,
+        pytest.raises(OperationFailure, match="Authentication failed") as caught,
+    ):
+        find(client)
+    assert caught.value.code == 18
+    assert "token-" not in str(caught.value)
+    assert len(callback.contexts) == 1
+
+
+def test_another_error_says_nothing_of_the_token(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
+        find(client)
+        answer, server.speculates = server.answer, False
+        server.answer = lambda command: {"ok": 0, "errmsg": "not now", "code": 20}
+        server.fail("find", cut(0))
+        with pytest.raises(AutoReconnect):
+            find(client)
+        with pytest.raises(OperationFailure, match="not now"):
+            find(client)
+        server.answer = answer
+        find(client)
+    assert len(callback.contexts) == 1
+
+
+def test_an_operation_with_a_limit_leaves_less_for_the_callback(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
+        find(client)
+        server.good = {"token-2"}
+        [pool] = client._topology.pools()
+        with pool.checkout() as connection:
+            connection.reauthenticate(5.0)
+    assert [context.timeout_seconds for context in callback.contexts] == [60, 5]
+
+
+def test_a_callback_may_take_longer_than_a_connection(server):
+    class Slow(Callback):
+        def fetch(self, context):
+            gevent.sleep(0.3)
+            return super().fetch(context)
+
+    with client_of(server, {"OIDC_CALLBACK": Slow()}, connectTimeoutMS=100) as client:
+        assert find(client) == {"_id": 1}
+
+
+class Failing(OIDCCallback):
+    def __init__(self, result):
+        self.result = result
+
+    def fetch(self, context):
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "words"),
+    [
+        (KeyError("mine"), KeyError, "mine"),
+        (None, ValueError, "must return an OIDCCallbackResult with an access token, not NoneType"),
+        (OIDCCallbackResult(7), ValueError, "must return an OIDCCallbackResult with an access token"),
+        (OIDCCallbackResult("t", -1), ValueError, "must not return a negative lifetime, was -1"),
+    ],
+)
+def test_a_callback_that_fails(server, result, error, words):
+    with client_of(server, {"OIDC_CALLBACK": Failing(result)}) as client, pytest.raises(error, match=words):
+        find(client)
+
+
+def test_authenticating_again(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_CALLBACK": callback}) as client:
+        find(client)
+        server.good = {"token-2"}
+        [pool] = client._topology.pools()
+        with pool.checkout() as connection:
+            connection.reauthenticate()
+        find(client)
+        assert len(callback.contexts) == 2
+        assert len(server.commands("handshake")) == 2, "no other hello"
+        # Another connection with the same old token finds the new one there.
+        tokens = pool._connection_options.authenticator.login("h")._tokens
+        tokens.invalidate("token-1")
+        assert tokens.access == "token-2"
+
+
+# Humans
+
+
+def test_a_human(server):
+    callback = Callback()
+    with client_of(server, {"OIDC_HUMAN_CALLBACK": callback}, username="me") as client:
+        assert find(client) == {"_id": 1}
+        crowd(server, client, 3)
+    [context] = callback.contexts
+    assert context.timeout_seconds == 300
+    assert context.idp_info == OIDCIdPInfo("https://issuer", "abcd", ["a", "b"])
+    assert context.refresh_token is None
+    assert server.begun[:2] == [{"n": "me"}, {"jwt": "token-1"}]
+
+
+def test_a_human_without_a_name(server):
+    with client_of(server, {"OIDC_HUMAN_CALLBACK": Callback()}) as client:
+        find(client)
+    assert server.begun[0] == {}
+
+
+def test_a_human_may_take_longer_than_a_connection(server):
+    class Slow(Callback):
+        def fetch(self, context):
+            gevent.sleep(0.3)
+            return super().fetch(context)
+
+    with client_of(server, {"OIDC_HUMAN_CALLBACK": Slow()}, connectTimeoutMS=100) as client:
+        assert find(client) == {"_id": 1}
+
+
+def test_a_human_is_not_asked_as_long_as_the_token_can_be_refreshed(server):
+    callback = Callback(refreshes=True)
+    with client_of(server, {"OIDC_HUMAN_CALLBACK": callback}) as client:
+        find(client)
+        server.good = {"token-2"}
+        [pool] = client._topology.pools()
+        with pool.checkout() as connection:
+            connection.reauthenticate()
+        assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1"]
+        assert callback.contexts[1].idp_info.issuer == "https://issuer"
+        server.good = {"token-4"}  # the refreshed one is no good, so the human is asked
+        with pool.checkout() as connection:
+            connection.reauthenticate()
+    assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1", "refresh-2", None]
+
+
+def test_tokens_are_not_sent_to_strangers(server):
+    callback = Callback()
+    properties = {"OIDC_HUMAN_CALLBACK": callback, "ALLOWED_HOSTS": ["example.com"]}
+    with (
+        client_of(server, properties) as client,
+        pytest.raises(ConfigurationError, match=r"tokens must not be sent to '127.0.0.1', as ALLOWED_HOSTS has only"),
+    ):
+        find(client)
+    assert not callback.contexts
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("a.mongodb.net", True),
+        ("a.b.MongoDB.net", True),
+        ("mongodb.net", False),
+        ("evilmongodb.net", False),
+        ("a.mongodb.net.evil.com", False),
+    ],
+)
+def test_allowed_hosts(host, allowed):
+    assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is allowed
+
+
+def test_a_server_that_names_no_provider(server):
+    server.answer = lambda command: {"ok": 1, "conversationId": 1, "done": False, "payload": b"nonsense"}
+    with (
+        client_of(server, {"OIDC_HUMAN_CALLBACK": Callback()}) as client,
+        pytest.raises(ProtocolError, match="does not name an identity provider"),
+    ):
+        find(client)
+
+
+# Environments
+
+
+def fetch(properties, username=None):
+    callback = callback_of(Credential("MONGODB-OIDC", "$external", username, None, properties))
+    return callback.fetch(OIDCCallbackContext(5.0, username or "", 1))
+
+
+def test_the_environment_of_tests(server, monkeypatch, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("token-1\n")
+    monkeypatch.setenv("OIDC_TOKEN_FILE", str(file))
+    uri = f"mongodb://127.0.0.1:{server.port}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:test"
+    with gmongo.MongoClient(uri) as client:
+        assert find(client) == {"_id": 1}
+
+
+def test_an_environment_without_its_variable(monkeypatch):
+    monkeypatch.delenv("OIDC_TOKEN_FILE", raising=False)
+    with pytest.raises(ConfigurationError, match="OIDC_TOKEN_FILE must name the file"):
+        fetch({"ENVIRONMENT": "test"})
+
+
+def test_kubernetes(monkeypatch, tmp_path):
+    for name in ("AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(OperationFailure, match=r"/var/run/secrets/kubernetes\.io"):
+        fetch({"ENVIRONMENT": "k8s"})
+    for name in ("AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE"):
+        (tmp_path / name).write_text(f"token of {name}")
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert fetch({"ENVIRONMENT": "k8s"}).access_token == f"token of {name}"
+
+
+def test_azure(monkeypatch):
+    reply = json.dumps({"access_token": "token", "expires_in": "3600"})
+    with Endpoint(lambda *request: (200, reply)) as endpoint:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
+        result = fetch({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "mongodb://test-cluster"}, "my id")
+    assert (result.access_token, result.expires_in_seconds) == ("token", 3600)
+    [(method, path, headers, _body)] = endpoint.requests
+    assert method == "GET"
+    assert path == (
+        "/metadata/identity/oauth2/token?resource=mongodb%3A%2F%2Ftest-cluster&api-version=2018-02-01&client_id=my%20id"
+    )
+    assert (headers["metadata"], headers["accept"]) == ("true", "application/json")
+
+
+def test_google(monkeypatch):
+    with Endpoint(lambda *request: (200, "token\n")) as endpoint:
+        monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
+        assert fetch({"ENVIRONMENT": "gcp", "TOKEN_RESOURCE": "a&b"}).access_token == "token"
+    [(_method, path, headers, _body)] = endpoint.requests
+    assert path == "/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%26b"
+    assert headers["metadata-flavor"] == "Google"
+
+
+@pytest.mark.parametrize("name", ["azure", "gcp"])
+def test_a_cloud_that_refuses(monkeypatch, name):
+    with Endpoint(lambda *request: (403, "not allowed")) as endpoint:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
+        monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
+        with pytest.raises(OperationFailure, match="status 403: 'not allowed'"):
+            fetch({"ENVIRONMENT": name, "TOKEN_RESOURCE": "r"})
+
+
+def test_tokens_are_not_shown():
+    result = OIDCCallbackResult("access-secret", 1, "refresh-secret")
+    credential = Credential("MONGODB-OIDC", "$external", None, None, {"OIDC_CALLBACK": Failing(result)})
+    assert "secret" not in repr(result) + repr(credential) + repr(Authenticator(credential))

@@ -1,0 +1,1 @@
+"""Sessions, transactions, retries and time limits, on simulated deployments."""

@@ -1,0 +1,116 @@
+"""What these tests stand on: errors to inject, replies in a row, and clients whose story is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import gevent
+
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+from tests.scripted.server import ScriptedServer, eventually
+from tests.sdam.harness import Recorder
+
+Client = MongoClient[Any]
+OVERLOADED, RETRYABLE = "SystemOverloadedError", "RetryableError"
+BOTH = (OVERLOADED, RETRYABLE)
+NO_WRITES = "NoWritesPerformed"
+
+__all__ = [
+    "BOTH",
+    "NO_WRITES",
+    "OVERLOADED",
+    "RETRYABLE",
+    "Client",
+    "Recorder",
+    "bucket",
+    "bystander",
+    "check_nothing_held",
+    "error",
+    "eventually",
+    "fail",
+    "in_turn",
+    "rejected",
+    "set_tokens",
+    "spread",
+    "told",
+]
+
+
+def fail(
+    deployment: Deployment,
+    *commands: str,
+    times: int | None = None,
+    code: int | None = 462,
+    labels: Iterable[str] | None = BOTH,
+    member: Any = None,
+    **more: Any,
+) -> None:
+    """Let commands fail, by default for ever and as an overloaded server does."""
+    data: dict[str, Any] = {"failCommands": list(commands), **more}
+    if code is not None:
+        data["errorCode"] = code
+    if labels is not None:
+        data["errorLabels"] = list(labels)
+    deployment.set_fail_point("failCommand", "alwaysOn" if times is None else {"times": times}, data, member=member)
+
+
+def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
+    """The reply of a command that failed."""
+    return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
+
+
+def rejected(number: int = 462) -> dict[str, Any]:
+    """The reply of an overloaded server."""
+    return error(number, *BOTH)
+
+
+def in_turn(server: ScriptedServer, name: str, *replies: Any) -> None:
+    """Let a scripted server answer a command with one reply after the other, and then as usual."""
+    usual = server.replies.get(name, {"ok": 1})
+    waiting: Iterator[Any] = iter(replies)
+
+    def reply(command: dict[str, Any]) -> Any:
+        chosen = next(waiting, usual)
+        return chosen(command) if callable(chosen) else chosen
+
+    server.replies[name] = reply
+
+
+def bucket(client: Client) -> float:
+    """How many tokens a client has."""
+    return client.retry_stats()["tokens"]
+
+
+def set_tokens(client: Client, tokens: float) -> None:
+    """Let a client have so many tokens."""
+    client._executor.overload.bucket._tenths = round(tokens * 10)
+
+
+def told(recorder: Recorder, name: str) -> list[str]:
+    """The events of one command by their short names, in order."""
+    kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
+    return [
+        kind
+        for event in recorder.events
+        for kind in kinds
+        if type(event).__name__ == f"{kind}Event" and event.command_name == name
+    ]
+
+
+def spread(deployment: Deployment, name: str) -> list[str]:
+    """The members that received a command, in order."""
+    return [command.member for command in deployment.commands.named(name)]
+
+
+def check_nothing_held(client: Client) -> None:
+    """No connection is checked out, nobody waits for one, and no server session is in use."""
+    for pool in client.pool_stats():
+        assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
+    assert not client._executor._sessions._out
+
+
+def bystander(action: Callable[[], Any]) -> Any:
+    """Run something in another greenlet to its end."""
+    return gevent.spawn(action).get(timeout=5)

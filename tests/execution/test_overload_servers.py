@@ -1,0 +1,192 @@
+"""Where the next try goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gmongo.errors import OperationFailure
+from gmongo.read_preferences import Nearest, ReadPreference, Secondary
+from gmongo.testing import Deployment
+from tests.execution.harness import BOTH, RETRYABLE, Client, Recorder, eventually, fail, spread
+
+ROUNDS = 8  # a random choice among two would be right in all of them once in 256
+
+
+@pytest.fixture
+def cluster() -> Iterator[Deployment]:
+    with Deployment.sharded(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def members() -> Iterator[Deployment]:
+    with Deployment.replica_set(3) as members:
+        yield members
+
+
+def discovered(client: Client, count: int) -> Client:
+    eventually(lambda: len(client.nodes) == count)
+    return client
+
+
+@pytest.mark.requirement("BP-26", "BP-28", "BP-37", "BP-48")
+def test_another_mongos(cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]) -> None:
+    client = discovered(connect(cluster, localThresholdMS=1000), 2)
+    for _ in range(ROUNDS):
+        cluster.commands.clear()
+        fail(cluster, "update", times=1)
+        client.db.c.update_many({}, {"$set": {"x": 1}})
+        first, second = spread(cluster, "update")[:2]
+        assert first != second
+
+
+@pytest.mark.requirement("BP-26", "BP-27")
+def test_all_of_them_when_all_are_overloaded(
+    cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(cluster, localThresholdMS=1000), 2)
+    fail(cluster, "ping")
+    with pytest.raises(OperationFailure):
+        client.db.command("ping")
+    tried = spread(cluster, "ping")
+    assert len(tried) == 6
+    assert tried[0] != tried[1]
+
+
+@pytest.mark.requirement("BP-27")
+def test_the_next_operation_passes_nobody_over(
+    cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(cluster, localThresholdMS=1000), 2)
+    fail(cluster, "ping", times=1, member=cluster.members[0])
+    for _ in range(40):
+        client.db.command("ping")
+    after = spread(cluster, "ping")
+    rejected_at = after.index(cluster.members[0].address)
+    assert cluster.members[0].address in after[rejected_at + 1 :]
+
+
+@pytest.mark.requirement("BP-26", "BP-48")
+def test_another_member_that_may_be_read(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(members, localThresholdMS=1000), 3)
+    collection = client.db.c.with_options(read_preference=Secondary())
+    for _ in range(ROUNDS):
+        members.commands.clear()
+        fail(members, "find", times=1)
+        collection.find_one()
+        first, second = spread(members, "find")[:2]
+        assert first != second
+        assert members.members.primary is not None
+        assert members.members.primary.address not in (first, second)
+
+
+@pytest.mark.requirement("BP-26")
+def test_each_one_only_once_as_long_as_there_are_others(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(members, localThresholdMS=1000), 3)
+    fail(members, "find", times=1)
+    client.db.c.with_options(read_preference=Nearest()).find_one()
+    tried = spread(members, "find")
+    assert len(tried) == 4
+    assert len(set(tried[:3])) == 3
+
+
+@pytest.mark.requirement("BP-26")
+def test_the_primary_has_no_substitute(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(members), 3)
+    assert members.members.primary is not None
+    fail(members, "insert", times=2)
+    client.db.c.insert_one({})
+    assert set(spread(members, "insert")) == {members.members.primary.address}
+    preferring = client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED)
+    fail(members, "find", times=1, member=members.members.primary)
+    preferring.find_one()
+    first, second = spread(members, "find")
+    assert first == members.members.primary.address != second
+    assert sleeps == [0.1, 0.2, 0.1]
+
+
+@pytest.mark.requirement("BP-26", "BP-37")
+def test_only_overload_counts_in_a_replica_set(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(members), 3)
+    assert members.members.primary is not None
+    fail(members, "find", times=1, code=6, labels=[RETRYABLE], member=members.members.primary)
+    client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
+    assert spread(members, "find") == [members.members.primary.address] * 2
+
+
+@pytest.mark.requirement("BP-26")
+def test_retargeting_can_be_switched_off(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(f"{members.uri}&enableOverloadRetargeting=false"), 3)
+    assert members.members.primary is not None
+    fail(members, "find", times=2, member=members.members.primary)
+    client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
+    assert spread(members, "find") == [members.members.primary.address] * 3
+    assert sleeps == [0.1, 0.2]
+
+
+@pytest.mark.requirement("BP-28", "BP-48")
+def test_a_selection_and_a_check_out_for_each_try(
+    cluster: Deployment, connect: Callable[..., Client], recorder: Recorder, sleeps: list[float]
+) -> None:
+    client = discovered(connect(cluster), 2)
+    client.db.command("ping")
+    recorder.forget()
+    fail(cluster, "ping", times=1)
+    client.db.command("ping")
+    tries = len([event for event in recorder.of("CommandStarted") if event.command_name == "ping"])
+    kinds = [type(event).__name__ for event in recorder.events]
+    assert kinds.count("ConnectionCheckedOutEvent") == tries == kinds.count("ConnectionCheckedInEvent") >= 2
+
+
+@pytest.mark.requirement("BP-48")
+def test_a_cursor_stays_where_it_is(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    client = discovered(connect(members, localThresholdMS=1000), 3)
+    client.db.c.insert_many([{} for _ in range(5)])
+    fail(members, "getMore", times=3)
+    cursor = client.db.c.with_options(read_preference=Secondary()).find(batch_size=3)
+    assert len(list(cursor)) == 5
+    assert cursor.address is not None
+    address = f"{cursor.address[0]}:{cursor.address[1]}"
+    assert spread(members, "getMore") == [address] * 4
+    assert sleeps == [0.1, 0.2, 0.4]
+
+
+@pytest.mark.requirement("BP-48")
+def test_behind_a_load_balancer_a_cursor_stays_on_its_connection(
+    connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    with Deployment.load_balanced(2) as balanced:
+        client = connect(balanced)
+        client.db.c.insert_many([{} for _ in range(5)])
+        fail(balanced, "getMore", times=2)
+        assert len(list(client.db.c.find(batch_size=3))) == 5
+        (opened,) = balanced.commands.named("find")
+        gets = balanced.commands.named("getMore")
+        assert [command.connection for command in gets] == [opened.connection] * 3
+        (pool,) = client.pool_stats()
+        assert pool["in_use"] == 0
+
+
+@pytest.mark.requirement("BP-26")
+def test_a_server_that_is_overloaded_is_not_blamed(
+    members: Deployment, connect: Callable[..., Client], recorder: Recorder, sleeps: list[float]
+) -> None:
+    client = discovered(connect(members), 3)
+    fail(members, "insert", times=1, labels=BOTH)
+    client.db.c.insert_one({})
+    assert recorder.of("PoolCleared") == []
+    assert client.primary is not None

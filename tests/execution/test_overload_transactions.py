@@ -1,0 +1,137 @@
+"""Overload within transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gmongo import WriteConcern
+from gmongo.errors import OperationFailure
+from gmongo.testing import Deployment
+from tests.execution.harness import NO_WRITES, Client, bucket, check_nothing_held, error, fail, in_turn, rejected, spread
+from tests.scripted.server import ScriptedServer
+
+
+@pytest.mark.requirement("BP-07", "BP-39")
+def test_the_first_command_starts_it_again(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+    with client.start_session() as session:
+        fail(deployment, "insert", times=2)
+        with session.start_transaction():
+            client.db.c.insert_one({"_id": 1}, session=session)
+            client.db.c.insert_one({"_id": 2}, session=session)
+    inserts = [command.body for command in deployment.commands.named("insert")]
+    assert [command.get("startTransaction") for command in inserts] == [True, True, True, None]
+    assert {command["txnNumber"] for command in inserts} == {1}
+    assert sleeps == [0.1, 0.2]
+    assert client.db.c.count_documents({}) == 2
+
+
+@pytest.mark.requirement("BP-39")
+def test_a_later_command_does_not(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+    with client.start_session() as session, session.start_transaction():
+        client.db.c.insert_one({"_id": 1}, session=session)
+        fail(deployment, "insert", "find", times=1)
+        client.db.c.insert_one({"_id": 2}, session=session)
+        fail(deployment, "find", times=1)
+        assert client.db.c.find_one({"_id": 2}, session=session) == {"_id": 2}
+    sent = [command.body for command in deployment.commands.named("insert", "find")]
+    assert [command.get("startTransaction") for command in sent] == [True, None, None, None, None]
+    assert client.db.c.count_documents({}) == 2
+
+
+@pytest.mark.requirement("BP-40", "BP-39")
+def test_regular_errors_are_not_answered_within(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
+    with client.start_session() as session:
+        session.start_transaction()
+        client.db.c.insert_one({"_id": 1}, session=session)
+        fail(deployment, "find", times=1, code=6, labels=["RetryableWriteError"])
+        with pytest.raises(OperationFailure):
+            client.db.c.find_one({}, session=session)
+        assert len(deployment.commands.named("find")) == 1
+        session.abort_transaction()
+
+
+def test_it_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[float]) -> None:
+    with Deployment.sharded(2) as cluster:
+        client = connect(cluster, localThresholdMS=1000)
+        for turn in range(5):
+            cluster.commands.clear()
+            with client.start_session() as session, session.start_transaction():
+                client.db.c.insert_one({"_id": 2 * turn}, session=session)
+                fail(cluster, "insert", times=2)
+                client.db.c.insert_one({"_id": 2 * turn + 1}, session=session)
+                fail(cluster, "insert", times=0)
+            assert len(set(spread(cluster, "insert"))) == 1
+            assert len(spread(cluster, "insert")) == 4
+
+
+def test_it_stays_on_its_connection_behind_a_load_balancer(
+    connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    with Deployment.load_balanced(2) as balanced:
+        client = connect(balanced)
+        fail(balanced, "insert", times=2)
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.insert_one({"_id": 1}, session=session)
+        inserts = balanced.commands.named("insert", "commitTransaction")
+        assert len(inserts) == 4
+        assert len({command.connection for command in inserts}) == 1
+        check_nothing_held(client)
+
+
+@pytest.mark.requirement("BP-07", "BP-43")
+def test_a_commit_keeps_its_write_concern(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+    fail(deployment, "commitTransaction", times=2)
+    with client.start_session() as session, session.start_transaction(write_concern=WriteConcern(1)):
+        client.db.c.insert_one({"_id": 1}, session=session)
+    commits = [command.body for command in deployment.commands.named("commitTransaction")]
+    assert [command["writeConcern"] for command in commits] == [{"w": 1}] * 3
+    assert sleeps == [0.1, 0.2]
+    assert client.db.c.count_documents({}) == 1
+
+
+def test_a_commit_that_may_have_been_executed_asks_for_the_majority(
+    server: ScriptedServer, scripted: Client, sleeps: list[float]
+) -> None:
+    in_turn(server, "commitTransaction", rejected(), error(6, "RetryableWriteError"), rejected())
+    with scripted.start_session() as session, session.start_transaction(write_concern=WriteConcern(1)):
+        scripted.db.c.insert_one({"_id": 1}, session=session)
+    concerns = [command["writeConcern"].get("w") for command in server.commands("commitTransaction")]
+    assert concerns == [1, 1, "majority", "majority"]
+
+
+@pytest.mark.requirement("BP-14", "BP-44")
+@pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
+def test_the_end_is_sent_six_times_at_most(
+    deployment: Deployment, client: Client, sleeps: list[float], name: str
+) -> None:
+    fail(deployment, name)
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": 1}, session=session)
+    if name == "abortTransaction":
+        session.abort_transaction()
+    else:
+        with pytest.raises(OperationFailure) as raised:
+            session.commit_transaction()
+        assert raised.value.code == 462
+    assert len(deployment.commands.named(name)) == 6
+    session.end_session()
+    check_nothing_held(client)
+
+
+def test_a_transaction_whose_start_is_never_let_in(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
+    fail(deployment, "insert", labels=["SystemOverloadedError", "RetryableError", NO_WRITES])
+    with client.start_session() as session:
+        session.start_transaction()
+        with pytest.raises(OperationFailure):
+            client.db.c.insert_one({"_id": 1}, session=session)
+        assert session.in_transaction
+        session.abort_transaction()
+        assert deployment.commands.named("abortTransaction") == [], "there is nothing to abort on the server"
+        assert bucket(client) == 995

@@ -1,0 +1,25 @@
+"""The prose test of the Client Backpressure specification."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+
+from gmongo.errors import OperationFailure
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, fail
+
+
+@pytest.mark.requirement("BP-03", "BP-25")
+def test_1_retries_back_off(deployment: Deployment, client: Client) -> None:
+    """Test 1: Operation retry uses exponential backoff."""
+    fail(deployment, "insert", code=2)
+    seconds = []
+    for jitter in (0.0, 1.0):
+        client._executor.overload.jitter = lambda jitter=jitter: jitter  # type: ignore[misc]
+        begin = monotonic()
+        with pytest.raises(OperationFailure):
+            client.db.c.insert_one({"a": 1})
+        seconds.append(monotonic() - begin)
+    assert seconds[1] - seconds[0] >= 2.1

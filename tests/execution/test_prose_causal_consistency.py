@@ -1,0 +1,167 @@
+"""The prose tests of the Causal Consistency specification (number 10 has been removed there)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from bson import Timestamp
+
+from gmongo import InsertOne
+from gmongo.errors import OperationFailure
+from gmongo.read_concern import ReadConcern
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, Recorder, fail
+
+Run = Callable[[Any, Any], Any]
+
+READS: dict[str, tuple[str, Run]] = {
+    "find_one": ("find", lambda c, s: c.find_one({}, session=s)),
+    "find": ("find", lambda c, s: list(c.find({}, session=s))),
+    "aggregate": ("aggregate", lambda c, s: list(c.aggregate([{"$match": {}}], session=s))),
+    "count_documents": ("aggregate", lambda c, s: c.count_documents({}, session=s)),
+    "distinct": ("distinct", lambda c, s: c.distinct("x", session=s)),
+}
+WRITES: dict[str, tuple[str, Run]] = {
+    "insert_one": ("insert", lambda c, s: c.insert_one({}, session=s)),
+    "insert_many": ("insert", lambda c, s: c.insert_many([{}, {}], session=s)),
+    "bulk_write": ("insert", lambda c, s: c.bulk_write([InsertOne({})], session=s)),
+    "update_one": ("update", lambda c, s: c.update_one({}, {"$set": {"x": 1}}, session=s)),
+    "update_many": ("update", lambda c, s: c.update_many({}, {"$set": {"x": 1}}, session=s)),
+    "replace_one": ("update", lambda c, s: c.replace_one({"_id": 1}, {"x": 1}, session=s)),
+    "delete_one": ("delete", lambda c, s: c.delete_one({"_id": 0}, session=s)),
+    "delete_many": ("delete", lambda c, s: c.delete_many({"_id": 0}, session=s)),
+    "find_one_and_update": (
+        "findAndModify",
+        lambda c, s: c.find_one_and_update({}, {"$set": {"x": 1}}, session=s),
+    ),
+    "find_one_and_replace": ("findAndModify", lambda c, s: c.find_one_and_replace({}, {"x": 1}, session=s)),
+    "find_one_and_delete": ("findAndModify", lambda c, s: c.find_one_and_delete({"_id": 0}, session=s)),
+}
+LABELS = {"labels": None, "code": 2}
+
+
+def last(deployment: Deployment, name: str) -> dict[str, Any]:
+    return deployment.commands.named(name)[-1].body
+
+
+@pytest.fixture
+def collection(client: Client) -> Any:
+    client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
+    return client.db.c
+
+
+def test_1_2_a_new_session_has_no_time(deployment: Deployment, client: Client, collection: Any) -> None:
+    """1. A new session has no operationTime; 2. its first read sends no afterClusterTime."""
+    with client.start_session(causal_consistency=True) as session:
+        assert session.operation_time is None
+        collection.find_one({}, session=session)
+        assert "readConcern" not in last(deployment, "find")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_3_the_first_operation_sets_the_time(
+    deployment: Deployment, client: Client, collection: Any, recorder: Recorder, fails: bool
+) -> None:
+    """3. The first read or write updates the operationTime, even if there is an error."""
+    with client.start_session() as session:
+        if fails:
+            fail(deployment, "find", times=1, **LABELS)
+            with pytest.raises(OperationFailure):
+                collection.find_one({}, session=session)
+            reply = recorder.of("CommandFailed")[-1].failure
+        else:
+            collection.find_one({}, session=session)
+            reply = recorder.of("CommandSucceeded")[-1].reply
+        assert session.operation_time == reply["operationTime"]
+        assert isinstance(session.operation_time, Timestamp)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_4_reads_follow_a_read(deployment: Deployment, client: Client, collection: Any, read: str) -> None:
+    """4. A findOne followed by any other read sends its operationTime."""
+    name, run = READS[read]
+    with client.start_session(causal_consistency=True) as session:
+        collection.find_one({}, session=session)
+        time = session.operation_time
+        collection.insert_one({})  # so that the time goes on elsewhere
+        run(collection, session)
+        assert last(deployment, name)["readConcern"] == {"afterClusterTime": time}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("write", WRITES)
+def test_5_a_read_follows_writes(
+    deployment: Deployment, client: Client, collection: Any, write: str, fails: bool
+) -> None:
+    """5. Any write followed by a findOne, including the case where the write returned an error."""
+    name, run = WRITES[write]
+    with client.start_session(causal_consistency=True) as session:
+        if fails:
+            fail(deployment, name, times=1, **LABELS)
+            with pytest.raises(OperationFailure):
+                run(collection, session)
+        else:
+            run(collection, session)
+        time = session.operation_time
+        assert time is not None
+        collection.find_one({}, session=session)
+        assert last(deployment, "find")["readConcern"] == {"afterClusterTime": time}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_6_other_sessions_send_no_time(
+    deployment: Deployment, client: Client, collection: Any, read: str
+) -> None:
+    """6. A read in a session that is not causally consistent sends no afterClusterTime."""
+    name, run = READS[read]
+    with client.start_session(causal_consistency=False) as session:
+        run(collection, session)
+        assert session.operation_time is not None
+        run(collection, session)
+        assert "readConcern" not in last(deployment, name)
+
+
+def test_7_11_without_cluster_times(connect: Callable[..., Client]) -> None:
+    """7. Without cluster times there is no afterClusterTime; 11. and no $clusterTime."""
+    with Deployment.standalone() as deployment:
+        client = connect(deployment)
+        with client.start_session(causal_consistency=True) as session:
+            for _ in range(2):
+                client.db.c.find_one({}, session=session)
+                assert "readConcern" not in last(deployment, "find")
+                assert "$clusterTime" not in last(deployment, "find")
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("level", [None, "majority"])
+def test_8_9_the_read_concern_is_merged(
+    deployment: Deployment, client: Client, collection: Any, read: str, level: str | None
+) -> None:
+    """8. The default read concern sends no level; 9. a custom one is merged with the time."""
+    name, run = READS[read]
+    custom = collection.with_options(read_concern=ReadConcern(level))
+    with client.start_session(causal_consistency=True) as session:
+        custom.find_one({}, session=session)
+        time = session.operation_time
+        run(custom, session)
+        expected: dict[str, Any] = {"afterClusterTime": time} | ({"level": level} if level else {})
+        assert last(deployment, name)["readConcern"] == expected
+
+
+def test_12_with_cluster_times(deployment: Deployment, client: Client, collection: Any) -> None:
+    """12. Commands have the $clusterTime."""
+    collection.find_one({})
+    assert isinstance(last(deployment, "find")["$clusterTime"]["clusterTime"], Timestamp)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_13_writes_follow_a_read(deployment: Deployment, client: Client, collection: Any, write: str) -> None:
+    """13. A findOne followed by any write sends its operationTime."""
+    name, run = WRITES[write]
+    with client.start_session(causal_consistency=True) as session:
+        collection.find_one({}, session=session)
+        time = session.operation_time
+        run(collection, session)
+        assert last(deployment, name)["readConcern"] == {"afterClusterTime": time}

@@ -1,0 +1,91 @@
+"""The prose tests of the Retryable Reads specification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.errors import OperationFailure
+from gmongo.testing import Deployment
+from tests.execution.harness import BOTH, RETRYABLE, Client, Recorder, eventually, fail, told
+from tests.sdam.harness import short_name
+
+
+def addresses(recorder: Recorder, kind: str) -> list[Any]:
+    return [event.connection_id for event in recorder.of(kind) if event.command_name == "find"]
+
+
+def test_1_pool_cleared_error(connect: Callable[..., Client], recorder: Recorder) -> None:
+    """1. PoolClearedError retryability."""
+    with Deployment.standalone() as deployment:
+        client = connect(deployment, maxPoolSize=1, serverMonitoringMode="poll")
+        fail(deployment, "find", times=1, code=91, labels=None, blockConnection=True, blockTimeMS=100)
+        both = [gevent.spawn(client.db.c.find_one) for _ in range(2)]
+        gevent.joinall(both, timeout=5, raise_error=True)
+        pool = [
+            short_name(event)
+            for event in recorder.events
+            if short_name(event) in ("ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed")
+        ]
+        assert pool[:3] == ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
+        (failed,) = recorder.of("ConnectionCheckOutFailed")
+        assert failed.reason == "connectionError"
+        assert told(recorder, "find").count("CommandStarted") == 3
+
+
+def test_2_1_on_a_different_mongos(connect: Callable[..., Client], recorder: Recorder) -> None:
+    """2.1 Retryable reads are retried on a different mongos when one is available."""
+    with Deployment.sharded(2) as cluster:
+        client = connect(cluster, localThresholdMS=1000)
+        eventually(lambda: len(client.nodes) == 2)
+        for _ in range(8):
+            recorder.forget()
+            fail(cluster, "find", times=1, code=6, labels=None)
+            with pytest.raises(OperationFailure):
+                client.db.c.find_one()
+            failed = addresses(recorder, "CommandFailed")
+            assert len(failed) == 2
+            assert failed[0] != failed[1]
+
+
+def test_2_2_on_the_same_mongos(connect: Callable[..., Client], recorder: Recorder) -> None:
+    """2.2 Retryable reads are retried on the same mongos when no others are available."""
+    with Deployment.sharded(1) as cluster:
+        client = connect(cluster, directConnection=False)
+        fail(cluster, "find", times=1, code=6, labels=None)
+        client.db.c.find_one()
+        assert len(addresses(recorder, "CommandFailed")) == 1
+        assert addresses(recorder, "CommandSucceeded") == addresses(recorder, "CommandFailed")
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "same"),
+    [
+        (BOTH, {"enableOverloadRetargeting": True}, False),
+        ([RETRYABLE], {}, True),
+        (BOTH, {"enableOverloadRetargeting": False}, True),
+    ],
+    ids=["3.1", "3.2", "3.3"],
+)
+def test_3_in_a_replica_set(
+    connect: Callable[..., Client],
+    recorder: Recorder,
+    sleeps: list[float],
+    labels: list[str],
+    options: dict[str, Any],
+    same: bool,
+) -> None:
+    """3.1 Overload errors are retried on a different member; 3.2 others on the same; 3.3 so are both if told so.
+
+    Retargeting is the seed's default, so that 3.3 has to switch it off.
+    """
+    with Deployment.replica_set(3) as members:
+        client = connect(members, readPreference="primaryPreferred", **options)
+        eventually(lambda: client.primary and len(client.secondaries) == 2)
+        fail(members, "find", times=1, code=6, labels=labels, member=members.members.primary)
+        client.db.c.find_one()
+        (failed,), (succeeded,) = addresses(recorder, "CommandFailed"), addresses(recorder, "CommandSucceeded")
+        assert (failed == succeeded) is same

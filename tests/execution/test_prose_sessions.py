@@ -1,0 +1,268 @@
+"""The prose tests of the Driver Sessions specification.
+
+Not applicable: 7, 16 and 17 (a client has one user, for its whole life) and 15 (OP_QUERY is not used for commands).
+Number 10, that nothing stays checked out, is checked after every test here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo import MongoClient, UpdateOne
+from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, Recorder, check_nothing_held, eventually
+from tests.execution.operations import WITH_SESSION
+from tests.scripted.programs import run_program
+from tests.scripted.server import ScriptedServer
+
+
+@pytest.fixture(autouse=True)
+def test_10_nothing_stays_checked_out(connect: Callable[..., Client], monkeypatch: Any) -> Iterator[None]:
+    """10. No remaining sessions are checked out after each functional test."""
+    clients: list[Client] = []
+    original = MongoClient.__init__
+
+    def init(self: Any, *arguments: Any, **options: Any) -> None:
+        original(self, *arguments, **options)
+        clients.append(self)
+
+    monkeypatch.setattr(MongoClient, "__init__", init)
+    yield
+    for client in clients:
+        check_nothing_held(client)
+
+
+def lsids(recorder: Recorder, name: str) -> list[Any]:
+    return [event.command.get("lsid") for event in recorder.of("CommandStarted") if event.command_name == name]
+
+
+def test_1_snapshot_and_causal_consistency(client: Client) -> None:
+    """1. Setting both `snapshot` and `causalConsistency` to true is not allowed."""
+    with pytest.raises(ConfigurationError, match="snapshot"):
+        client.start_session(snapshot=True, causal_consistency=True)
+
+
+def test_2_the_pool_is_lifo(client: Client) -> None:
+    """2. Pool is LIFO."""
+    a, b = client.start_session(), client.start_session()
+    for session in (a, b):
+        client.db.command("ping", session=session)
+    first, second = a.session_id, b.session_id
+    a.end_session()
+    b.end_session()
+    with client.start_session() as c, client.start_session() as d:
+        assert c.session_id == second
+        assert d.session_id == first
+
+
+@pytest.mark.parametrize("kind", ["replica_set", "standalone"])
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("ping", lambda client: client.db.command("ping")),
+        ("aggregate", lambda client: list(client.db.c.aggregate([{"$match": {}}]))),
+        ("find", lambda client: list(client.db.c.find())),
+        ("insert", lambda client: client.db.c.insert_one({})),
+    ],
+)
+def test_3_cluster_time(
+    connect: Callable[..., Client], recorder: Recorder, kind: str, name: str, run: Callable[[Client], Any]
+) -> None:
+    """3. `$clusterTime` in commands."""
+    with getattr(Deployment, kind)() as deployment:
+        client = connect(deployment, heartbeatFrequencyMS=1_000_000)
+        gossips = kind == "replica_set"
+        client.db.command("ping")  # the time of monitors' replies is not taken over
+        recorder.forget()
+        run(client)
+        reply = recorder.of("CommandSucceeded")[-1].reply
+        run(client)
+        first, second = [event.command for event in recorder.of("CommandStarted") if event.command_name == name]
+        assert ("$clusterTime" in first) == ("$clusterTime" in second) == gossips
+        assert second.get("$clusterTime") == reply.get("$clusterTime")
+
+
+@pytest.mark.parametrize("what", WITH_SESSION)
+def test_4_explicit_and_implicit_sessions(client: Client, recorder: Recorder, what: str) -> None:
+    """4. Explicit and implicit session arguments."""
+    name, run = WITH_SESSION[what]
+    client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
+    recorder.forget()
+    with client.start_session() as session:
+        run(client, session)
+        assert lsids(recorder, name)
+        assert all(lsid == session.session_id for lsid in lsids(recorder, name))
+        client.db.c.drop()
+        client.db.drop_collection("d")
+        client.db.drop_collection("new")
+        client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
+        recorder.forget()
+        run(client, None)
+        assert lsids(recorder, name)
+        assert all(lsid and lsid != session.session_id for lsid in lsids(recorder, name))
+
+
+@pytest.mark.parametrize("what", WITH_SESSION)
+def test_5_the_session_of_another_client(
+    deployment: Deployment, connect: Callable[..., Client], client: Client, what: str
+) -> None:
+    """5. Session argument is for the right client."""
+    name, run = WITH_SESSION[what]
+    with connect(deployment).start_session() as foreign, pytest.raises(InvalidOperation, match="MongoClient"):
+        run(client, foreign)
+    assert deployment.commands.named(name) == []
+
+
+@pytest.mark.parametrize("what", WITH_SESSION)
+def test_6_after_its_end(deployment: Deployment, client: Client, what: str) -> None:
+    """6. No further operations can be performed using a session after `endSession` has been called."""
+    name, run = WITH_SESSION[what]
+    with client.start_session() as session:
+        pass
+    with pytest.raises(InvalidOperation, match="ended"):
+        run(client, session)
+    assert deployment.commands.named(name) == []
+
+
+def test_8_a_cursor_of_one_batch(client: Client) -> None:
+    """8. A cursor that exhausts the results on the initial query immediately returns the implicit session."""
+    client.db.c.insert_many([{}, {}])
+    cursor = client.db.c.find()
+    next(cursor)
+    check_nothing_held(client)
+    assert len(list(cursor)) == 1
+
+
+def test_9_a_cursor_of_two_batches(client: Client) -> None:
+    """9. A cursor that exhausts the results after a `getMore` immediately returns the implicit session."""
+    client.db.c.insert_many([{} for _ in range(5)])
+    cursor = client.db.c.find(batch_size=3)
+    for _ in range(3):
+        next(cursor)
+    assert len(client._executor._sessions._out) == 1
+    next(cursor)
+    check_nothing_held(client)
+    assert len(list(cursor)) == 1
+
+
+@pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
+@pytest.mark.parametrize("preference", [Primary(), PrimaryPreferred(), Secondary(), SecondaryPreferred(), Nearest()])
+def test_11_find_and_get_more(connect: Callable[..., Client], recorder: Recorder, kind: str, preference: Any) -> None:
+    """11. For every combination of topology and readPreference, `find` and `getMore` both send the same session id."""
+    with getattr(Deployment, kind)() as deployment:
+        client = connect(deployment)
+        client.db.c.insert_many([{} for _ in range(3)])
+        assert len(list(client.db.c.with_options(read_preference=preference).find(batch_size=2))) == 3
+        (find,), (get_more,) = lsids(recorder, "find"), lsids(recorder, "getMore")
+        assert find == get_more
+        assert find["id"] != bytes(16)
+
+
+FORKING = """
+import os
+from gmongo import MongoClient
+
+client = MongoClient("127.0.0.1:1", connect=False)
+
+def in_child(check):
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            check()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+def new():
+    with client.start_session() as session:
+        return session.session_id
+"""
+TEST_12 = """
+used = new()
+
+def check():
+    assert new() != used
+
+in_child(check)
+assert new() == used
+print("done")
+"""
+TEST_13 = """
+session = client.start_session()
+used = session.session_id
+
+def check():
+    session.end_session()
+    assert new() != used
+
+in_child(check)
+session.end_session()
+assert new() == used
+print("done")
+"""
+
+
+@pytest.mark.parametrize("program", [TEST_12, TEST_13], ids=["12", "13"])
+def test_12_13_forks(program: str) -> None:
+    """12. The pool can be cleared after forking; 13. existing sessions are not checked into a cleared pool."""
+    assert run_program(FORKING + program) == "done\n"
+
+
+def test_14_implicit_sessions_are_taken_late(
+    deployment: Deployment, connect: Callable[..., Client], recorder: Recorder
+) -> None:
+    """14. Implicit sessions only allocate their server session after a successful connection checkout."""
+    client = connect(deployment, maxPoolSize=1)
+    collection = client.db.c
+    concurrent: list[Callable[[], Any]] = [
+        lambda: collection.insert_one({}),
+        lambda: collection.delete_one({}),
+        lambda: collection.update_one({}, {"$set": {"a": 1}}),
+        lambda: collection.bulk_write([UpdateOne({}, {"$set": {"a": 1}})]),
+        lambda: collection.find_one_and_delete({}),
+        lambda: collection.find_one_and_update({}, {"$set": {"a": 1}}),
+        lambda: collection.find_one_and_replace({}, {"a": 1}),
+        lambda: list(collection.find()),
+    ]
+    used = []
+    for _ in range(5):
+        recorder.forget()
+        gevent.joinall([gevent.spawn(run) for run in concurrent], timeout=5, raise_error=True)
+        used.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}))
+    assert 1 in used
+    assert max(used) < len(concurrent)
+
+
+@pytest.fixture
+def without_sessions() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        server.hello_extra["logicalSessionTimeoutMinutes"] = None
+        yield server
+
+
+def test_18_implicit_sessions_are_left_out(without_sessions: ScriptedServer, connect: Callable[..., Client]) -> None:
+    """18. Implicit session is ignored if connection does not support sessions."""
+    client = connect(f"mongodb://{without_sessions.name}")
+    client.db.c.find_one()
+    client.db.c.insert_one({})
+    for name in ("find", "insert"):
+        assert ["lsid" in command for command in without_sessions.commands(name)] == [False]
+
+
+def test_19_explicit_sessions_are_refused(without_sessions: ScriptedServer, connect: Callable[..., Client]) -> None:
+    """19. Explicit session raises an error if connection does not support sessions."""
+    client = connect(f"mongodb://{without_sessions.name}")
+    eventually(lambda: client.nodes)
+    with client.start_session() as session:
+        for run in (client.db.c.find_one, client.db.c.insert_one):
+            with pytest.raises(ConfigurationError, match="(?i)sessions are not supported"):
+                run({}, session=session)
+    assert without_sessions.commands("find") == without_sessions.commands("insert") == []

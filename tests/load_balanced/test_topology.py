@@ -1,0 +1,243 @@
+"""The topology: one server that is never looked at, a fixed series of events, and what an operation makes of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.errors import NotPrimaryError
+from gmongo.monitoring import ConnectionPoolListener
+from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
+from tests.load_balanced.harness import balanced, break_off, refuse
+from tests.scripted.server import ScriptedServer
+from tests.sdam.harness import make_client
+
+SERIES = [
+    "TopologyOpened",
+    "TopologyDescriptionChanged LoadBalanced",
+    "ServerOpening",
+    "ServerDescriptionChanged LoadBalancer",
+    "TopologyDescriptionChanged LoadBalanced",
+]
+CLOSE = ["ServerClosed", "TopologyDescriptionChanged Unknown", "TopologyClosed"]
+SDAM = ("Topology", "Server", "Heartbeat")
+PREFERENCES = [
+    Primary(),
+    PrimaryPreferred(),
+    Secondary([{"rack": "nowhere"}]),
+    SecondaryPreferred(max_staleness=90),
+    Nearest([{"dc": "x"}], max_staleness=120),
+]
+
+
+def only_server(client: Any) -> Any:
+    (server,) = client.topology_description.server_descriptions().values()
+    return server
+
+
+# The description
+
+
+@pytest.mark.requirement("LB-13", "LB-15", "LB-16", "LB-17", "LB-19")
+def test_there_is_one_server_of_which_nothing_is_known(connect: Any) -> None:
+    client = connect("mongodb://balancer.example:4321/?loadBalanced=true", connect=False)
+    client._topology.open()
+    description = client.topology_description
+    assert description.topology_type_name == "LoadBalanced"
+    server = only_server(client)
+    assert (server.server_type_name, server.address) == ("LoadBalancer", ("balancer.example", 4321))
+    assert (server.round_trip_time, server.error, server.topology_version) == (None, None, None)
+    assert (dict(server.tags), server.all_hosts, server.replica_set_name) == ({}, frozenset(), None)
+    assert (server.me, server.primary, server.election_tuple) == (None, None, (None, None))
+    assert (server.set_version, server.election_id, server.last_write_date) == (None, None, None)
+    assert server.max_wire_version == type(server)(server.address).max_wire_version  # as of one never heard of
+    description.check_compatible()  # raises nothing
+
+
+@pytest.mark.requirement("LB-14", "LB-19", "LB-26", "LB-67")
+def test_it_stays_as_it_is(deployment: Any, client: Any, recorder: Any) -> None:
+    client.db.c.find_one()
+    before = client.topology_description
+    break_off(deployment, "find")
+    client.db.c.find_one()
+    refuse(deployment, "insert", 91)
+    client.db.c.insert_one({})
+    for member in deployment.members:
+        member.kill()
+    with pytest.raises(Exception, match="127.0.0.1"):
+        client.db.c.find_one()
+    gevent.sleep(0.05)
+    assert client.topology_description == before
+    assert recorder.only(*SDAM) == SERIES
+    client.topology_description.check_compatible()
+
+
+@pytest.mark.requirement("LB-18", "LB-02")
+def test_nobody_connects_before_the_first_operation(service: ScriptedServer, recorder: Any) -> None:
+    client = make_client(balanced(service), recorder, heartbeat=0.01)
+    gevent.sleep(0.1)
+    assert service.connection_count == 0
+    client.db.c.find_one()
+    gevent.sleep(0.1)
+    assert (service.connection_count, len(service.commands("handshake")), service.commands("hello")) == (1, 1, [])
+    assert not recorder.of("HeartbeatStarted")
+    client._topology.close()
+
+
+@pytest.mark.requirement("LB-18")
+def test_the_pool_may_be_populated(service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service), minPoolSize=2)
+    service.wait_for("handshake", 2)
+    gevent.sleep(0.02)
+    assert client.pool_stats()[0]["total"] == 2
+    assert service.connection_count == 2
+
+
+# Events and logs
+
+
+@pytest.mark.requirement("LB-20", "LB-21", "LB-22", "LB-23", "LB-24", "LB-25", "LB-26")
+def test_the_series_of_events(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+    client = connect(balanced(service))
+    client.db.c.find_one()
+    assert recorder.only(*SDAM) == SERIES
+    opened, first, server, changed, second = (e for e in recorder.events if type(e).__name__.startswith(SDAM))
+    unknown, known = first.previous_description, first.new_description
+    assert (unknown.topology_type_name, unknown.server_descriptions()) == ("Unknown", {})
+    assert [each.server_type_name for each in known.server_descriptions().values()] == ["Unknown"]
+    assert server.server_address == service.address
+    assert changed.previous_description.server_type_name == "Unknown"
+    assert second.previous_description == known
+    assert [each.server_type_name for each in second.new_description.server_descriptions().values()] == ["LoadBalancer"]
+    assert len({event.topology_id for event in (opened, first, server, changed, second)}) == 1
+    recorder.forget()
+    client.close()
+    assert recorder.only(*SDAM) == CLOSE
+
+
+@pytest.mark.requirement("LB-23")
+def test_the_pool_is_ready_when_the_server_is_there(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+    connect(balanced(service)).db.c.find_one()
+    story = recorder.story
+    assert story.index("ServerDescriptionChanged LoadBalancer") < story.index("PoolReady")
+    assert story.count("PoolReady") == 1
+    assert isinstance(recorder, ConnectionPoolListener)
+
+
+@pytest.mark.requirement("LB-27", "LB-28", "LB-29", "LB-30", "LB-31")
+def test_the_log(service: ScriptedServer, connect: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="gmongo.topology")
+    client = connect(balanced(service))
+    client.db.c.find_one()
+    opening = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
+    caplog.clear()
+    client.close()
+    closing = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
+    assert [each["message"] for each in opening] == [
+        "Starting topology monitoring",
+        "Topology description changed",
+        "Starting server monitoring",
+        "Topology description changed",
+    ]
+    assert [each["message"] for each in closing] == [
+        "Stopped server monitoring",
+        "Topology description changed",
+        "Stopped topology monitoring",
+    ]
+    assert len({each["topologyId"] for each in opening + closing}) == 1
+    for record in (opening[2], closing[0]):
+        assert (record["serverHost"], record["serverPort"]) == service.address
+    changes = [(each["previousDescription"], each["newDescription"]) for each in (opening[1], opening[3], closing[1])]
+    kinds = [tuple(re.findall(r"topology_type: (\w+)", text)[0] for text in pair) for pair in changes]
+    assert kinds == [("Unknown", "LoadBalanced"), ("LoadBalanced", "LoadBalanced"), ("LoadBalanced", "Unknown")]
+    assert {record.levelno for record in caplog.records} == {logging.DEBUG}
+
+
+# Sessions
+
+
+@pytest.mark.requirement("LB-32")
+def test_sessions_are_supported_without_a_hello(service: ScriptedServer, connect: Any) -> None:
+    service.hello_extra["logicalSessionTimeoutMinutes"] = None
+    client = connect(balanced(service))
+    with client.start_session() as session:
+        assert service.connection_count == 0
+        client.db.c.find_one(session=session)
+        assert service.commands("find")[0]["lsid"] == session.session_id
+    client.db.c.find_one()
+    assert "lsid" in service.commands("find")[1]
+
+
+@pytest.mark.requirement("LB-33", "LB-34")
+@pytest.mark.parametrize("minutes", [None, 1, 30])
+def test_sessions_do_not_expire(
+    minutes: Any, service: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.hello_extra["logicalSessionTimeoutMinutes"] = minutes
+    client = connect(balanced(service))
+    client.db.c.find_one()
+    later = time.monotonic() + 7 * 24 * 3600
+    monkeypatch.setattr("gmongo.execution.sessions.monotonic", lambda: later)
+    client.db.c.find_one()
+    first, second = (command["lsid"] for command in service.commands("find"))
+    assert first == second
+
+
+@pytest.mark.requirement("LB-34")
+def test_sessions_given_back_late_are_kept(service: ScriptedServer, connect: Any, monkeypatch: Any) -> None:
+    client = connect(balanced(service))
+    session = client.start_session()
+    client.db.c.find_one(session=session)
+    later = time.monotonic() + 7 * 24 * 3600
+    monkeypatch.setattr("gmongo.execution.sessions.monotonic", lambda: later)
+    used = session.session_id
+    session.end_session()
+    with client.start_session() as again:
+        assert again.session_id == used
+
+
+# Selection
+
+
+@pytest.mark.requirement("LB-35", "LB-36")
+@pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
+def test_every_read_preference_selects_it(preference: Any, service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service), serverSelectionTimeoutMS=1)
+    collection = client.db.get_collection("c", read_preference=preference)
+    assert collection.find_one({"_id": 3}) == {"_id": 3}
+    collection.insert_one({})
+    assert client._topology.select_server(preference, "test").address == service.address
+
+
+@pytest.mark.requirement("LB-37")
+@pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
+def test_the_read_preference_is_passed_on(preference: Any, service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service))
+    client.db.get_collection("c", read_preference=preference).find_one()
+    client.db.get_collection("c", read_preference=preference).insert_one({})
+    (find,), (insert,) = service.commands("find"), service.commands("insert")
+    assert find.get("$readPreference") == (None if preference.mode == 0 else preference.document)
+    assert "$readPreference" not in insert
+
+
+@pytest.mark.requirement("LB-37")
+def test_the_read_preference_does_not_depend_on_the_hello(service: ScriptedServer, connect: Any) -> None:
+    del service.hello_extra["msg"]  # without it, the hello is that of a standalone
+    client = connect(balanced(service))
+    client.db.get_collection("c", read_preference=Secondary()).find_one()
+    assert service.commands("find")[0]["$readPreference"] == {"mode": "secondary"}
+
+
+@pytest.mark.requirement("LB-67")
+def test_a_state_change_leaves_it_selectable(deployment: Any, connect: Any, recorder: Any) -> None:
+    client = connect(deployment, retryReads=False, serverSelectionTimeoutMS=1)
+    refuse(deployment, "find", 10107)
+    with pytest.raises(NotPrimaryError):
+        client.db.c.find_one()
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+    assert recorder.only(*SDAM) == SERIES

@@ -1,0 +1,119 @@
+"""What the specification demands of servers, of the simulated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bson import Int64, ObjectId
+
+from gmongo.testing import Deployment
+from tests.testing.simulation.wire_client import WireClient
+
+LONG = 60_000  # milliseconds
+
+
+@pytest.fixture
+def replica_set() -> Iterator[Any]:
+    with Deployment.replica_set(election_delay=0.01) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client(replica_set: Any) -> Iterator[WireClient]:
+    """A connection to the primary."""
+    with WireClient(replica_set.members.primary.address) as client:
+        yield client
+
+
+def version_of(client: WireClient) -> Any:
+    return client.run({"hello": 1})["topologyVersion"]
+
+
+def awaitable(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
+    return {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": Int64(milliseconds)}
+
+
+@pytest.mark.requirement("SM-42", "SM-43", "SM-52")
+def test_every_hello_has_a_version(client: WireClient) -> None:
+    for command in ({"hello": 1}, {"isMaster": 1}, {"hello": 1, "helloOk": True}):
+        version = client.run(command)["topologyVersion"]
+        assert {name: type(value) for name, value in version.items()} == {"processId": ObjectId, "counter": Int64}
+
+
+@pytest.mark.requirement("SM-42")
+def test_errors_of_state_have_a_version(replica_set: Any) -> None:
+    with WireClient(replica_set.members[1].address) as client:
+        refused = client.run({"insert": "c", "documents": [{}]}, "db")
+        assert refused["code"] == 10107
+        assert refused["topologyVersion"] == version_of(client)
+
+
+@pytest.mark.requirement("SM-44", "SM-45")
+def test_each_process_has_its_own_version() -> None:
+    with Deployment.standalone() as deployment:
+        member = deployment.members[0]
+        with WireClient(member.address) as client:
+            before = version_of(client)
+        member.restart()
+        with WireClient(member.address) as client:
+            after = version_of(client)
+    assert before["processId"] != after["processId"]
+    assert (before["counter"], after["counter"]) == (0, 0)
+
+
+@pytest.mark.requirement("SM-45", "SM-53", "SM-54")
+def test_a_change_is_told_at_once(replica_set: Any, client: WireClient) -> None:
+    known = version_of(client)
+    client.send(awaitable(known))
+    replica_set.members.primary.step_down()
+    reply, more = client.receive()
+    assert reply["topologyVersion"] == {**known, "counter": known["counter"] + 1}
+    assert not more, "the request did not allow a stream"
+
+
+@pytest.mark.requirement("SM-53")
+def test_who_knows_another_process_is_told_at_once(client: WireClient) -> None:
+    known = version_of(client)
+    for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
+        assert client.run(awaitable(stale))["topologyVersion"] == known
+
+
+@pytest.mark.requirement("SM-53", "SM-57")
+def test_without_a_change_the_time_decides(client: WireClient) -> None:
+    known = version_of(client)
+    assert client.run(awaitable(known, 5))["topologyVersion"] == known
+
+
+@pytest.mark.requirement("SM-51")
+@pytest.mark.parametrize("field", ["topologyVersion", "maxAwaitTimeMS"])
+def test_half_a_request_is_refused(client: WireClient, field: str) -> None:
+    command = awaitable(version_of(client))
+    del command[field]
+    assert client.run(command)["ok"] == 0
+
+
+@pytest.mark.requirement("SM-55", "SM-56", "SM-57")
+def test_a_stream_goes_on_by_itself(replica_set: Any, client: WireClient) -> None:
+    known = version_of(client)
+    client.stream(awaitable(known))
+    replica_set.members.primary.step_down()
+    replies = [client.receive() for _ in range(2)]
+    assert [more for _reply, more in replies] == [True, True]
+    assert [reply["topologyVersion"]["counter"] - known["counter"] for reply, _more in replies] == [1, 2]
+
+
+@pytest.mark.requirement("SM-58")
+def test_an_error_ends_a_stream(client: WireClient) -> None:
+    known = version_of(client)
+    client.run(
+        {
+            "configureFailPoint": "failCommand",
+            "mode": {"times": 1},
+            "data": {"failCommands": ["hello"], "errorCode": 91},
+        }
+    )
+    client.stream(awaitable(known))
+    reply, more = client.receive()
+    assert (reply["ok"], reply["code"], more) == (0, 91, False)

@@ -1,0 +1,1 @@
+"""Something is thrown at every switch of a greenlet, one switch after the other."""

@@ -1,0 +1,194 @@
+"""Collections, views, databases, indexes and what is told of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gmongo.testing.command import CommandError
+
+from .shell import standalone
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(CommandError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+def names(shell, **fields):
+    return [one["name"] for one in shell("listCollections", 1, **fields)["cursor"]["firstBatch"]]
+
+
+def test_create_list_and_drop():
+    shell = standalone()
+    assert shell("create", "c", capped=True, size=1000) == {}
+    assert shell("create", "c", capped=True, size=1000) == {}
+    assert code_of(shell, "create", "c") == 48
+    shell.insert({"x": 1}, collection="d")
+    assert names(shell) == ["c", "d"]
+    assert names(shell, filter={"options.capped": True}) == ["c"]
+    [described] = shell("listCollections", 1, filter={"name": "c"})["cursor"]["firstBatch"]
+    assert described["type"] == "collection"
+    assert described["options"] == {"capped": True, "size": 1000}
+    assert described["idIndex"] == {"v": 2, "key": {"_id": 1}, "name": "_id_"}
+    assert described["info"]["uuid"].subtype == 4
+    assert described["info"]["readOnly"] is False
+    assert shell("drop", "c") == {"nIndexesWas": 1, "ns": "db.c"}
+    assert shell("drop", "c") == {}
+    assert names(shell, nameOnly=True) == ["d"]
+
+
+def test_dropping_nothing_is_an_error_before_7_0():
+    assert code_of(standalone(version=(6, 0)), "drop", "c") == 26
+
+
+@pytest.mark.parametrize("name", ["", ".c", "a$b"])
+def test_invalid_names(name):
+    assert code_of(standalone(), "create", name) == 73
+
+
+@pytest.mark.parametrize(("database", "name"), [("local", "oplog.rs"), ("db", "system.profile")])
+def test_the_servers_own_collections_are_refused(database, name):
+    assert code_of(standalone(), "find", name, database) == 115
+
+
+def test_capped_collections_drop_the_oldest():
+    shell = standalone()
+    shell("create", "c", capped=True, size=4096, max=2)
+    shell.insert({"_id": 1}, {"_id": 2}, {"_id": 3})
+    assert shell.find() == [{"_id": 2}, {"_id": 3}]
+
+
+def test_databases():
+    shell = standalone()
+    shell.insert({"x": 1})
+    shell("insert", "c", "other", documents=[{"x": 1}])
+    reply = shell("listDatabases", 1, "admin", nameOnly=True, filter={"name": {"$in": ["db", "other"]}})
+    assert reply == {"databases": [{"name": "db"}, {"name": "other"}]}
+    assert shell("listDatabases", 1, "admin")["totalSize"] > 0
+    assert shell("dropDatabase", 1, "other") == {"dropped": "other"}
+    assert "other" not in [one["name"] for one in shell("listDatabases", 1, "admin")["databases"]]
+    assert code_of(shell, "listDatabases", 1) == 13
+
+
+def test_views_show_their_pipeline_of_their_source():
+    shell = standalone()
+    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
+    shell("create", "v", viewOn="c", pipeline=[{"$match": {"x": 2}}, {"$set": {"y": 3}}])
+    shell("create", "w", viewOn="v", pipeline=[{"$unset": "x"}])
+    assert shell.find("v") == [{"_id": 2, "x": 2, "y": 3}]
+    assert shell.aggregate({"$count": "n"}, collection="w") == [{"n": 1}]
+    assert shell("count", "w") == {"n": 1}
+    [view] = shell("listCollections", 1, filter={"type": "view", "name": "w"})["cursor"]["firstBatch"]
+    assert view == {"name": "w", "type": "view", "options": {"viewOn": "v", "pipeline": [{"$unset": "x"}]},
+                    "info": {"readOnly": True}}  # fmt: skip
+
+
+def test_rename():
+    shell = standalone()
+    shell.insert({"_id": 1})
+    shell.insert({"_id": 2}, collection="d")
+    assert code_of(shell, "renameCollection", "db.c", "admin", to="db.d") == 48
+    assert code_of(shell, "renameCollection", "db.x", "admin", to="db.y") == 26
+    assert shell("renameCollection", "db.c", "admin", to="db.d", dropTarget=True) == {}
+    assert shell.find("d") == [{"_id": 1}]
+    assert names(shell) == ["d"]
+
+
+def test_indexes():
+    shell = standalone()
+    x = {"key": {"x": 1}, "name": "x_1"}
+    assert shell("createIndexes", "c", indexes=[x]) == {
+        "numIndexesBefore": 1, "numIndexesAfter": 2, "createdCollectionAutomatically": True,
+    }  # fmt: skip
+    assert shell("createIndexes", "c", indexes=[x])["note"] == "all indexes already exist"
+    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "other"}]) == 85
+    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "x_1"}]) == 86
+    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "y", "foo": 1}]) == 197
+    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": "foo"}, "name": "y"}]) == 67
+    shell("createIndexes", "c", indexes=[{"key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True}])
+    assert shell("listIndexes", "c")["cursor"]["firstBatch"] == [
+        {"v": 2, "key": {"_id": 1}, "name": "_id_"},
+        {"v": 2, "key": {"x": 1}, "name": "x_1"},
+        {"v": 2, "key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True},
+    ]
+    assert shell("dropIndexes", "c", index="x_1") == {"nIndexesWas": 3}
+    assert code_of(shell, "dropIndexes", "c", index="x_1") == 27
+    assert code_of(shell, "dropIndexes", "c", index="_id_") == 72
+    shell("dropIndexes", "c", index="*")
+    assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
+    assert code_of(shell, "listIndexes", "none") == 26
+    assert code_of(shell, "dropIndexes", "none", index="*") == 26
+
+
+def test_collection_modify():
+    shell = standalone()
+    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "expireAfterSeconds": 5}])
+    reply = shell("collMod", "c", index={"name": "x", "expireAfterSeconds": 9})
+    assert reply == {"expireAfterSeconds_old": 5, "expireAfterSeconds_new": 9}
+    shell("collMod", "c", validator={"x": 1})
+    assert shell.insert({"x": 2})["writeErrors"][0]["code"] == 121
+    assert code_of(shell, "collMod", "none") == 26
+    shell("create", "v", viewOn="c", pipeline=[])
+    shell("collMod", "v", viewOn="c", pipeline=[{"$limit": 1}])
+    assert shell("listCollections", 1, filter={"name": "v"})["cursor"]["firstBatch"][0]["options"]["pipeline"]
+
+
+def test_making_an_index_unique_lists_the_violations():
+    shell = standalone()
+    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 1})
+    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x"}])
+    shell("collMod", "c", index={"keyPattern": {"x": 1}, "prepareUnique": True})
+    assert shell.insert({"_id": 3, "x": 1})["writeErrors"][0]["code"] == 11000
+    with pytest.raises(CommandError) as caught:
+        shell("collMod", "c", index={"keyPattern": {"x": 1}, "unique": True})
+    assert caught.value.code == 359
+    assert caught.value.reply()["violations"] == [{"ids": [1, 2]}]
+
+
+def test_statistics():
+    shell = standalone()
+    shell.insert({"_id": 1}, {"_id": 2})
+    assert shell("collStats", "c")["count"] == 2
+    assert shell("dbStats", 1)["objects"] == 2
+    assert shell("validate", "c")["valid"] is True
+    assert shell("serverStatus", 1, "admin")["process"] == "mongod"
+    assert code_of(shell, "validate", "none") == 26
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("createSearchIndexes", {"indexes": []}),
+        ("updateSearchIndex", {"name": "a", "definition": {}}),
+        ("dropSearchIndex", {"name": "a"}),
+    ],
+)
+def test_search_indexes_need_atlas(command):
+    name, fields = command
+    with pytest.raises(CommandError, match="Atlas"):
+        standalone()(name, "c", **fields)
+    with pytest.raises(CommandError, match="Atlas"):
+        standalone().aggregate({"$listSearchIndexes": {}})
+
+
+def test_explain():
+    shell = standalone()
+    shell.insert({"_id": 1}, {"_id": 2})
+    reply = shell("explain", {"find": "c", "filter": {"_id": {"$gt": 1}}}, verbosity="executionStats")
+    assert reply["queryPlanner"]["namespace"] == "db.c"
+    assert reply["queryPlanner"]["winningPlan"]["stage"] == "COLLSCAN"
+    assert reply["executionStats"]["nReturned"] == 1
+    assert "executionStats" not in shell("explain", {"count": "c"}, verbosity="queryPlanner")
+    shell("explain", {"delete": "c", "deletes": [{"q": {}, "limit": 0}]})
+    assert shell("count", "c") == {"n": 2}
+    assert code_of(shell, "explain", {"ping": 1}) == 59
+    assert code_of(shell, "explain", {"find": "c", "foo": 1}) == 40415
+
+
+def test_names_that_the_store_does_not_know():
+    shell = standalone()
+    assert shell.store.handles("find")
+    assert shell.store.handles("findandmodify")
+    assert not shell.store.handles("ping")
+    assert code_of(shell, "ping", 1) == 59

@@ -1,0 +1,221 @@
+"""Change streams."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+
+from gmongo.testing.command import CommandError
+
+from .shell import replica_set, standalone
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(CommandError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+class Stream:
+    """A change stream that is read with getMore."""
+
+    def __init__(self, shell, collection="c", *stages, database="db", **options):
+        self.shell = shell
+        pipeline = [{"$changeStream": options}, *stages]
+        self.take(shell("aggregate", collection, database, pipeline=pipeline, cursor={})["cursor"])
+        self.first = self.events
+
+    def take(self, cursor):
+        self.cursor, self.token = cursor, cursor["postBatchResumeToken"]
+        self.events = cursor.get("firstBatch", cursor.get("nextBatch"))
+
+    def more(self, wait=1, **fields):
+        database, _, collection = self.cursor["ns"].partition(".")
+        reply = self.shell("getMore", self.cursor["id"], database, collection=collection, maxTimeMS=wait, **fields)
+        self.take(reply["cursor"])
+        return self.events
+
+    def kinds(self, **fields):
+        return [event["operationType"] for event in self.more(**fields)]
+
+
+@pytest.fixture
+def shell():
+    shell = replica_set()
+    shell.insert({"_id": 1, "x": 1})
+    return shell
+
+
+def test_events_of_documents(shell):
+    stream = Stream(shell)
+    shell.insert({"_id": 2, "x": 2})
+    shell.update({"_id": 2}, {"$set": {"y": {"z": 1}}, "$unset": {"x": ""}})
+    shell.update({"_id": 2}, {"w": 1})
+    shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
+    insert, update, replace, delete = stream.more()
+    assert list(insert) == ["_id", "operationType", "clusterTime", "wallTime", "fullDocument", "ns", "documentKey"]
+    assert insert["fullDocument"] == {"_id": 2, "x": 2}
+    assert insert["ns"] == {"db": "db", "coll": "c"}
+    assert update["updateDescription"] == {
+        "updatedFields": {"y": {"z": 1}}, "removedFields": ["x"], "truncatedArrays": [],
+    }  # fmt: skip
+    assert "fullDocument" not in update
+    assert replace["fullDocument"] == {"_id": 2, "w": 1}
+    assert (delete["operationType"], delete["documentKey"]) == ("delete", {"_id": 2})
+    assert insert["clusterTime"] < update["clusterTime"]
+
+
+def test_update_descriptions_of_arrays(shell):
+    shell.insert({"_id": 5, "a": [1, 2, 3], "b": {"c": 1, "d": 2}})
+    stream = Stream(shell)
+    shell.update({"_id": 5}, {"$set": {"a.1": 9, "b.c": 5}})
+    shell.update({"_id": 5}, {"$pop": {"a": 1}})
+    first, second = (event["updateDescription"] for event in stream.more())
+    assert first["updatedFields"] == {"a.1": 9, "b.c": 5}
+    assert second["truncatedArrays"] == [{"field": "a", "newSize": 2}]
+
+
+def test_get_more_waits_for_an_event(shell):
+    stream = Stream(shell)
+    waiting = gevent.spawn(stream.kinds, wait=5000)
+    gevent.sleep(0)
+    shell.insert({"_id": 2}, collection="other")
+    gevent.sleep(0)
+    assert not waiting.ready()
+    shell.insert({"_id": 2})
+    assert waiting.get(timeout=2) == ["insert"]
+
+
+def test_scope(shell):
+    collection, database = Stream(shell), Stream(shell, 1)
+    cluster = Stream(shell, 1, database="admin", allChangesForCluster=True)
+    shell.insert({"_id": 2}, collection="d")
+    shell("insert", "c", "other", documents=[{"_id": 2}])
+    assert collection.more() == []
+    assert [event["ns"] for event in database.more()] == [{"db": "db", "coll": "d"}]
+    assert [event["ns"]["db"] for event in cluster.more()] == ["db", "other"]
+    assert database.cursor["ns"] == "db.$cmd.aggregate"
+
+
+@pytest.mark.parametrize("option", ["resumeAfter", "startAfter"])
+def test_resuming(shell, option):
+    stream = Stream(shell)
+    beginning = stream.token
+    shell.insert({"_id": 2}, {"_id": 3}, {"_id": 4})
+    first = stream.more(batchSize=1)[0]
+    assert stream.token == first["_id"]
+    rest = Stream(shell, "c", **{option: first["_id"]})
+    assert [event["documentKey"]["_id"] for event in rest.first] == [3, 4]
+    assert Stream(shell, "c", **{option: rest.token}).first == []
+    assert len(Stream(shell, "c", **{option: beginning}).first) == 3
+    assert code_of(Stream, shell, "c", **{option: {"_data": "00"}}) == 260
+
+
+def test_start_at_operation_time(shell):
+    shell.insert({"_id": 2})
+    time = shell.store.now()
+    shell.insert({"_id": 3})
+    stream = Stream(shell, "c", startAtOperationTime=time)
+    assert [event["documentKey"]["_id"] for event in stream.first] == [2, 3]
+
+
+def test_drop_invalidates(shell):
+    stream, database = Stream(shell), Stream(shell, 1)
+    shell("drop", "c")
+    assert stream.kinds() == ["drop", "invalidate"]
+    assert stream.cursor["id"] == 0
+    dropped, invalidated = stream.events
+    assert code_of(Stream, shell, "c", resumeAfter=invalidated["_id"]) == 260
+    resumed = Stream(shell, "c", startAfter=invalidated["_id"])
+    assert [event["operationType"] for event in Stream(shell, "c", resumeAfter=dropped["_id"]).first] == ["invalidate"]
+    shell.insert({"_id": 9})
+    assert resumed.kinds() == ["insert"]
+    shell("dropDatabase", 1)
+    assert database.kinds() == ["drop", "insert", "drop", "dropDatabase", "invalidate"]
+
+
+def test_rename(shell):
+    stream = Stream(shell)
+    shell("renameCollection", "db.c", "admin", to="db.d")
+    rename, invalidate = stream.more()
+    assert (rename["ns"], rename["to"]) == ({"db": "db", "coll": "c"}, {"db": "db", "coll": "d"})
+    assert invalidate["operationType"] == "invalidate"
+
+
+def test_expanded_events(shell):
+    plain, stream = Stream(shell, 1), Stream(shell, 1, showExpandedEvents=True)
+    shell("create", "new")
+    shell("createIndexes", "new", indexes=[{"key": {"x": 1}, "name": "x"}])
+    shell("collMod", "new", index={"name": "x", "hidden": True})
+    shell("dropIndexes", "new", index="x")
+    assert plain.more() == []
+    assert stream.kinds() == ["create", "createIndexes", "modify", "dropIndexes"]
+    assert stream.events[1]["operationDescription"] == {"indexes": [{"v": 2, "key": {"x": 1}, "name": "x"}]}
+    assert stream.events[0]["collectionUUID"].subtype == 4
+
+
+def test_full_documents_and_pre_images(shell):
+    options = ({"fullDocument": "updateLookup"}, {"fullDocument": "whenAvailable"},
+               {"fullDocumentBeforeChange": "whenAvailable"}, {"fullDocument": "required"})  # fmt: skip
+    lookup, after, before, required = (Stream(shell, "c", **one) for one in options)
+    shell.update({"_id": 1}, {"$set": {"x": 2}})
+    shell.update({"_id": 1}, {"$set": {"x": 3}})
+    assert [event["fullDocument"]["x"] for event in lookup.more()] == [3, 3]
+    assert [event["fullDocument"] for event in after.more()] == [None, None]
+    assert code_of(required.more) == 47
+    shell("collMod", "c", changeStreamPreAndPostImages={"enabled": True})
+    shell.update({"_id": 1}, {"$set": {"x": 4}})
+    assert after.more()[0]["fullDocument"] == {"_id": 1, "x": 4}
+    assert before.more()[-1]["fullDocumentBeforeChange"] == {"_id": 1, "x": 3}
+    shell("delete", "c", deletes=[{"q": {}, "limit": 0}])
+    assert before.more()[0]["fullDocumentBeforeChange"] == {"_id": 1, "x": 4}
+
+
+def test_stages_after_the_change_stream(shell):
+    stream = Stream(shell, "c", {"$match": {"operationType": "insert"}}, {"$project": {"fullDocument": 1}})
+    shell.insert({"_id": 2})
+    shell.update({"_id": 2}, {"$set": {"x": 1}})
+    [event] = stream.more()
+    assert event == {"_id": event["_id"], "fullDocument": {"_id": 2}}
+    assert code_of(Stream, shell, "c", {"$group": {"_id": 1}}) == 20
+    assert code_of(Stream, shell, "c", {"$foo": {}}) == 40324
+
+
+def test_the_token_must_stay(shell):
+    stream = Stream(shell, "c", {"$project": {"_id": 0}})
+    shell.insert({"_id": 2})
+    with pytest.raises(CommandError) as caught:
+        stream.more()
+    assert (caught.value.code, caught.value.labels) == (280, ["NonResumableChangeStreamError"])
+    assert code_of(stream.more) == 43
+
+
+def test_a_transactions_events_come_with_its_commit(shell):
+    stream = Stream(shell)
+    session = shell.with_session()
+    session.transaction(1, startTransaction=True).insert({"_id": 2})
+    session.transaction(1).insert({"_id": 3})
+    assert stream.more() == []
+    session.transaction(1).finish("commitTransaction")
+    first, second = stream.more()
+    assert first["clusterTime"] == second["clusterTime"]
+    assert (first["lsid"], first["txnNumber"]) == (session.fields["lsid"], 1)
+    assert [one["documentKey"]["_id"] for one in Stream(shell, "c", resumeAfter=first["_id"]).first] == [3]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"foo": 1}, 40415),
+        ({"showSystemEvents": True}, 115),
+        ({"fullDocument": "foo"}, 2),
+        ({"resumeAfter": {"_data": "x"}, "startAfter": {"_data": "x"}}, 40674),
+        ({"allChangesForCluster": True}, 72),
+    ],
+)
+def test_wrong_options(shell, options, code):
+    assert code_of(Stream, shell, "c", **options) == code
+
+
+def test_standalone_has_no_change_streams():
+    assert code_of(Stream, standalone()) == 40573

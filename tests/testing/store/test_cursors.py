@@ -1,0 +1,149 @@
+"""Cursors: batches, their ends, and who may read from them."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+from bson import Int64
+
+from gmongo.testing.command import CommandError
+
+from .shell import Shell, replica_set, standalone
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(CommandError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+@pytest.fixture
+def shell():
+    shell = replica_set()
+    shell.insert(*({"_id": number} for number in range(6)))
+    return shell
+
+
+def opened(shell, **fields):
+    return shell("find", "c", **fields)["cursor"]
+
+
+def more(shell, cursor, **fields):
+    database, _, collection = cursor["ns"].partition(".")
+    return shell("getMore", cursor["id"], database, collection=collection, **fields)["cursor"]
+
+
+def test_batches(shell):
+    cursor = opened(shell, batchSize=2)
+    assert [one["_id"] for one in cursor["firstBatch"]] == [0, 1]
+    assert isinstance(cursor["id"], Int64)
+    assert cursor["id"] > 0
+    cursor = more(shell, cursor, batchSize=2)
+    assert ([one["_id"] for one in cursor["nextBatch"]], cursor["ns"]) == ([2, 3], "db.c")
+    cursor = more(shell, cursor)
+    assert ([one["_id"] for one in cursor["nextBatch"]], cursor["id"]) == ([4, 5], 0)
+
+
+def test_a_full_last_batch_leaves_the_cursor_open_unless_the_limit_is_reached(shell):
+    cursor = opened(shell, batchSize=6)
+    assert cursor["id"] != 0
+    assert more(shell, cursor) == {"nextBatch": [], "id": 0, "ns": "db.c"}
+    assert opened(shell, batchSize=3, limit=3)["id"] == 0
+    assert opened(shell, batchSize=2, singleBatch=True)["id"] == 0
+    assert opened(shell, batchSize=0)["firstBatch"] == []
+
+
+def test_default_batch_is_101():
+    shell = standalone()
+    shell.insert(*({"_id": number} for number in range(150)))
+    cursor = opened(shell)
+    assert len(cursor["firstBatch"]) == 101
+    assert len(more(shell, cursor)["nextBatch"]) == 49
+
+
+def test_batches_fit_in_a_message():
+    shell = standalone()
+    shell.insert(*({"_id": number, "x": "x" * 6_000_000} for number in range(5)))
+    cursor = opened(shell)
+    assert len(cursor["firstBatch"]) == 2
+    assert len(more(shell, cursor)["nextBatch"]) == 2
+
+
+def test_kill_cursors(shell):
+    cursor = opened(shell, batchSize=1)
+    reply = shell("killCursors", "c", cursors=[cursor["id"], Int64(5)])
+    assert (reply["cursorsKilled"], reply["cursorsNotFound"]) == ([cursor["id"]], [5])
+    assert code_of(more, shell, cursor) == 43
+
+
+def test_a_cursor_belongs_to_its_collection_member_and_session(shell):
+    cursor = opened(shell, batchSize=1)
+    assert code_of(shell, "getMore", cursor["id"], collection="d") == 13
+    assert code_of(more, Shell(shell.store, "b:1"), cursor) == 43
+    assert code_of(more, shell.with_session(), cursor) == 50738
+    assert code_of(shell, "getMore", cursor["id"], collection="c", batchSize=-1) == 2
+    assert code_of(shell, "getMore", cursor["id"], collection="c", maxTimeMS=5) == 2
+    assert more(shell, cursor)["id"] == 0
+
+
+@pytest.mark.parametrize("how", ["member", "session", "end", "time"])
+def test_cursors_die(shell, how):
+    session = shell.with_session()
+    cursor = opened(session, batchSize=1)
+    lsid = bytes(session.fields["lsid"]["id"])
+    {
+        "member": lambda: shell.store.member_lost("a:1"),
+        "session": lambda: shell.store.kill_session(lsid),
+        "end": lambda: shell("endSessions", [session.fields["lsid"]], "admin"),
+        "time": shell.store.expire,
+    }[how]()
+    assert code_of(more, session, cursor) == 43
+
+
+def test_cursors_without_timeout_survive_the_time(shell):
+    cursor = opened(shell, batchSize=1, noCursorTimeout=True)
+    shell.store.expire()
+    shell.store.member_lost("b:1")
+    assert len(more(shell, cursor)["nextBatch"]) == 5
+
+
+def capped():
+    shell = standalone()
+    shell("create", "c", capped=True, size=4096, max=3)
+    shell.insert({"_id": 1}, {"_id": 2})
+    return shell
+
+
+def test_tailable_cursor():
+    shell = capped()
+    cursor = opened(shell, tailable=True)
+    assert cursor["firstBatch"] == [{"_id": 1}, {"_id": 2}]
+    assert more(shell, cursor)["nextBatch"] == []
+    shell.insert({"_id": 3})
+    assert more(shell, cursor)["nextBatch"] == [{"_id": 3}]
+    shell.insert(*({"_id": number} for number in range(4, 8)))
+    assert code_of(more, shell, cursor) == 136
+    assert code_of(more, shell, cursor) == 43
+    assert code_of(opened, shell, awaitData=True) == 9
+    shell.insert({"_id": 1}, collection="d")
+    assert code_of(shell, "find", "d", tailable=True) == 2
+
+
+def test_await_data_waits_for_an_insert():
+    shell = capped()
+    cursor = opened(shell, tailable=True, awaitData=True)
+    waiting = gevent.spawn(more, shell, cursor, maxTimeMS=5000)
+    gevent.sleep(0)
+    assert not waiting.ready()
+    shell.insert({"_id": 3})
+    assert waiting.get(timeout=2)["nextBatch"] == [{"_id": 3}]
+    assert more(shell, cursor, maxTimeMS=1)["nextBatch"] == []
+
+
+def test_a_waiting_get_more_ends_with_its_cursor():
+    shell = capped()
+    cursor = opened(shell, tailable=True, awaitData=True)
+    waiting = gevent.spawn(code_of, more, shell, cursor, maxTimeMS=5000)
+    gevent.sleep(0)
+    shell("killCursors", "c", cursors=[cursor["id"]])
+    assert waiting.get(timeout=2) == 43

@@ -1,0 +1,248 @@
+"""Which documents a query selects, sorts and shows."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from bson import Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.ordering import sorted_by
+from gmongo.testing.store.values import compare, equal, key_of
+
+from .shell import replica_set, standalone
+
+DATE = datetime.datetime(2024, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "document"),
+    [
+        ({}, {"x": 1}),
+        ({"x": 1}, {"x": 1.0}),
+        ({"x": 1}, {"x": Decimal128("1")}),
+        ({"x": 1}, {"x": [3, 1]}),
+        ({"x": [3, 1]}, {"x": [3, 1]}),
+        ({"x": None}, {}),
+        ({"x": None}, {"x": None}),
+        ({"x.y": 2}, {"x": [{"y": 1}, {"y": 2}]}),
+        ({"x.1": 5}, {"x": [4, 5]}),
+        ({"x": Regex("^a")}, {"x": "abc"}),
+        ({"x": {"$regex": "B", "$options": "i"}}, {"x": ["abc"]}),
+        ({"x": {"$gt": 1, "$lt": 3}}, {"x": 2}),
+        ({"x": {"$gte": DATE}}, {"x": DATE}),
+        ({"x": {"$gt": Timestamp(1, 1)}}, {"x": Timestamp(1, 2)}),
+        ({"x": {"$gt": MinKey()}}, {"x": "a"}),
+        ({"x": {"$lt": MaxKey()}}, {"x": {}}),
+        ({"x": {"$ne": 1}}, {"x": [2, 3]}),
+        ({"x": {"$ne": 1}}, {}),
+        ({"x": {"$in": [1, Regex("b")]}}, {"x": "abc"}),
+        ({"x": {"$nin": [1]}}, {"x": 2}),
+        ({"x": {"$exists": False}}, {"y": 1}),
+        ({"x": {"$exists": True}}, {"x": None}),
+        ({"x": {"$size": 2}}, {"x": [1, 2]}),
+        ({"x": {"$all": [1, 2]}}, {"x": [2, 3, 1]}),
+        ({"x": {"$all": [[1]]}}, {"x": [[1]]}),
+        ({"x": {"$elemMatch": {"$gt": 1, "$lt": 3}}}, {"x": [0, 2, 9]}),
+        ({"x": {"$elemMatch": {"a": 1, "b": 2}}}, {"x": [{"a": 1}, {"a": 1, "b": 2}]}),
+        ({"x": {"$elemMatch": {"$or": [{"a": 1}, {"b": 1}]}}}, {"x": [{"b": 1}]}),
+        ({"x": {"$not": {"$gt": 5}}}, {"x": 5}),
+        ({"x": {"$not": Regex("^a")}}, {"x": "b"}),
+        ({"x": {"$mod": [4, 1]}}, {"x": 9}),
+        ({"x": {"$mod": [4, -1]}}, {"x": -5}),
+        ({"x": {"$type": "long"}}, {"x": Int64(1)}),
+        ({"x": {"$type": ["string", "int"]}}, {"x": 1}),
+        ({"x": {"$type": "number"}}, {"x": 1.5}),
+        ({"x": {"$type": 4}}, {"x": [1]}),
+        ({"x": {"$bitsAllSet": [0, 2]}}, {"x": 5}),
+        ({"$or": [{"x": 1}, {"y": 1}]}, {"y": 1}),
+        ({"$nor": [{"x": 1}, {"y": 1}]}, {"z": 1}),
+        ({"$and": [{"x": 1}, {"x": 2}]}, {"x": [1, 2]}),
+        ({"$expr": {"$gt": ["$x", "$y"]}}, {"x": 2, "y": 1}),
+        ({"$jsonSchema": {"required": ["x"], "properties": {"x": {"bsonType": "int"}}}}, {"x": 1}),
+        ({"x": {"$ref": "c", "$id": 1}}, {"x": {"$ref": "c", "$id": 1}}),
+        ({"$comment": "why"}, {}),
+    ],
+)
+def test_query_matches(query, document):
+    assert compile_filter(query)(document)
+
+
+@pytest.mark.parametrize(
+    ("query", "document"),
+    [
+        ({"x": 1}, {"x": True}),
+        ({"x": True}, {"x": 1}),
+        ({"x": "5"}, {"x": 5}),
+        ({"x": {"$gt": 1}}, {"x": "a"}),
+        ({"x": {"$gt": 1}}, {}),
+        ({"x": {"$lt": 1}}, {"x": float("nan")}),
+        ({"x": {"$ne": 1}}, {"x": [1, 2]}),
+        ({"x": {"$nin": [None]}}, {}),
+        ({"x": {"$exists": True}}, {}),
+        ({"x": {"$elemMatch": {"a": 1, "b": 2}}}, {"x": [{"a": 1}, {"b": 2}]}),
+        ({"x.y": 1}, {"x": 1}),
+        ({"x": {"$type": "int"}}, {"x": Int64(1)}),
+        ({"x": {"a": 1, "b": 2}}, {"x": {"b": 2, "a": 1}}),
+        ({"$jsonSchema": {"required": ["x"]}}, {"y": 1}),
+    ],
+)
+def test_query_does_not_match(query, document):
+    assert not compile_filter(query)(document)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ({"$foo": 1}, 2),
+        ({"x": {"$foo": 1}}, 2),
+        ({"$and": []}, 2),
+        ({"x": {"$in": 1}}, 2),
+        ({"$where": "true"}, 115),
+        ({"x": {"$near": [0, 0]}}, 115),
+    ],
+)
+def test_wrong_queries_are_refused_without_a_document(query, code):
+    shell = standalone()
+    with pytest.raises(CommandError) as caught:
+        shell.insert({"_id": 1})
+        shell.find(filter=query)
+    assert caught.value.code == code
+
+
+def test_types_sort_in_the_servers_order():
+    values = [
+        MaxKey(),
+        Regex("a"),
+        Timestamp(1, 1),
+        DATE,
+        True,
+        ObjectId(),
+        b"x",
+        [1],
+        {"a": 1},
+        "s",
+        1,
+        None,
+        MinKey(),
+    ]
+    # An array sorts by its lowest element, so an array of an array sorts as an array.
+    documents = [{"v": [value] if isinstance(value, list) else value} for value in values]
+    found = sorted_by(documents, {"v": 1}, lambda document: document)
+    shown = [type(one["v"]).__name__ for one in found]
+    order = "MinKey NoneType int str dict list bytes ObjectId bool datetime Timestamp Regex MaxKey"
+    assert shown == order.split()
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(-5, 5) | st.text(max_size=2) | st.binary(max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(VALUES, VALUES, VALUES)
+def test_comparison_is_a_total_order(a, b, c):
+    assert (compare(a, b) > 0) == (compare(b, a) < 0)
+    if compare(a, b) <= 0 and compare(b, c) <= 0:
+        assert compare(a, c) <= 0
+    assert equal(a, b) == (key_of(a) == key_of(b))
+
+
+def test_sort_skip_limit_and_stability():
+    shell = standalone()
+    shell.insert(*({"_id": i, "g": i % 2, "v": [i, -i]} for i in range(6)))
+    assert [one["_id"] for one in shell.find(sort={"g": -1, "_id": 1}, skip=1, limit=3)] == [3, 5, 0]
+    assert [one["_id"] for one in shell.find(sort={"v": 1}, limit=2)] == [5, 4]
+    assert [one["_id"] for one in shell.find(sort={"$natural": -1}, limit=1)] == [5]
+
+
+@pytest.mark.parametrize(
+    ("projection", "expected"),
+    [
+        ({"a": 1}, {"_id": 1, "a": 1}),
+        ({"a": 1, "_id": 0}, {"a": 1}),
+        ({"a": 0, "b": 0}, {"_id": 1, "list": [1, 2, 3], "subs": [{"x": 1}, {"x": 2}]}),
+        ({"_id": 0, "b.c": 1}, {"b": {"c": 2}}),
+        ({"_id": 0, "b": {"d": 1}}, {"b": {"d": 3}}),
+        ({"subs.x": 1, "_id": 0}, {"subs": [{"x": 1}, {"x": 2}]}),
+        ({"_id": 0, "list": {"$slice": -2}, "a": 1}, {"a": 1, "list": [2, 3]}),
+        ({"_id": 0, "list": {"$slice": [1, 1]}, "a": 1}, {"a": 1, "list": [2]}),
+        ({"subs": {"$elemMatch": {"x": 2}}, "_id": 0}, {"subs": [{"x": 2}]}),
+        ({"_id": 0, "sum": {"$add": ["$a", "$b.c"]}}, {"sum": 3}),
+        ({"_id": 0, "n": {"$literal": 1}}, {"n": 1}),
+        ({"_id": 1}, {"_id": 1}),
+    ],
+)
+def test_projection(projection, expected):
+    shell = standalone()
+    shell.insert({"_id": 1, "a": 1, "b": {"c": 2, "d": 3}, "list": [1, 2, 3], "subs": [{"x": 1}, {"x": 2}]})
+    assert shell.find(projection=projection) == [expected]
+
+
+def test_positional_projection_shows_the_element_that_matched():
+    shell = standalone()
+    shell.insert({"_id": 1, "a": [1, 5, 9]})
+    assert shell.find(filter={"a": {"$gt": 4}}, projection={"a.$": 1}) == [{"_id": 1, "a": [5]}]
+
+
+def test_mixed_projection_is_refused():
+    shell = standalone()
+    shell.insert({"_id": 1})
+    with pytest.raises(CommandError) as caught:
+        shell.find(projection={"a": 1, "b": 0})
+    assert caught.value.code == 31254
+
+
+def test_record_ids_keys_and_bounds():
+    shell = standalone()
+    shell.insert({"_id": 5, "x": 1}, {"_id": 7, "x": 2}, {"_id": 9, "x": 3})
+    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x_1"}])
+    assert [one["$recordId"] for one in shell.find(showRecordId=True)] == [1, 2, 3]
+    assert shell.find(hint="x_1", returnKey=True) == [{"x": 1}, {"x": 2}, {"x": 3}]
+    assert [one["_id"] for one in shell.find(hint={"x": 1}, min={"x": 2}, max={"x": 3})] == [7]
+    with pytest.raises(CommandError) as caught:
+        shell.find(hint="y_1")
+    assert caught.value.code == 2
+    assert "hint provided does not correspond to an existing index" in caught.value.message
+
+
+def test_let_and_collation():
+    shell = replica_set()
+    shell.insert({"_id": 1, "s": "PING"}, {"_id": 2, "s": "pong"})
+    assert shell.find(filter={"$expr": {"$eq": ["$_id", "$$id"]}}, let={"id": 2}) == [{"_id": 2, "s": "pong"}]
+    assert shell.find(filter={"s": "ping"}, collation={"locale": "en", "strength": 2}) == [{"_id": 1, "s": "PING"}]
+    assert shell.find(filter={"s": "ping"}) == []
+    with pytest.raises(CommandError) as caught:
+        shell.find(collation={"locale": "en", "numericOrdering": True})
+    assert caught.value.name == "CommandNotSupported"
+
+
+def test_count_and_distinct():
+    shell = standalone()
+    shell.insert({"x": [1, 2]}, {"x": 2}, {"x": 3.0}, {"y": 1})
+    assert shell("count", "c", query={"x": {"$exists": True}}) == {"n": 3}
+    assert shell("count", "c", skip=1, limit=2) == {"n": 2}
+    assert shell("distinct", "c", key="x") == {"values": [1, 2, 3.0]}
+    assert shell("distinct", "none", key="x") == {"values": []}
+
+
+def test_unknown_fields_are_refused_and_generic_ones_are_not():
+    shell = standalone()
+    with pytest.raises(CommandError) as caught:
+        shell("find", "c", foo=1)
+    assert (caught.value.code, caught.value.message) == (40415, "BSON field 'find.foo' is an unknown field.")
+    assert shell.find(maxTimeMS=5, comment={"a": 1}, apiVersion="1", readConcern={"level": "majority"}) == []
+    with pytest.raises(CommandError) as caught:
+        shell.find(readConcern={"level": "none"})
+    assert caught.value.code == 2
+
+
+def test_let_is_unknown_before_5_0():
+    with pytest.raises(CommandError) as caught:
+        standalone(version=(4, 4))("update", "c", updates=[{"q": {}, "u": {}}], let={})
+    assert caught.value.message == "BSON field 'update.let' is an unknown field."

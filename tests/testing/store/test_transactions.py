@@ -1,0 +1,281 @@
+"""Transactions, retryable writes, snapshot reads and sessions."""
+
+from __future__ import annotations
+
+import pytest
+from bson import Timestamp
+
+from gmongo.testing.command import CommandError
+
+from .shell import Shell, replica_set, sharded, standalone
+
+TRANSIENT = "TransientTransactionError"
+
+
+def error_of(call, *args, **kwargs):
+    with pytest.raises(CommandError) as caught:
+        call(*args, **kwargs)
+    return caught.value
+
+
+def started(session, number=1):
+    """A transaction whose first statement has been sent."""
+    session.transaction(number, startTransaction=True).find()
+    return session.transaction(number)
+
+
+@pytest.fixture
+def shell():
+    shell = replica_set()
+    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 2})
+    return shell
+
+
+def test_a_transaction_sees_its_snapshot_and_its_own_writes(shell):
+    session = shell.with_session()
+    transaction = started(session)
+    shell.update({"_id": 2}, {"$set": {"x": 20}})
+    transaction.update({"_id": 1}, {"$inc": {"x": 5}})
+    transaction.insert({"_id": 3})
+    assert transaction.find() == [{"_id": 1, "x": 6}, {"_id": 2, "x": 2}, {"_id": 3}]
+    assert shell.find() == [{"_id": 1, "x": 1}, {"_id": 2, "x": 20}]
+    assert transaction.aggregate({"$group": {"_id": None, "s": {"$sum": "$x"}}}) == [{"_id": None, "s": 8}]
+    assert transaction.finish("commitTransaction") == {}
+    assert shell.find() == [{"_id": 1, "x": 6}, {"_id": 2, "x": 20}, {"_id": 3}]
+
+
+def test_abort_leaves_nothing(shell):
+    transaction = started(shell.with_session())
+    transaction("delete", "c", deletes=[{"q": {}, "limit": 0}])
+    transaction.insert({"_id": 1}, collection="new")
+    assert transaction.find() == []
+    transaction.finish("abortTransaction")
+    assert len(shell.find()) == 2
+    assert shell("listCollections", 1, nameOnly=True)["cursor"]["firstBatch"] == [{"name": "c", "type": "collection"}]
+    assert error_of(transaction.finish, "abortTransaction").code == 251
+
+
+def test_write_conflict(shell):
+    first, second = (started(shell.with_session()) for _ in range(2))
+    first.update({"_id": 1}, {"$set": {"x": 5}})
+    error = error_of(second.update, {"_id": 1}, {"$set": {"x": 6}})
+    assert (error.code, error.name, error.labels) == (112, "WriteConflict", [TRANSIENT])
+    assert error_of(second.find).code == 251
+    assert error_of(shell.update, {"_id": 1}, {"$set": {"x": 7}}).code == 112
+    first.finish("commitTransaction")
+    assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
+
+
+def test_write_after_somebody_elses_is_a_conflict(shell):
+    transaction = started(shell.with_session())
+    shell.update({"_id": 1}, {"$set": {"x": 5}})
+    assert error_of(transaction.update, {"_id": 1}, {"$set": {"x": 6}}).code == 112
+    transaction = started(shell.with_session())
+    shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
+    assert error_of(transaction.update, {"_id": 2}, {"$set": {"x": 6}}).code == 112
+
+
+def test_unique_values_are_checked_at_commit(shell):
+    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
+    transaction = started(shell.with_session())
+    assert transaction.insert({"_id": 3, "x": 3}) == {"n": 1}
+    shell.insert({"_id": 4, "x": 3})
+    error = error_of(transaction.finish, "commitTransaction")
+    assert (error.code, error.labels) == (112, [TRANSIENT])
+    assert [one["_id"] for one in shell.find()] == [1, 2, 4]
+
+
+def test_swapping_unique_values(shell):
+    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"x": 9}})
+    transaction.update({"_id": 2}, {"$set": {"x": 1}})
+    transaction.finish("commitTransaction")
+    assert [one["x"] for one in shell.find()] == [9, 1]
+
+
+def test_a_failed_write_aborts_the_transaction(shell):
+    transaction = started(shell.with_session())
+    reply = transaction.insert({"_id": 1}, {"_id": 9}, ordered=False)
+    assert [error["code"] for error in reply["writeErrors"]] == [11000]
+    error = error_of(transaction.finish, "commitTransaction")
+    assert (error.code, error.labels) == (251, [TRANSIENT])
+
+
+def test_commit_is_idempotent_and_final(shell):
+    session = shell.with_session()
+    transaction = started(session)
+    transaction.insert({"_id": 3})
+    assert transaction.finish("commitTransaction") == transaction.finish("commitTransaction") == {}
+    assert error_of(transaction.finish, "abortTransaction").code == 256
+    assert error_of(transaction.find).code == 256
+    assert len(shell.find()) == 3
+
+
+def test_numbers(shell):
+    session = shell.with_session()
+    error = error_of(session.transaction(5).find)
+    assert (error.code, error.labels) == (251, [TRANSIENT])
+    started(session, 5).insert({"_id": 3})
+    assert error_of(session.transaction(5, startTransaction=True).find).code == 50911
+    assert error_of(session.transaction(4).find).code == 225
+    started(session, 6)
+    assert len(shell.find()) == 2
+    assert error_of(session.transaction(5).finish, "commitTransaction").code == 225
+
+
+@pytest.mark.parametrize("command", ["count", "listCollections", "drop", "listIndexes", "explain"])
+def test_commands_that_transactions_do_not_have(shell, command):
+    value = {"find": "c"} if command == "explain" else "c"
+    error = error_of(shell.with_session().transaction(1, startTransaction=True), command, value)
+    assert (error.code, error.name) == (263, "OperationNotSupportedInTransaction")
+
+
+def test_read_concern_in_transactions(shell):
+    session = shell.with_session()
+    assert (
+        error_of(session.transaction(1, startTransaction=True).find, readConcern={"level": "linearizable"}).code == 72
+    )
+    transaction = started(session, 2)
+    assert error_of(transaction.find, readConcern={"level": "snapshot"}).code == 72
+
+
+def test_collections_can_be_made_in_a_transaction(shell):
+    transaction = started(shell.with_session())
+    transaction("create", "new")
+    transaction("createIndexes", "other", indexes=[{"key": {"x": 1}, "name": "x"}])
+    transaction.insert({"_id": 1}, collection="new")
+    assert shell.find("new") == []
+    transaction.finish("commitTransaction")
+    assert shell.find("new") == [{"_id": 1}]
+    assert len(shell("listIndexes", "other")["cursor"]["firstBatch"]) == 2
+
+
+def test_cursors_of_a_transaction_end_with_it(shell):
+    session = shell.with_session()
+    transaction = session.transaction(1, startTransaction=True)
+    cursor = transaction("find", "c", batchSize=1)["cursor"]
+    assert error_of(session, "getMore", cursor["id"], collection="c").code == 50740
+    session.transaction(1).finish("commitTransaction")
+    assert error_of(session, "getMore", cursor["id"], collection="c").code == 43
+
+
+def test_losing_a_member_aborts_transactions(shell):
+    for lose in (lambda: shell.store.member_lost("a:1"), shell.store.abort_transactions):
+        transaction = started(shell.with_session())
+        transaction.update({"_id": 1}, {"$set": {"x": 5}})
+        lose()
+        assert error_of(transaction.finish, "commitTransaction").code == 251
+        assert shell.update({"_id": 1}, {"$set": {"x": 1}})["n"] == 1
+
+
+def test_kill_all_sessions(shell):
+    transaction = started(shell.with_session())
+    shell("killAllSessions", [], "admin")
+    assert error_of(transaction.find).code == 251
+
+
+def test_mongos_knows_only_its_own_transactions():
+    shell = sharded()
+    session = shell.with_session()
+    reply = session.transaction(1, startTransaction=True).insert({"_id": 1})
+    assert reply["recoveryToken"] == {"recoveryShardId": "shard0"}
+    other = Shell(shell.store, "b:1", **session.fields).transaction(1)
+    error = error_of(other.find)
+    assert (error.code, error.labels) == (251, [TRANSIENT])
+    assert error_of(other.finish, "commitTransaction").code == 251
+    token = session.transaction(1).finish("commitTransaction")["recoveryToken"]
+    assert other.finish("commitTransaction", recoveryToken=token)["recoveryToken"] == token
+    assert shell.find() == [{"_id": 1}]
+
+
+def test_recovery_of_a_transaction_that_nobody_committed_aborts_it():
+    shell = sharded()
+    session = shell.with_session()
+    token = session.transaction(1, startTransaction=True).insert({"_id": 1})["recoveryToken"]
+    other = Shell(shell.store, "b:1", **session.fields).transaction(1)
+    assert error_of(other.finish, "commitTransaction", recoveryToken=token).code == 251
+    assert error_of(session.transaction(1).finish, "commitTransaction").code == 251
+
+
+def test_standalone_has_neither_transactions_nor_retryable_writes():
+    session = standalone().with_session()
+    error = error_of(session.transaction(1, startTransaction=True).find)
+    assert (error.code, error.message) == (
+        20, "Transaction numbers are only allowed on a replica set member or mongos",
+    )  # fmt: skip
+    assert error_of(session.insert, {"_id": 1}, txnNumber=1).code == 20
+
+
+def test_retryable_writes_are_done_once(shell):
+    session = shell.with_session()
+    update = {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"x": 1}}}], "txnNumber": 1}
+    assert session("update", "c", **update) == {"n": 1, "nModified": 1}
+    assert session("update", "c", **update) == {"n": 1, "nModified": 1, "retriedStmtIds": [0]}
+    modify = {"query": {"_id": 1}, "update": {"$inc": {"x": 1}}, "txnNumber": 2}
+    first = session("findAndModify", "c", **modify)
+    assert session("findAndModify", "c", **modify) == {**first, "retriedStmtId": 0}
+    assert shell.find(filter={"_id": 1}) == [{"_id": 1, "x": 3}]
+    assert error_of(session, "update", "c", **update).code == 225
+
+
+def test_retryable_write_that_failed_is_done_again(shell):
+    session = shell.with_session()
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    delete = {"deletes": [{"q": {"_id": 1}, "limit": 1}], "txnNumber": 1}
+    assert error_of(session, "delete", "c", **delete).code == 112
+    transaction.finish("abortTransaction")
+    assert session("delete", "c", **delete) == {"n": 1}
+
+
+def test_what_cannot_be_retried(shell):
+    session = shell.with_session()
+    assert error_of(session.find, txnNumber=1).code == 50768
+    many = {"updates": [{"q": {}, "u": {"$set": {"x": 1}}, "multi": True}], "txnNumber": 1}
+    assert error_of(session, "update", "c", **many).code == 72
+    assert error_of(session, "delete", "c", deletes=[{"q": {}, "limit": 0}], txnNumber=1).code == 72
+    assert error_of(shell.insert, {"_id": 5}, txnNumber=1).code == 72
+
+
+def test_snapshot_reads(shell):
+    reply = shell("find", "c", readConcern={"level": "snapshot"}, filter={})
+    time = reply["cursor"]["atClusterTime"]
+    assert time == shell.store.now()
+    shell.update({"_id": 1}, {"$set": {"x": 10}})
+    shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
+    shell.insert({"_id": 3, "x": 3}, {"_id": 2, "x": 22})
+    concern = {"level": "snapshot", "atClusterTime": time}
+    assert shell.find(readConcern=concern) == [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]
+    assert shell("distinct", "c", key="x", readConcern=concern) == {"values": [1, 2], "atClusterTime": time}
+    assert shell.aggregate({"$count": "n"}, readConcern=concern) == [{"n": 2}]
+    assert [one["_id"] for one in shell.find()] == [1, 3, 2]
+
+
+def test_snapshots_that_are_refused(shell):
+    snapshot = {"level": "snapshot"}
+    assert error_of(standalone().find, readConcern=snapshot).code == 123
+    assert error_of(replica_set(version=(4, 4)).find, readConcern=snapshot).code == 72
+    assert error_of(shell, "count", "c", readConcern=snapshot).code == 72
+    assert error_of(shell.insert, {"_id": 3}, readConcern=snapshot).code == 72
+    assert error_of(shell.aggregate, {"$out": "d"}, readConcern=snapshot).code == 72
+    old = {"level": "snapshot", "atClusterTime": Timestamp(1, 1)}
+    assert error_of(shell.find, readConcern=old).code == 246
+
+
+def test_time_advances_with_each_write(shell):
+    before = shell.store.now()
+    shell.find()
+    assert shell.store.now() == before
+    shell.insert({"_id": 3})
+    assert shell.store.now() > before
+
+
+def test_sessions(shell):
+    lsid = shell("startSession", 1, "admin")["id"]
+    assert lsid["id"].subtype == 4
+    shell("refreshSessions", [lsid], "admin")
+    shell("killSessions", [lsid], "admin")
+    shell("endSessions", [lsid], "admin")
+    reply = shell("aggregate", 1, "admin", pipeline=[{"$listLocalSessions": {}}], cursor={})
+    assert reply["cursor"]["firstBatch"] == []

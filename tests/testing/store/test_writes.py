@@ -1,0 +1,204 @@
+"""Inserts, deletes, bulk writes, unique indexes and validators."""
+
+from __future__ import annotations
+
+import pytest
+from bson import ObjectId
+
+from gmongo.testing.command import CommandError
+
+from .shell import replica_set, standalone
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(CommandError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+def test_insert_puts_the_id_first_and_makes_one():
+    shell = standalone()
+    assert shell.insert({"x": 1, "_id": 5}, {"y": 1}) == {"n": 2}
+    first, second = shell.find()
+    assert list(first) == ["_id", "x"]
+    assert isinstance(second["_id"], ObjectId)
+
+
+def test_what_was_inserted_is_not_changed_by_its_owner():
+    shell = standalone()
+    document = {"_id": 1, "x": [1]}
+    shell.insert(document)
+    shell.update({"_id": 1}, {"$push": {"x": 2}})
+    shell.find()[0]["x"].append(3)
+    assert document == {"_id": 1, "x": [1]}
+    assert shell.find() == [{"_id": 1, "x": [1, 2]}]
+
+
+def test_duplicate_key_error():
+    shell = standalone()
+    reply = shell.insert({"_id": 1}, {"_id": 1.0}, {"_id": 2})
+    assert reply == {
+        "n": 1,
+        "writeErrors": [
+            {
+                "index": 1,
+                "code": 11000,
+                "keyPattern": {"_id": 1},
+                "keyValue": {"_id": 1.0},
+                "errmsg": "E11000 duplicate key error collection: db.c index: _id_ dup key: { _id: 1.0 }",
+            }
+        ],
+    }
+    reply = shell.insert({"_id": 1}, {"_id": 2}, ordered=False)
+    assert (reply["n"], [error["index"] for error in reply["writeErrors"]]) == (1, [0])
+
+
+def test_unique_index():
+    shell = standalone()
+    shell("createIndexes", "c", indexes=[{"key": {"a": 1, "b": 1}, "name": "ab", "unique": True, "sparse": True}])
+    shell.insert({"_id": 1, "a": [1, 2], "b": "x"}, {"_id": 2}, {"_id": 3})
+    error = shell.insert({"_id": 4, "a": 2, "b": "x"})["writeErrors"][0]
+    assert error["keyValue"] == {"a": 2, "b": "x"}
+    assert error["errmsg"].endswith('index: ab dup key: { a: 2, b: "x" }')
+    shell.update({"_id": 1}, {"$set": {"a": 9}})
+    assert shell.insert({"_id": 4, "a": 2, "b": "x"}) == {"n": 1}
+    assert shell.update({"_id": 4}, {"$set": {"a": 9}})["writeErrors"][0]["code"] == 11000
+    shell("delete", "c", deletes=[{"q": {"_id": 1}, "limit": 1}])
+    assert shell.update({"_id": 4}, {"$set": {"a": 9}})["nModified"] == 1
+
+
+def test_unique_index_over_duplicates_is_not_built():
+    shell = standalone()
+    shell.insert({"x": 1}, {"x": 1})
+    assert code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}]) == 11000
+    assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
+
+
+def test_partial_unique_index():
+    shell = standalone()
+    spec = {"key": {"x": 1}, "name": "x", "unique": True, "partialFilterExpression": {"on": True}}
+    shell("createIndexes", "c", indexes=[spec])
+    assert shell.insert({"x": 1}, {"x": 1}, {"x": 1, "on": True}) == {"n": 3}
+    assert shell.insert({"x": 1, "on": True})["writeErrors"][0]["code"] == 11000
+
+
+def test_delete():
+    shell = standalone()
+    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 1}, {"_id": 3, "x": 2})
+    assert shell("delete", "c", deletes=[{"q": {"x": 1}, "limit": 1}, {"q": {"x": 2}, "limit": 0}]) == {"n": 2}
+    assert [one["_id"] for one in shell.find()] == [2]
+    assert shell("delete", "none", deletes=[{"q": {}, "limit": 0}]) == {"n": 0}
+
+
+@pytest.mark.parametrize("identity", [[1], {"$a": 1}])
+def test_ids_that_cannot_be_stored(identity):
+    assert standalone().insert({"_id": identity})["writeErrors"][0]["code"] in (52, 53)
+
+
+def test_empty_batches_are_refused():
+    assert code_of(standalone().insert) == 16
+
+
+def test_json_schema_validator_says_what_is_wrong():
+    shell = standalone()
+    schema = {"required": ["x"], "properties": {"x": {"bsonType": "string"}}}
+    shell("create", "c", validator={"$jsonSchema": schema})
+    error = shell.insert({"_id": 1, "x": 5})["writeErrors"][0]
+    assert (error["code"], error["errmsg"]) == (121, "Document failed validation")
+    assert error["errInfo"] == {
+        "failingDocumentId": 1,
+        "details": {
+            "operatorName": "$jsonSchema",
+            "schemaRulesNotSatisfied": [
+                {
+                    "operatorName": "properties",
+                    "propertiesNotSatisfied": [
+                        {
+                            "propertyName": "x",
+                            "details": [
+                                {
+                                    "operatorName": "bsonType",
+                                    "specifiedAs": {"bsonType": "string"},
+                                    "reason": "type did not match",
+                                    "consideredValue": 5,
+                                    "consideredType": "int",
+                                }
+                            ],
+                        }
+                    ],
+                }
+            ],
+        },
+    }
+    assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
+
+
+def test_query_validator():
+    shell = standalone()
+    shell("create", "c", validator={"x": {"$type": "string"}})
+    assert shell.insert({"_id": 1, "x": "a"}) == {"n": 1}
+    assert shell.update({"_id": 1}, {"$set": {"x": 1}})["writeErrors"][0]["code"] == 121
+    assert code_of(shell, "findAndModify", "c", query={"_id": 1}, update={"x": 1}) == 121
+    assert shell.find() == [{"_id": 1, "x": "a"}]
+
+
+def test_views_cannot_be_written_to():
+    shell = standalone()
+    shell("create", "v", viewOn="c", pipeline=[])
+    assert code_of(shell.insert, {"x": 1}, collection="v") == 166
+
+
+def bulk(shell, *ops, **options):
+    return shell("bulkWrite", 1, "admin", ops=list(ops), nsInfo=[{"ns": "db.c"}, {"ns": "other.d"}], **options)
+
+
+def test_bulk_write():
+    shell = replica_set()
+    reply = bulk(
+        shell,
+        {"insert": 0, "document": {"_id": 1}},
+        {"insert": 1, "document": {"_id": 1}},
+        {"update": 0, "filter": {"_id": 1}, "updateMods": {"$set": {"x": 1}}},
+        {"update": 0, "filter": {"_id": 2}, "updateMods": {"x": 2}, "upsert": True},
+        {"delete": 1, "filter": {}, "multi": True},
+    )
+    counts = {name: reply.pop(name) for name in list(reply) if name != "cursor"}
+    assert counts == {"nErrors": 0, "nInserted": 2, "nMatched": 1, "nModified": 1, "nUpserted": 1, "nDeleted": 1}
+    assert reply["cursor"] == {
+        "firstBatch": [
+            {"ok": 1.0, "idx": 0, "n": 1},
+            {"ok": 1.0, "idx": 1, "n": 1},
+            {"ok": 1.0, "idx": 2, "n": 1, "nModified": 1},
+            {"ok": 1.0, "idx": 3, "n": 1, "nModified": 0, "upserted": {"_id": 2}},
+            {"ok": 1.0, "idx": 4, "n": 1},
+        ],
+        "id": 0,
+        "ns": "admin.$cmd.bulkWrite",
+    }
+    assert shell.find() == [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]
+
+
+@pytest.mark.parametrize(("ordered", "inserted"), [(True, 1), (False, 2)])
+def test_bulk_write_with_errors(ordered, inserted):
+    shell = replica_set()
+    documents = [{"insert": 0, "document": {"_id": identity}} for identity in (1, 1, 2)]
+    reply = bulk(shell, *documents, ordered=ordered, errorsOnly=True)
+    assert (reply["nErrors"], reply["nInserted"]) == (1, inserted)
+    [error] = reply["cursor"]["firstBatch"]
+    assert (error["ok"], error["idx"], error["code"], error["keyValue"]) == (0.0, 1, 11000, {"_id": 1})
+
+
+def test_bulk_write_pages_its_results():
+    shell = replica_set()
+    documents = [{"insert": 0, "document": {"_id": identity}} for identity in range(5)]
+    cursor = bulk(shell, *documents, cursor={"batchSize": 2})["cursor"]
+    assert len(cursor["firstBatch"]) == 2
+    more = shell("getMore", cursor["id"], "admin", collection="$cmd.bulkWrite")["cursor"]
+    assert [one["idx"] for one in more["nextBatch"]] == [2, 3, 4]
+    assert more["id"] == 0
+
+
+def test_bulk_write_is_for_admin_and_8_0():
+    body = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
+    assert code_of(replica_set(), "bulkWrite", 1, **body) == 13
+    assert code_of(replica_set(version=(7, 0)), "bulkWrite", 1, "admin", **body) == 59
