@@ -221,6 +221,7 @@ class ClientSession:
         :raises ConfigurationError: the write concern is not acknowledged.
         """
         _ = self.server_session
+        self._check_free()
         if self._options.snapshot:
             raise InvalidOperation("Transactions are not supported in snapshot sessions")
         given = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
@@ -251,7 +252,7 @@ class ClientSession:
         """
         _ = self.server_session
         if self._transaction.begin_commit():
-            self._executor.run(CommitTransaction(self._transaction), self)
+            self._end_transaction(CommitTransaction(self._transaction), None)
 
     def abort_transaction(self) -> None:
         """Abort the transaction. Errors of the server are ignored, since it aborts by itself after a while.
@@ -271,11 +272,20 @@ class ClientSession:
         to_send = self._transaction.begin_abort()
         try:
             if to_send:
-                self._executor.run(AbortTransaction(self._transaction), self, deadline)
+                self._end_transaction(AbortTransaction(self._transaction), deadline)
         except PyMongoError:
             pass
         finally:
             self._transaction.unpin()
+
+    def _end_transaction(self, operation: Operation, deadline: float | None) -> None:
+        try:
+            self._executor.run(operation, self, deadline)
+        except PyMongoError:
+            raise
+        except BaseException:
+            self._transaction.end_interrupted()
+            raise
 
     def with_transaction(
         self,
@@ -321,10 +331,14 @@ class ClientSession:
     # Life
 
     def end_session(self) -> None:
-        """End the session, and abort its transaction if one is in progress. It may be called again."""
+        """End the session, and abort its transaction if one is in progress. It may be called again.
+
+        :raises InvalidOperation: another greenlet runs an operation in it.
+        """
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
+        self._check_free()
         try:
             if self._server_session is not None and self._transaction.state is State.IN_PROGRESS:
                 self._give_up(error, self._executor.fresh_deadline())
@@ -386,10 +400,7 @@ class ClientSession:
             raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
         if self.has_ended:
             raise InvalidOperation("Cannot use ended session")
-        if self._user is not None and self._user is not getcurrent():
-            raise InvalidOperation(
-                "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
-            )
+        self._check_free()
         if self._limit is not None and current_deadline() != self._limit:
             raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
         if self._transaction.active:
@@ -399,6 +410,12 @@ class ClientSession:
         elif not operation.ends_transaction:
             self._transaction.leave()
         self._user = getcurrent()
+
+    def _check_free(self) -> None:
+        if self._user is not None and self._user is not getcurrent():
+            raise InvalidOperation(
+                "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
+            )
 
     def end_use(self) -> None:
         """The operation has ended."""

@@ -16,7 +16,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
-from gmongo.errors import InvalidName, OperationFailure
+from gmongo.errors import ConfigurationError, InvalidName, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
@@ -546,7 +546,10 @@ class Collection(Defaults, Generic[DocumentType]):
         """The number of documents, quickly, from the collection's metadata.
 
         :param kwargs: ``maxTimeMS``.
+        :raises ConfigurationError: a session was given, which this command does not take.
         """
+        if "session" in kwargs:
+            raise ConfigurationError("estimated_document_count does not support sessions")
         operation = Count(self._database_name, self._name, _present(kwargs, comment=comment))
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document

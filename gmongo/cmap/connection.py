@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,7 @@ class Connection:
         try:
             self.authentication.again(seconds)
         except BaseException as error:
-            self.error = self.error or error
+            self.error = self.error or without_frames(error)
             raise
 
     def hold_hub(self, hold: bool) -> None:
@@ -214,7 +215,7 @@ class Connection:
         if isinstance(error, TransportError):
             error, cause = self._network_error(error), error
             error.__cause__ = cause
-        self.error = error
+        self.error = without_frames(error)
         return error
 
     def _network_error(self, error: TransportError) -> AutoReconnect:
@@ -227,11 +228,11 @@ class Connection:
     def blame(self, error: BaseException) -> None:
         """Note what ended an exchange early, if one was under way: the stream is out of step since then."""
         if self.mid_message and self.error is None:
-            self.error = error
+            self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
         """End what the connection is doing now, or next, with `error`, and close its socket. Does not switch."""
-        self.error = self._interruption = error
+        self.error = self._interruption = without_frames(error)
         if self._transport is not None:
             self._transport.interrupt(error)
 
@@ -246,3 +247,11 @@ class Connection:
         """Close the socket, at once and without a word to the server."""
         if self._transport is not None:
             self._transport.close()
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """A copy without traceback, so that a connection which is kept does not keep alive whoever was using it."""
+    try:
+        return copy(error)
+    except Exception:  # its class has a constructor of another shape
+        return AutoReconnect(f"{type(error).__name__}: {error}")

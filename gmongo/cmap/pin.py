@@ -45,12 +45,19 @@ class PinnedConnection:
         """The same from a finaliser, which must not switch; any thread may call it."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
-    def __enter__(self) -> Connection:
+    def check_free(self) -> None:
+        """Refuse to go on while another greenlet uses the connection (LB-51).
+
+        :raises InvalidOperation: one does.
+        """
         if self._user is not None and self._user is not getcurrent():
             raise InvalidOperation(
                 "the connection that is pinned to this cursor or transaction is in use by another greenlet; "
                 "one greenlet at a time may use it"
             )
+
+    def __enter__(self) -> Connection:
+        self.check_free()
         self._user = getcurrent()
         return self.connection
 

@@ -81,7 +81,7 @@ class Decorator:
         self, command: dict[str, Any], selector: Any, operation: Operation, connection: Connection
     ) -> None:
         if selector.mode != 0:
-            if connection.hello.is_standalone:
+            if connection.hello.is_standalone and not self._load_balanced:
                 return
             command["$readPreference"] = selector.document
         elif (

@@ -21,6 +21,7 @@ from gmongo.execution.operation import Operation
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
 from gmongo.execution.retry import Retry, explained, label_write_error
 from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, Session, bound_session
+from gmongo.execution.transaction import TRANSIENT
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology
@@ -127,12 +128,21 @@ class Executor:
                     epoch = self.epoch
                 self._label(error, attempt)
                 retry = retry or Retry(operation, self.overload, deadline)
-                regular, any_kind = self._is_regular(attempt), self._is_allowed(operation)
-                self._wait(retry.after(error, self._to_pass_over(error, attempt), regular, any_kind))
+                self._wait(self._delay(error, attempt, retry))
             else:
                 if operation.retries_overload:  # what is done in passing says nothing of the application's load
                     self.overload.bucket.deposit(1 if retry is None else 11)
                 return result
+
+    def _delay(self, error: PyMongoError, attempt: Attempt, retry: Retry) -> float:
+        """Seconds until the next try; raises the error for the user if there is none."""
+        regular, any_kind = self._is_regular(attempt), self._is_allowed(attempt.operation)
+        try:
+            return retry.after(error, self._to_pass_over(error, attempt), regular, any_kind)
+        except PyMongoError as final:
+            if attempt.transaction is not None and final.has_error_label(TRANSIENT):
+                attempt.transaction.unpin()
+            raise
 
     def _label(self, error: PyMongoError, attempt: Attempt) -> None:
         """Add the labels that the server leaves to the driver, and let the transaction know."""
@@ -183,6 +193,7 @@ class Executor:
         operation, transaction = attempt.operation, attempt.transaction
         pin = operation.pin or (None if transaction is None else transaction.pin)
         if pin is not None:
+            self.topology.check_use()
             attempt.address = pin.connection.address
             with pin as connection:
                 result = self._run_judged(connection, attempt)
@@ -268,8 +279,6 @@ class Executor:
         request_id = next_request_id()
         flags = 0 if operation.acknowledged else MORE_TO_COME
         buffers = encode_op_msg(request_id, flags, body, sequences)
-        if attempt.transaction is not None:
-            attempt.transaction.sent()
         if self._events.wanted():
             reply = self._exchange_observed(connection, attempt, command, request_id, buffers)
         else:
@@ -287,6 +296,8 @@ class Executor:
         self, connection: Connection, attempt: Attempt, request_id: int, buffers: list[bytes]
     ) -> dict[str, Any] | None:
         """Send and receive; None if there is no reply to wait for."""
+        if attempt.transaction is not None:
+            attempt.transaction.sent()
         deadline = attempt.deadline
         limit = connection.socket_timeout if deadline is None else remaining(deadline)
         if attempt.operation.acknowledged:
@@ -307,8 +318,8 @@ class Executor:
         shown = operation.shown(command)
         sent = Sent(shown, operation.database, request_id, operation.operation_id or request_id, connection)
         started = monotonic()
-        self._events.started(sent)
         try:
+            self._events.started(sent)
             reply = self._exchange(connection, attempt, request_id, buffers)
             error = None if reply is None or reply.get("ok") else error_of(reply)
         except BaseException as failure:

@@ -153,7 +153,7 @@ class Operation:
 
         :param overloaded: whether the server was too busy to look at the command.
         """
-        transaction.failed(error)
+        transaction.failed(error, overloaded)
 
 
 class CollectionOperation(Operation):

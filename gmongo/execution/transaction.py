@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gmongo.cmap.connection import Purpose
 from gmongo.errors import (
     ConnectionFailure,
     ExecutionTimeout,
@@ -61,7 +62,7 @@ class TransactionSettings(NamedTuple):
 class Transaction:
     """The transaction of one session, from one start to the next."""
 
-    __slots__ = ("_commit_is_retry", "pin", "pinned_address", "recovery_token", "settings", "state")
+    __slots__ = ("_commit_is_retry", "_end_sent", "pin", "pinned_address", "recovery_token", "settings", "state")
 
     def __init__(self) -> None:
         self.state = State.NONE
@@ -70,6 +71,7 @@ class Transaction:
         self.pin: PinnedConnection | None = None  # behind a load balancer, the connection it runs on
         self.recovery_token: Mapping[str, Any] | None = None
         self._commit_is_retry = False
+        self._end_sent = False
 
     @property
     def active(self) -> bool:
@@ -86,7 +88,7 @@ class Transaction:
         self.unpin()
         self.settings = settings
         self.recovery_token = None
-        self._commit_is_retry = False
+        self._commit_is_retry = self._end_sent = False
         self.state = State.STARTING
 
     def leave(self) -> None:
@@ -101,6 +103,7 @@ class Transaction:
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
+            pin.connection.purpose = Purpose.CURSOR  # if one that was opened in the transaction still holds it
             pin.release()
 
     # Ending
@@ -167,6 +170,13 @@ class Transaction:
         """A command is on its way: the transaction is in progress from here on, even if it fails."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
+        elif self.state is not State.IN_PROGRESS:
+            self._end_sent = True
+
+    def end_interrupted(self) -> None:
+        """Its commit or abort was broken off. If nothing was sent, it is in progress still."""
+        if not self._end_sent:
+            self.state = State.IN_PROGRESS
 
     def not_begun(self) -> None:
         """The server turned the first command away unread: the next try is the first again."""
@@ -180,12 +190,15 @@ class Transaction:
 
     # Errors
 
-    def failed(self, error: PyMongoError) -> None:
-        """Label an error of an operation in it, and let go of the server if the transaction cannot go on there."""
+    def failed(self, error: PyMongoError, unread: bool) -> None:
+        """Label an error of an operation in it, and let go of the server if the transaction cannot go on there.
+
+        :param unread: whether the server turned the command away without looking at it, so that it may go there again.
+        """
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
             error._remove_error_label("RetryableWriteError")
-        if error.has_error_label(TRANSIENT):
+        if error.has_error_label(TRANSIENT) and not unread:
             self.unpin()
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:

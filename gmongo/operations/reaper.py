@@ -40,8 +40,11 @@ class CursorReaper:
 
     def take(self, dropped: Dropped) -> None:
         """Take a cursor over, with what it held. Does no I/O and does not switch."""
-        self._dropped.append(dropped)
         hub = self._executor.topology.hub
+        if hub is None and dropped.pin is not None:  # the client is closed
+            dropped.pin.release_soon()
+            return
+        self._dropped.append(dropped)
         if self._reaping != self._executor.epoch and hub is not None:
             self._reaping = self._executor.epoch
             hub.loop.run_callback_threadsafe(spawn, self.reap)

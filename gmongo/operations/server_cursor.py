@@ -8,7 +8,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.errors import OperationFailure, PyMongoError
+from gmongo.errors import InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, Session
@@ -187,6 +187,8 @@ class ServerCursor:
         operation.pin = self._pin
         try:
             self._take(self._executor.run(operation, self._session, self._deadline))
+        except InvalidOperation:
+            raise  # the request was refused before it was sent, so that nothing has changed
         except OperationFailure as error:
             if error.code in _GONE:
                 self.cursor_id = 0
@@ -195,8 +197,13 @@ class ServerCursor:
             if self._tailable and error.code in _GONE:
                 return False  # it fell behind the end of its capped collection, which is how such cursors end
             raise
+        except PyMongoError:
+            self._fail()
+            raise
         except BaseException:
             self._fail()
+            if self._orphan:  # this greenlet is to end, and must not wait
+                self.abandon()
             raise
         finally:
             self.wire_version = operation.wire_version
@@ -226,7 +233,12 @@ class ServerCursor:
     # Ending
 
     def close(self) -> None:
-        """End the cursor on the server, if it is still open there, and forget what was buffered."""
+        """End the cursor on the server, if it is still open there, and forget what was buffered.
+
+        :raises InvalidOperation: another greenlet waits for a batch on the connection that is pinned to the cursor.
+        """
+        if self._pin is not None:
+            self._pin.check_free()
         self._documents.clear()
         self._batch = None
         self._kill()
@@ -265,6 +277,8 @@ class ServerCursor:
         session, self._session = self._session, None
         pin, self._pin = self._pin, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
+        if pin is not None and not pin.connection.usable:
+            cursor_id = 0  # it goes with the connection
         if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # else it is the parent's
             self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin))
 

@@ -200,6 +200,9 @@ class Monitor:
             hello = self._ask(previous)
         except Exception as error:
             return self._failed(error)
+        except BaseException:  # thrown by somebody else: it says nothing of the server, but spoils the connection
+            self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
+            raise
         if not awaited:
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
@@ -208,15 +211,18 @@ class Monitor:
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
     def _failed(self, error: Exception) -> ServerDescription | None:
+        self._rtt.reset()
+        self._disconnect(error)
+        if isinstance(error, CheckCancelled):
+            return None
+        return ServerDescription(self.address).to_unknown(error)
+
+    def _disconnect(self, error: Exception) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._streaming = False
-        self._rtt.reset()
         self._announce_failed(connection, error)
-        if isinstance(error, CheckCancelled):
-            return None
-        return ServerDescription(self.address).to_unknown(error)
 
     def _announce_failed(self, connection: Connection | None, error: Exception) -> None:
         heartbeat, self._heartbeat = self._heartbeat, None

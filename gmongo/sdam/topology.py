@@ -213,13 +213,20 @@ class Topology:
             log.succeeded(selector, operation, self.description, server.address)
         return server
 
+    def check_use(self) -> None:
+        """Refuse use after the client was closed, and by another native thread.
+
+        :raises InvalidOperation: it is one of these.
+        """
+        if self._hub is not get_hub() or self._closed:
+            self.open()
+
     def server_at(self, address: Address) -> Server:
         """The server at `address`, for the further commands of a cursor.
 
         :raises AutoReconnect: it is no longer part of the topology.
         """
-        if self._hub is not get_hub() or self._closed:
-            self.open()
+        self.check_use()
         server = self._servers.get(address)
         if server is None:
             raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
@@ -341,7 +348,7 @@ class Topology:
         finally:
             if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
                 server.monitor.cancel_check()
-            else:
+            if during_handshake or follows is not Consequence.UNKNOWN_CLEAR_AND_CANCEL:
                 server.request_check()
 
     def _handle_error_behind_load_balancer(

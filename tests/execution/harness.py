@@ -30,9 +30,11 @@ __all__ = [
     "error",
     "eventually",
     "fail",
+    "idle",
     "in_turn",
     "rejected",
     "set_tokens",
+    "slow",
     "spread",
     "told",
 ]
@@ -54,6 +56,14 @@ def fail(
     if labels is not None:
         data["errorLabels"] = list(labels)
     deployment.set_fail_point("failCommand", "alwaysOn" if times is None else {"times": times}, data, member=member)
+
+
+def slow(
+    deployment: Deployment, *commands: str, milliseconds: int = 10_000, times: int | None = None, **more: Any
+) -> None:
+    """Let commands be answered late; nothing else is wrong with them."""
+    more = {"code": None, "labels": None, **more}
+    fail(deployment, *commands, times=times, blockConnection=True, blockTimeMS=milliseconds, **more)
 
 
 def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
@@ -102,6 +112,11 @@ def told(recorder: Recorder, name: str) -> list[str]:
 def spread(deployment: Deployment, name: str) -> list[str]:
     """The members that received a command, in order."""
     return [command.member for command in deployment.commands.named(name)]
+
+
+def idle(client: Client) -> list[bytes]:
+    """The IDs of the unused server sessions."""
+    return [bytes(session.lsid["id"]) for session in client._executor._sessions._idle]
 
 
 def check_nothing_held(client: Client) -> None:

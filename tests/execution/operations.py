@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bson import DBRef
+
 from gmongo import IndexModel, InsertOne
 
 # What it is -> (the first command on the wire, the call)
@@ -52,15 +54,9 @@ WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "list_collections": ("listCollections", lambda client, s: list(client.db.list_collections(session=s))),
     "list_collection_names": ("listCollections", lambda client, s: client.db.list_collection_names(session=s)),
     "drop_collection": ("drop", lambda client, s: client.db.drop_collection("c", session=s)),
-    "dereference": ("find", lambda client, s: _dereference(client, s)),
+    "dereference": ("find", lambda client, s: client.db.dereference(DBRef("c", 1), session=s)),
     "list_databases": ("listDatabases", lambda client, s: list(client.list_databases(session=s))),
     "list_database_names": ("listDatabases", lambda client, s: client.list_database_names(session=s)),
     "drop_database": ("dropDatabase", lambda client, s: client.drop_database("other", session=s)),
     "server_info": ("buildinfo", lambda client, s: client.server_info(session=s)),
 }
-
-
-def _dereference(client: Any, session: Any) -> Any:
-    from bson import DBRef
-
-    return client.db.dereference(DBRef("c", 1), session=session)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gmongo import MongoClient
 from gmongo.errors import OperationFailure
 from gmongo.execution.overload import MAX_BACKOFF, backoff
 from gmongo.testing import Deployment
@@ -61,8 +62,6 @@ def test_the_jitter_is_random_and_new_for_each_retry(
 
 @pytest.mark.requirement("BP-22", "BP-32")
 def test_by_default_the_jitter_is_from_0_to_1(deployment: Deployment) -> None:
-    from gmongo import MongoClient
-
     with MongoClient[Any](deployment.uri) as client:
         jitter = client._executor.overload.jitter
         drawn = [jitter() for _ in range(1000)]
@@ -81,9 +80,7 @@ def test_the_wait_is_real(deployment: Deployment, connect: Callable[..., Client]
 
 
 @pytest.mark.requirement("BP-33")
-def test_no_wait_without_the_label_of_overload(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
+def test_no_wait_without_the_label_of_overload(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
     in_turn(server, "ping", error(462, RETRYABLE), error(462, RETRYABLE))
     scripted.db.command("ping")
     assert len(server.commands("ping")) == 3
@@ -101,9 +98,7 @@ def test_the_wait_comes_with_the_label(server: ScriptedServer, scripted: Client,
 
 
 @pytest.mark.requirement("BP-02")
-def test_the_other_spelling_of_the_label_is_none(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
+def test_the_other_spelling_of_the_label_is_none(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
     in_turn(server, "ping", error(1, "SystemOverloadError", RETRYABLE))
     scripted.db.command("ping")
     assert sleeps == []

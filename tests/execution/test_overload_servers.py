@@ -151,9 +151,7 @@ def test_a_selection_and_a_check_out_for_each_try(
 
 
 @pytest.mark.requirement("BP-48")
-def test_a_cursor_stays_where_it_is(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
+def test_a_cursor_stays_where_it_is(members: Deployment, connect: Callable[..., Client], sleeps: list[float]) -> None:
     client = discovered(connect(members, localThresholdMS=1000), 3)
     client.db.c.insert_many([{} for _ in range(5)])
     fail(members, "getMore", times=3)

@@ -9,7 +9,18 @@ import pytest
 from gmongo import WriteConcern
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import NO_WRITES, Client, bucket, check_nothing_held, error, fail, in_turn, rejected, spread
+from tests.execution.harness import (
+    BOTH,
+    NO_WRITES,
+    Client,
+    bucket,
+    check_nothing_held,
+    error,
+    fail,
+    in_turn,
+    rejected,
+    spread,
+)
 from tests.scripted.server import ScriptedServer
 
 
@@ -41,9 +52,7 @@ def test_a_later_command_does_not(deployment: Deployment, client: Client, sleeps
 
 
 @pytest.mark.requirement("BP-40", "BP-39")
-def test_regular_errors_are_not_answered_within(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_regular_errors_are_not_answered_within(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     with client.start_session() as session:
         session.start_transaction()
         client.db.c.insert_one({"_id": 1}, session=session)
@@ -68,9 +77,23 @@ def test_it_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[flo
             assert len(spread(cluster, "insert")) == 4
 
 
-def test_it_stays_on_its_connection_behind_a_load_balancer(
-    connect: Callable[..., Client], sleeps: list[float]
-) -> None:
+@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
+def test_it_stays_there_whatever_the_labels_say(connect: Callable[..., Client], sleeps: list[float], kind: str) -> None:
+    """A label that would end the transaction does not, as long as the command is tried again."""
+    with getattr(Deployment, kind)() as cluster:
+        client = connect(cluster, localThresholdMS=1000)
+        for turn in range(6):
+            cluster.commands.clear()
+            with client.start_session() as session, session.start_transaction():
+                client.db.c.insert_one({"_id": 2 * turn}, session=session)
+                fail(cluster, "insert", times=1, labels=[*BOTH, "TransientTransactionError"])
+                client.db.c.insert_one({"_id": 2 * turn + 1}, session=session)
+                fail(cluster, "insert", times=0)
+            assert len(set(spread(cluster, "insert"))) == 1
+        check_nothing_held(client)
+
+
+def test_it_stays_on_its_connection_behind_a_load_balancer(connect: Callable[..., Client], sleeps: list[float]) -> None:
     with Deployment.load_balanced(2) as balanced:
         client = connect(balanced)
         fail(balanced, "insert", times=2)
@@ -123,9 +146,7 @@ def test_the_end_is_sent_six_times_at_most(
     check_nothing_held(client)
 
 
-def test_a_transaction_whose_start_is_never_let_in(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_a_transaction_whose_start_is_never_let_in(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     fail(deployment, "insert", labels=["SystemOverloadedError", "RetryableError", NO_WRITES])
     with client.start_session() as session:
         session.start_transaction()

@@ -111,9 +111,7 @@ def test_5_a_read_follows_writes(
 
 
 @pytest.mark.parametrize("read", READS)
-def test_6_other_sessions_send_no_time(
-    deployment: Deployment, client: Client, collection: Any, read: str
-) -> None:
+def test_6_other_sessions_send_no_time(deployment: Deployment, client: Client, collection: Any, read: str) -> None:
     """6. A read in a session that is not causally consistent sends no afterClusterTime."""
     name, run = READS[read]
     with client.start_session(causal_consistency=False) as session:

@@ -55,9 +55,7 @@ def test_2_pool_cleared_error(deployment: Deployment, connect: Callable[..., Cli
 def test_3_the_original_error(deployment: Deployment, connect: Callable[..., Client], recorder: Recorder) -> None:
     """3. Drivers return the original error after a WriteConcernError with a RetryableWriteError label."""
     client = connect(deployment, serverMonitoringMode="poll")
-    fail(
-        deployment, "insert", times=1, code=None, labels=[LABEL], writeConcernError={"code": 91, "errmsg": "shutting"}
-    )
+    fail(deployment, "insert", times=1, code=None, labels=[LABEL], writeConcernError={"code": 91, "errmsg": "shutting"})
 
     def then(event: Any) -> None:
         if event.command_name == "insert" and event.reply.get("writeConcernError", {}).get("code") == 91:

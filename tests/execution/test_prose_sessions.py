@@ -23,7 +23,7 @@ from tests.scripted.server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)
-def test_10_nothing_stays_checked_out(connect: Callable[..., Client], monkeypatch: Any) -> Iterator[None]:
+def nothing_stays_checked_out(connect: Callable[..., Client], monkeypatch: Any) -> Iterator[None]:
     """10. No remaining sessions are checked out after each functional test."""
     clients: list[Client] = []
     original = MongoClient.__init__
@@ -263,6 +263,6 @@ def test_19_explicit_sessions_are_refused(without_sessions: ScriptedServer, conn
     eventually(lambda: client.nodes)
     with client.start_session() as session:
         for run in (client.db.c.find_one, client.db.c.insert_one):
-            with pytest.raises(ConfigurationError, match="(?i)sessions are not supported"):
+            with pytest.raises(ConfigurationError, match=r"(?i)sessions are not supported"):
                 run({}, session=session)
     assert without_sessions.commands("find") == without_sessions.commands("insert") == []

@@ -114,7 +114,7 @@ def test_the_value_is_returned(client: Client) -> None:
 def test_the_time_limit_is_kept(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
-    """Retry timeout is enforced: (1) errors of the callback, (2) unknown results and (3) transient errors of commits."""
+    """Retry timeout is enforced: errors of the callback (1), unknown results (2), transient errors of commits (3)."""
     monkeypatch.setattr("gmongo.operations.with_transaction._TIME_LIMIT", 0.05)
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:

@@ -1,4 +1,4 @@
-"""Sessions and transactions under kills, time-outs and misuse: nothing leaks, and nobody's exception is changed."""
+"""Sessions under kills and misuse: nothing leaks, and no two greenlets use one at a time."""
 
 from __future__ import annotations
 
@@ -8,27 +8,15 @@ from typing import Any
 
 import gevent
 import pytest
-from gevent import GreenletExit
 
-import gmongo
 from gmongo import MongoClient
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
+from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, Client, bystander, check_nothing_held, eventually, fail, spread
+from tests.execution.harness import Client, bystander, check_nothing_held, eventually, fail, idle, slow
 from tests.execution.operations import WITH_SESSION
 
 TRANSIENT = "TransientTransactionError"
-
-
-def slow(deployment: Deployment, *commands: str, milliseconds: int = 10_000) -> None:
-    """Let commands be answered late."""
-    fail(deployment, *commands, code=None, labels=None, blockConnection=True, blockTimeMS=milliseconds)
-
-
-def idle(client: Client) -> list[bytes]:
-    """The IDs of the unused server sessions."""
-    return [bytes(session.lsid["id"]) for session in client._executor._sessions._idle]
 
 
 # One session, one greenlet at a time
@@ -67,6 +55,39 @@ def test_a_refused_operation_leaves_the_session_usable(deployment: Deployment, c
     assert client.db.c.count_documents({}) == 1
 
 
+@pytest.fixture
+def in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
+    """A session, and the greenlet that uses it for a while."""
+    slow(deployment, "find", milliseconds=100)
+    session = client.start_session()
+    reader = gevent.spawn(client.db.c.find_one, {}, session=session)
+    eventually(lambda: deployment.commands.named("find"))
+    yield session, reader
+    reader.get(timeout=5)
+    session.end_session()
+    check_nothing_held(client)
+
+
+def test_a_session_in_use_is_not_ended_by_another_greenlet(deployment: Deployment, client: Client, in_use: Any) -> None:
+    session, _reader = in_use
+    lsid = session.session_id
+    try:
+        session.end_session()
+    except InvalidOperation as error:
+        assert "in use by another greenlet" in str(error)
+    client.db.command("ping")
+    assert deployment.commands.named("ping")[0].body["lsid"] != lsid, "two greenlets would use it at the same time"
+
+
+def test_a_session_in_use_starts_no_transaction_for_another_greenlet(in_use: Any) -> None:
+    session, reader = in_use
+    with pytest.raises(InvalidOperation, match="in use by another greenlet"):
+        session.start_transaction()
+    reader.get(timeout=5)
+    session.start_transaction()
+    session.abort_transaction()
+
+
 # Server sessions
 
 
@@ -88,7 +109,7 @@ def test_a_killed_operation_leaks_no_session(deployment: Deployment, client: Cli
     assert bytes(deployment.commands.named("ping")[-1].body["lsid"]["id"]) != good
 
 
-def test_a_kill_before_anything_is_sent_costs_no_session(deployment: Deployment, connect: Callable[..., Client]) -> None:
+def test_a_kill_before_the_command_costs_no_session(deployment: Deployment, connect: Callable[..., Client]) -> None:
     client = connect(deployment, maxPoolSize=1)
     client.db.command("ping")
     before = idle(client)
@@ -118,9 +139,7 @@ def test_a_dropped_session_is_given_back(client: Client) -> None:
     assert idle(client) == [lsid]
 
 
-def test_a_dropped_session_with_an_open_transaction_is_not_used_again(
-    deployment: Deployment, client: Client
-) -> None:
+def test_a_dropped_session_with_an_open_transaction_is_not_used_again(deployment: Deployment, client: Client) -> None:
     session: ClientSession | None = client.start_session()
     assert session is not None
     session.start_transaction()
@@ -180,244 +199,6 @@ def test_a_storm_of_kills_leaks_nothing(deployment: Deployment, connect: Callabl
     client.db.command("ping")
 
 
-# Transactions
-
-
-@pytest.fixture
-def inside(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """A session, and what begins `with_transaction` and then waits within the callback."""
-    entered = gevent.event.Event()
-
-    def run(session: ClientSession) -> Any:
-        def callback(session: ClientSession) -> None:
-            client.db.c.insert_one({"_id": 1}, session=session)
-            entered.set()
-            gevent.sleep(10)
-
-        return session.with_transaction(callback)
-
-    with client.start_session() as session:
-        yield session, (run, entered)
-
-
-def test_a_kill_in_the_middle_aborts(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, entered) = inside
-    working = gevent.spawn(run, session)
-    assert entered.wait(5)
-    working.kill()
-    assert isinstance(working.value, GreenletExit)
-    assert len(deployment.commands.named("abortTransaction")) == 1
-    assert deployment.commands.named("commitTransaction") == []
-    assert not session.in_transaction
-    assert client.db.c.count_documents({}) == 0
-    client.db.c.insert_one({"_id": 1})  # no lock is left
-
-
-def test_a_foreign_timeout_is_raised_itself(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, _entered) = inside
-    mine = gevent.Timeout(0.05)
-    with pytest.raises(gevent.Timeout) as raised, mine:
-        run(session)
-    assert raised.value is mine
-    assert len(deployment.commands.named("abortTransaction")) == 1
-    assert not session.in_transaction
-    check = client.pool_stats()[0]
-    assert check["in_use"] == 0
-
-
-def test_a_foreign_exception_is_raised_itself(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, entered) = inside
-
-    class Foreign(BaseException):
-        pass
-
-    foreign = Foreign()
-    outcome: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            run(session)
-        except BaseException as error:
-            outcome.append(error)
-
-    working = gevent.spawn(work)
-    assert entered.wait(5)
-    working.kill(foreign)
-    assert outcome == [foreign]
-    assert len(deployment.commands.named("abortTransaction")) == 1
-
-
-@pytest.mark.parametrize("command", ["insert", "commitTransaction"])
-def test_a_foreign_timeout_in_a_command(
-    deployment: Deployment, client: Client, command: str
-) -> None:
-    client.db.c.insert_one({"_id": 0})
-    slow(deployment, command)
-    mine = gevent.Timeout(0.05)
-    with client.start_session() as session:
-        with pytest.raises(gevent.Timeout) as raised, mine:
-            session.with_transaction(lambda s: client.db.c.insert_one({"_id": 1}, session=s))
-        assert raised.value is mine
-        assert not session.in_transaction
-    check_nothing_held(client)
-    assert len(deployment.commands.named(command)) >= 1
-
-
-def test_a_kill_is_not_held_up_by_a_frozen_server(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, entered) = inside
-    working = gevent.spawn(run, session)
-    assert entered.wait(5)
-    slow(deployment, "abortTransaction")
-    with gevent.Timeout(4):
-        working.kill()
-    assert not session.in_transaction
-    (pool,) = client.pool_stats()
-    assert (pool["in_use"], pool["waiting"]) == (0, 0)
-
-
-def test_a_kill_while_with_transaction_waits(
-    deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between two tries of the whole, nothing is in progress."""
-    monkeypatch.setattr("gmongo.operations.with_transaction._FIRST_BACKOFF", 60.0)
-    monkeypatch.setattr("gmongo.operations.with_transaction._MAX_BACKOFF", 60.0)
-    fail(deployment, "insert", times=1, code=112, labels=[TRANSIENT])
-    with client.start_session() as session:
-        working = gevent.spawn(session.with_transaction, lambda s: client.db.c.insert_one({}, session=s))
-        eventually(lambda: deployment.commands.named("abortTransaction"))
-        gevent.sleep(0.02)
-        with gevent.Timeout(1):
-            working.kill()
-        assert not session.in_transaction
-    check_nothing_held(client)
-
-
-def test_conflicts_are_settled_by_repeating(client: Client) -> None:
-    client.db.c.insert_one({"_id": 1, "x": 0})
-
-    def add(session: ClientSession) -> None:
-        value = client.db.c.find_one({"_id": 1}, session=session)["x"]
-        gevent.sleep(0.001)
-        client.db.c.update_one({"_id": 1}, {"$set": {"x": value + 1}}, session=session)
-
-    def work() -> None:
-        with client.start_session() as session:
-            session.with_transaction(add)
-
-    gevent.joinall([gevent.spawn(work) for _ in range(8)], timeout=10, raise_error=True)
-    assert client.db.c.find_one() == {"_id": 1, "x": 8}
-    check_nothing_held(client)
-
-
-def test_the_callback_runs_again_after_a_conflict(deployment: Deployment, client: Client) -> None:
-    calls: list[int] = []
-
-    def callback(session: ClientSession) -> str:
-        calls.append(len(calls))
-        client.db.c.insert_one({"_id": len(calls)}, session=session)
-        return f"turn {len(calls)}"
-
-    fail(deployment, "insert", times=2, code=112, labels=[TRANSIENT])
-    with client.start_session() as session:
-        assert session.with_transaction(callback) == "turn 3"
-    assert [document["_id"] for document in client.db.c.find()] == [3]
-
-
-def test_overload_in_the_callback_is_answered_before_the_whole_is(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
-    fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
-    calls: list[Any] = []
-    with client.start_session() as session:
-        session.with_transaction(lambda s: calls.append(client.db.c.insert_one({}, session=s)))
-    assert len(calls) == 1
-    assert sleeps == [0.1, 0.2, 0.4]
-
-
-def test_a_lost_connection_is_a_reason_to_repeat(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "insert", times=1, code=None, labels=None, closeConnection=True)
-    with client.start_session() as session:
-        before = session.session_id
-        session.with_transaction(lambda s: client.db.c.insert_one({"_id": 1}, session=s))
-        assert session.session_id == before
-    assert client.db.c.count_documents({}) == 1
-    assert bytes(before["id"]) not in idle(client), "the session is dirty and not used again"
-
-
-def test_errors_that_the_callback_swallows(deployment: Deployment, client: Client) -> None:
-    """The server has aborted; the commit says so, and the whole is repeated."""
-    calls: list[int] = []
-
-    def callback(session: ClientSession) -> None:
-        calls.append(1)
-        try:
-            client.db.c.insert_one({"_id": 1 if len(calls) == 1 else 2}, session=session)
-        except PyMongoError:
-            pass
-
-    client.db.c.insert_one({"_id": 1})
-    with client.start_session() as session:
-        session.with_transaction(callback)
-    assert len(calls) == 2
-    assert sorted(document["_id"] for document in client.db.c.find()) == [1, 2]
-
-
-def test_the_commit_is_sent_again_to_another_mongos(connect: Callable[..., Client]) -> None:
-    with Deployment.sharded(2) as cluster:
-        client = connect(cluster, localThresholdMS=1000)
-        eventually(lambda: len(client.nodes) == 2)
-        with client.start_session() as session, session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-            (pinned,) = [member for member in cluster.members if member.address == spread(cluster, "insert")[0]]
-            fail(cluster, "commitTransaction", times=1, code=None, labels=None, closeConnection=True, member=pinned)
-        first, *more = cluster.commands.named("commitTransaction")
-        assert more
-        assert all("recoveryToken" in command.body for command in (first, *more))
-        assert more[-1].member != pinned.address == first.member
-        assert more[-1].body["writeConcern"]["w"] == "majority"
-
-
-def test_the_block_of_a_transaction(deployment: Deployment, client: Client) -> None:
-    with client.start_session() as session:
-        with pytest.raises(ZeroDivisionError), session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-            raise ZeroDivisionError
-        with session.start_transaction():
-            client.db.c.insert_one({"_id": 2}, session=session)
-        with session.start_transaction():
-            pass  # nothing to send
-    assert [document["_id"] for document in client.db.c.find()] == [2]
-    assert len(deployment.commands.named("commitTransaction")) == 1
-
-
-def test_an_abort_that_fails_is_no_error(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "abortTransaction", code=2, labels=None)
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        session.abort_transaction()
-        assert not session.in_transaction
-
-
-def test_behind_a_load_balancer_a_kill_lets_go_of_the_connection(connect: Callable[..., Client]) -> None:
-    with Deployment.load_balanced(2) as balanced:
-        client = connect(balanced, maxPoolSize=2)
-
-        def work() -> None:
-            with client.start_session() as session, session.start_transaction():
-                client.db.c.insert_one({}, session=session)
-                gevent.sleep(10)
-
-        crowd = [gevent.spawn(work) for _ in range(2)]
-        eventually(lambda: len(balanced.commands.named("insert")) == 2)
-        assert client.pool_stats()[0]["in_use"] == 2
-        with gevent.Timeout(5):
-            gevent.killall(crowd)
-        check_nothing_held(client)
-        with gevent.Timeout(2):
-            client.db.command("ping")
-
-
 def test_bound_sessions_are_those_of_their_greenlet(deployment: Deployment, client: Client) -> None:
     with client.start_session().bind() as session:
         client.db.c.insert_one({"_id": 1})
@@ -425,28 +206,3 @@ def test_bound_sessions_are_those_of_their_greenlet(deployment: Deployment, clie
         mine, other = [command.body["lsid"] for command in deployment.commands.named("insert")]
         assert mine == session.session_id != other
     check_nothing_held(client)
-
-
-def test_a_time_limit_around_with_transaction(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "insert", code=112, labels=[TRANSIENT])
-    with client.start_session() as session, gmongo.timeout(0.1):
-        with pytest.raises(PyMongoError) as raised:
-            session.with_transaction(lambda s: client.db.c.insert_one({}, session=s))
-        assert raised.value.timeout
-        assert isinstance(raised.value.__cause__, OperationFailure)
-        assert len(deployment.commands.named("insert")) > 1
-
-
-def test_unknown_results_are_labelled(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, serverMonitoringMode="poll")
-    fail(deployment, "commitTransaction", times=2, code=None, labels=None, closeConnection=True)
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        with pytest.raises(AutoReconnect) as raised:
-            session.commit_transaction()
-        assert raised.value.has_error_label("UnknownTransactionCommitResult")
-        session.commit_transaction()
-    assert client.db.c.count_documents({}) == 1
-    concerns = [command.body.get("writeConcern") for command in deployment.commands.named("commitTransaction")]
-    assert [concern and concern["w"] for concern in concerns] == [None, "majority", "majority"]

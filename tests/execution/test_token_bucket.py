@@ -115,9 +115,7 @@ def test_a_success_of_a_retry_brings_the_token_back_and_a_tenth(
 
 
 @pytest.mark.requirement("BP-11", "BP-52")
-def test_a_success_after_two_retries_has_cost_one(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_a_success_after_two_retries_has_cost_one(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     set_tokens(client, 10)
     fail(deployment, "insert", times=2)
     client.db.c.insert_one({})
@@ -173,9 +171,7 @@ def test_each_batch_of_a_cursor_and_of_a_bulk_brings_its_own(server: ScriptedSer
 
 
 @pytest.mark.requirement("BP-08")
-def test_what_the_driver_does_for_itself_brings_nothing(
-    deployment: Deployment, connect: Callable[..., Client]
-) -> None:
+def test_what_the_driver_does_for_itself_brings_nothing(deployment: Deployment, connect: Callable[..., Client]) -> None:
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(5)])
     cursor = client.db.c.find(batch_size=2)
@@ -189,9 +185,7 @@ def test_what_the_driver_does_for_itself_brings_nothing(
 
 
 @pytest.mark.requirement("BP-55")
-def test_each_client_has_its_own(
-    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
+def test_each_client_has_its_own(deployment: Deployment, connect: Callable[..., Client], sleeps: list[float]) -> None:
     poor, rich = connect(deployment), connect(deployment)
     set_tokens(poor, 0)
     fail(deployment, "ping", times=2)

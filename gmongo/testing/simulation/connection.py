@@ -96,6 +96,8 @@ class Connection:
         self.gone.set()
         self._stream.close()
         self.member.forget(self)
+        if self.member.service_id is not None:
+            self.member.cluster.store.connection_lost(self.number)
 
     def _end(self) -> None:
         self.member.forget(self)

@@ -64,6 +64,13 @@ class Store:
                 abort(state, session)
         state.wake()
 
+    def connection_lost(self, connection: int) -> None:
+        """A connection was closed behind a load balancer: the transaction that ran on it aborts."""
+        for session in self._state.sessions:
+            transaction = session.transaction
+            if transaction is not None and transaction.connection == connection:
+                abort(self._state, session)
+
     def abort_transactions(self) -> None:
         """Abort every transaction in progress."""
         for session in self._state.sessions:

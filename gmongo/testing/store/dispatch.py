@@ -177,7 +177,7 @@ def _begin(state: State, request: Request, session: Session) -> Transaction:
                        f"transaction number {number}")  # fmt: skip
     start = start_time(state, request.body.get("readConcern") or {})
     _advance(state, session, number)
-    transaction = Transaction(state, request.body["lsid"], number, request.member, start)
+    transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start)
     session.transaction = transaction
     return transaction
 

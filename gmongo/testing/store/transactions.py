@@ -31,15 +31,19 @@ class Transaction(Access):
     """A transaction, and the access that its statements have.
 
     :param member: who received its first statement.
+    :param connection: the number of the connection it came on.
     """
 
     in_transaction = True
 
-    def __init__(self, state: State, lsid: Document, number: int, member: str, start: Timestamp) -> None:
+    def __init__(
+        self, state: State, lsid: Document, number: int, member: str, connection: int, start: Timestamp
+    ) -> None:
         super().__init__(state)
         self.lsid = lsid
         self.number = number
         self.member = member
+        self.connection = connection
         self.start = start
         self.status = "in progress"
         self._writes: list[Write] = []

@@ -1,0 +1,140 @@
+"""Time limits of operations that take several commands: cursors, bulks, retries, transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+import gmongo
+from gmongo import InsertOne, MongoClient
+from gmongo.errors import (
+    PyMongoError,
+)
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, eventually, in_turn, rejected, slow
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
+
+LIMIT = 0.12
+FAR = 60.0  # no test lasts that long
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    """Whoever does not keep its limit is ended by this, with an error that no test expects."""
+    with gevent.Timeout(5, AssertionError("the limit was not kept")):
+        yield
+
+
+# Several commands
+
+
+def test_the_life_of_a_cursor(deployment: Deployment, connect: Callable[..., Client]) -> None:
+    client = connect(deployment, timeoutMS=int(LIMIT * 1000))
+    with MongoClient[Any](deployment.uri) as other:
+        other.db.c.insert_many([{} for _ in range(20)])
+    slow(deployment, "getMore", milliseconds=40)
+    cursor = client.db.c.find(batch_size=2)
+    read = 0
+    with pytest.raises(PyMongoError) as raised:
+        for _ in cursor:
+            read += 1
+    assert raised.value.timeout
+    assert 2 < read < 10
+    cursor.close()
+    assert all("maxTimeMS" not in command.body for command in deployment.commands.named("getMore"))
+    eventually(lambda: deployment.commands.named("killCursors"))
+    eventually(lambda: not client._executor._sessions._out)
+
+
+def test_a_slow_reader_runs_out_of_time(deployment: Deployment, connect: Callable[..., Client]) -> None:
+    client = connect(deployment, timeoutMS=60)
+    client.db.c.insert_many([{} for _ in range(5)])
+    cursor = client.db.c.find(batch_size=2)
+    next(cursor)
+    next(cursor)
+    gevent.sleep(0.07)
+    with pytest.raises(PyMongoError) as raised:
+        next(cursor)
+    assert raised.value.timeout
+    assert len(deployment.commands.named("getMore")) == 0
+
+
+def test_a_tailable_cursor_has_it_for_each_batch(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=200)
+    server.replies["find"] = cursor_reply([{"_id": 0}], 7)
+    server.replies["getMore"] = lambda _command: _later(0.05, cursor_reply([{"_id": 1}], 7, "nextBatch"))
+    cursor = client.db.c.find(cursor_type=gmongo.CursorType.TAILABLE)
+    assert [next(cursor)["_id"] for _ in range(7)] == [0, 1, 1, 1, 1, 1, 1]
+    cursor.close()
+
+
+def _later(seconds: float, reply: Any) -> Any:
+    gevent.sleep(seconds)
+    return reply
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_bulk_of_several_batches(server: ScriptedServer, connect: Callable[..., Client], ordered: bool) -> None:
+    server.hello_extra["maxWriteBatchSize"] = 1
+    server.replies["insert"] = lambda _command: _later(0.05, {"ok": 1, "n": 1})
+    client = connect(f"mongodb://{server.name}", timeoutMS=int(LIMIT * 1000))
+    with pytest.raises(PyMongoError) as raised:
+        client.db.c.bulk_write([InsertOne({"_id": number}) for number in range(10)], ordered=ordered)
+    assert raised.value.timeout
+    limits = [command["maxTimeMS"] for command in server.commands("insert")]
+    assert 2 <= len(limits) <= 3
+    assert limits == sorted(limits, reverse=True)
+
+
+# Retries
+
+
+def test_regular_retries_until_the_deadline(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=int(LIMIT * 1000), serverMonitoringMode="poll")
+    in_turn(server, "find", *[{"ok": 0, "code": 6, "errmsg": "unreachable"}] * 20)
+    client.db.c.find_one()
+    assert len(server.commands("find")) == 21
+
+
+def test_the_error_of_the_last_retry_is_a_timeout(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=int(LIMIT * 1000))
+    server.replies["find"] = lambda _command: _later(0.02, {"ok": 0, "code": 6, "errmsg": "unreachable"})
+    with pytest.raises(PyMongoError) as raised:
+        client.db.c.find_one()
+    assert raised.value.timeout
+    assert len(server.commands("find")) > 2
+
+
+def test_a_wait_after_overload_is_within_the_limit(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=10_000, baseBackoffMS=20)
+    in_turn(server, "find", rejected(), rejected())
+    client.db.c.find_one()
+    limits = [command["maxTimeMS"] for command in server.commands("find")]
+    assert limits[0] - limits[1] >= 20
+    assert limits[1] - limits[2] >= 40
+
+
+# The driver's own time
+
+
+def test_after_a_failed_deadline_there_is_time_to_abort(deployment: Deployment, connect: Callable[..., Client]) -> None:
+    client = connect(deployment, timeoutMS=100)
+    slow(deployment, "insert", times=1)
+    with client.start_session() as session:
+        with pytest.raises(PyMongoError) as raised:
+            session.with_transaction(lambda s: client.db.c.insert_one({}, session=s))
+        assert raised.value.timeout
+    eventually(lambda: deployment.commands.named("abortTransaction"))
+
+
+def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Client]) -> None:
+    with ScriptedReplicaSet(1) as members:
+        (server,) = members.members
+        server.hello_edit = lambda command, reply: _later(0.06, reply)
+        client = connect(f"mongodb://{server.name}", timeoutMS=10, minPoolSize=1)
+        eventually(lambda: client.pool_stats() and client.pool_stats()[0]["available"] == 1)
+        server.hello_edit = None
+        server.fail("find", cut(0))

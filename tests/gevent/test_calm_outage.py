@@ -1,0 +1,78 @@
+"""A thousand greenlets wait for a primary: they are woken by changes, in order, and do not rush at the new one."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.errors import ServerSelectionTimeoutError
+from gmongo.sdam.topology import Topology
+from gmongo.testing import Deployment
+from tests.switching.harness import eventually
+
+WAITERS = 1000
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """How often somebody looked for a suitable server."""
+    count = [0]
+    suitable = Topology._suitable
+
+    def counted(self, *arguments):
+        count[0] += 1
+        return suitable(self, *arguments)
+
+    monkeypatch.setattr(Topology, "_suitable", counted)
+    return count
+
+
+def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(looks):
+    with Deployment.replica_set(members=1) as deployment:
+        with MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client, gevent.Timeout(60):
+            client.test.c.find_one()
+            deployment.members[0].kill()
+            eventually(lambda: not client._topology.description.has_known_servers)
+            looks[0] = 0
+            waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
+            eventually(lambda: len(client._topology._waiters) == WAITERS)
+            begun = looks[0]
+            gevent.joinall(waiters)
+            errors = {type(each.exception) for each in waiters}
+            assert errors == {ServerSelectionTimeoutError}
+            # Twice each to begin with, then once for each check of the monitor, which rests for half a second between.
+            assert begun <= 2 * WAITERS
+            assert looks[0] - begun <= 4 * WAITERS
+
+
+@pytest.mark.parametrize("max_connecting", [2, 5])
+def test_recovery_is_in_order_and_no_rush(max_connecting):
+    with Deployment.replica_set(members=1) as deployment:
+        options = {"maxConnecting": max_connecting, "maxPoolSize": 50, "serverSelectionTimeoutMS": 30000}
+        with MongoClient(deployment.uri, **options) as client, gevent.Timeout(60):
+            client.test.c.insert_one({"_id": 1})
+            (member,) = deployment.members
+            member.kill()
+            eventually(lambda: not client._topology.description.has_known_servers)
+            served: list[int] = []
+
+            def ask(number: int) -> None:
+                assert client.test.c.find_one({"_id": 1}) == {"_id": 1}
+                served.append(number)
+
+            waiters = [gevent.spawn(ask, number) for number in range(WAITERS)]
+            assert eventually(lambda: len(client._topology._waiters) == WAITERS)
+            most = [0]
+            member.restart()
+            member.delay(0.002)
+            while not all(each.ready() for each in waiters):
+                shaking = [each for each in member.connections.values() if not each.operations["find"]]
+                # Two connections are the monitor's.
+                most[0] = max(most[0], len(shaking) - 2)
+                gevent.sleep(0.0005)
+            assert [each.exception for each in waiters if each.exception] == []
+            assert 0 < most[0] <= max_connecting
+            # First come, first served, but for those that run at the same time or wait for a handshake.
+            displaced = max(abs(position - number) for position, number in enumerate(served))
+            assert displaced <= 2 * 50

@@ -1,0 +1,78 @@
+"""A real HAProxy on the loopback interface, for as long as a test wants it."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gevent import socket as gsocket
+
+from tests.scripted.server import eventually
+
+# Debian installs it where only root looks.
+BINARY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+
+_CONFIGURATION = """
+global
+    maxconn 500
+
+defaults
+    mode tcp
+    timeout connect 1s
+    timeout client 30s
+    timeout server 30s
+    retries 2
+    option redispatch
+
+frontend mongodb
+    bind 127.0.0.1:{port}
+    default_backend services
+
+backend services
+    balance roundrobin
+{servers}
+"""
+
+
+@contextmanager
+def haproxy(services: list[str], folder: Path) -> Iterator[str]:
+    """Start HAProxy before services, which it tells by the PROXY protocol who connects; gives its address.
+
+    :param services: ``host:port`` of each.
+    :param folder: for the configuration.
+    """
+    assert BINARY is not None
+    port = _free_port()
+    servers = "\n".join(
+        f"    server service{number} {address} send-proxy-v2 check inter 100ms fall 1 rise 1"
+        for number, address in enumerate(services)
+    )
+    file = folder / "haproxy.cfg"
+    file.write_text(_CONFIGURATION.format(port=port, servers=servers))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([BINARY, "-db", "-f", str(file)], **quiet) as process:
+        try:
+            eventually(lambda: process.poll() is not None or _listens(port))
+            assert process.poll() is None, "HAProxy did not start"
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+    return port
+
+
+def _listens(port: int) -> bool:
+    try:
+        gsocket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,279 @@
+"""The handshake behind a load balancer, and errors before, in and after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, OperationFailure
+from gmongo.server_api import ServerApi
+from gmongo.testing import Deployment
+from gmongo.wire.message import OP_MSG
+from tests.load_balanced.harness import SERVICE, balanced, block, break_off, fail, held, refuse, services_of
+from tests.scripted import single
+from tests.scripted.server import ScriptedServer, cut, silent
+
+MISSING = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
+USER = {"users": {"ada": "lovelace"}}
+
+
+def told(recorder: Any) -> list[str]:
+    """What a failed check-out tells."""
+    kinds = ("ConnectionCheckOut", "ConnectionClosed", "PoolCleared", "ServerDescription", "TopologyDescription")
+    return [line for line in recorder.only(*kinds) if "Checked" not in line]
+
+
+# The hello
+
+
+@pytest.mark.requirement("LB-38", "LB-39")
+def test_every_connection_says_that_it_is_balanced(service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service), minPoolSize=3)
+    client.db.c.find_one()
+    service.wait_for("handshake", 3)
+    assert [hello["loadBalanced"] for hello in service.commands("handshake")] == [True] * 3
+    assert {next(iter(hello)) for hello in service.commands("handshake")} == {"hello"}
+
+
+@pytest.mark.requirement("LB-40")
+@pytest.mark.parametrize("api", [None, ServerApi("1")], ids=["plain", "stable"])
+def test_all_steps_use_op_msg(api: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, service: ScriptedServer) -> None:
+    opcodes: list[int] = []
+    read = single.read_request
+
+    def reading(opcode: int, payload: bytes) -> Any:
+        opcodes.append(opcode)
+        return read(opcode, payload)
+
+    monkeypatch.setattr(single, "read_request", reading)
+    connect(balanced(service), server_api=api).db.c.find_one()
+    assert opcodes == [OP_MSG, OP_MSG]
+
+
+@pytest.mark.requirement("LB-40")
+def test_authentication_too(connect: Any) -> None:
+    with Deployment.load_balanced(1, **USER) as deployment:
+        client = connect(deployment)
+        client.db.c.insert_one({})
+        names = [command.name for command in deployment.commands]
+    assert names[0] == "hello"
+    assert names[-1] == "insert"
+    assert set(names[1:-1]) <= {"saslStart", "saslContinue"}
+
+
+@pytest.mark.requirement("LB-42")
+@pytest.mark.parametrize("extra", [{}, {"msg": "isdbgrid"}])
+def test_a_server_that_does_not_support_the_mode(
+    extra: dict[str, Any], service: ScriptedServer, connect: Any, recorder: Any
+) -> None:
+    service.hello_extra = extra
+    client = connect(balanced(service))
+    with pytest.raises(ConfigurationError) as caught:
+        client.db.c.find_one()
+    assert str(caught.value) == MISSING
+    assert len(service.commands("handshake")) == 1  # not tried again
+    assert service.commands("find") == []
+    assert told(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
+    (closed,), (failed,) = recorder.of("ConnectionClosed"), recorder.of("ConnectionCheckOutFailed")
+    assert (closed.reason, failed.reason) == ("error", "connectionError")
+
+
+# Errors by phase
+
+
+@pytest.mark.requirement("LB-61", "LB-62")
+@pytest.mark.parametrize("fault", [cut(0), cut(30), silent], ids=["nothing", "half", "silent"])
+def test_errors_of_the_network_before_the_hello_is_complete(
+    fault: Any, service: ScriptedServer, connect: Any, recorder: Any
+) -> None:
+    client = connect(balanced(service), connectTimeoutMS=50, retryReads=False)
+    service.fail("handshake", *[fault] * 3)
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    assert not recorder.of("PoolCleared")
+    assert len(recorder.of("ServerDescriptionChanged")) == 1  # when it was opened
+    assert client._topology.pools()[0].generations.services() == {}
+    service.faults["handshake"].clear()
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.requirement("LB-61")
+def test_a_refused_connection(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+    client = connect(balanced(service), retryReads=False)
+    service.stop()
+    with pytest.raises(AutoReconnect, match="refused"):
+        client.db.c.find_one()
+    assert not recorder.of("PoolCleared")
+    service.start()
+    client.db.c.find_one()
+    assert client.pool_stats()[0]["generation"] == 0
+
+
+@pytest.mark.requirement("LB-62")
+@pytest.mark.parametrize("code", [91, 11600, 18])
+def test_a_hello_that_is_refused(code: int, service: ScriptedServer, connect: Any, recorder: Any) -> None:
+    client = connect(balanced(service), retryReads=False)
+    service.hello_edit = lambda command, reply: {"ok": 0, "code": code, "errmsg": "no"}
+    with pytest.raises((OperationFailure, AutoReconnect)) as caught:
+        client.db.c.find_one()
+    assert getattr(caught.value, "code", code) == code
+    assert not recorder.of("PoolCleared")
+    assert len(recorder.of("ServerDescriptionChanged")) == 1
+    service.hello_edit = None
+    client.db.c.find_one()
+
+
+@pytest.mark.requirement("LB-61", "LB-62")
+def test_others_are_not_disturbed_by_a_failed_hello(service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service), retryReads=False)
+    service.replies["find"] = lambda command: single.cursor_reply([{"_id": 1}], cursor_id=5)
+    cursor = client.db.c.find()
+    next(cursor)
+    service.fail("handshake", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    assert held(client) == {"cursors": 1}
+    cursor.close()
+    assert client.pool_stats()[0]["available"] == 1  # it is not stale
+
+
+@pytest.mark.requirement("LB-63")
+def test_the_generation_is_that_of_the_service(client: Any, deployment: Any) -> None:
+    client.db.c.find_one()
+    pool = client._topology.pools()[0]
+    first = deployment.commands.named("find")[0].member
+    (member,) = [each for each in deployment.members if each.address == first]
+    pool.clear(service_id=member.service_id)
+    cursors = [client.db.c.find(batch_size=2) for _ in range(4)]
+    for cursor in cursors:
+        next(cursor)
+    expected = {each.service_id: pool.generations.of(each.service_id) for each in deployment.members}
+    assert len(pool.inventory.in_use) == 4
+    for connection in pool.inventory.in_use:
+        assert connection.generation == expected[connection.service_id]
+    for cursor in cursors:
+        cursor.close()
+
+
+@pytest.mark.requirement("LB-64", "LB-65", "LB-66")
+@pytest.mark.parametrize("kind", ["network", "time-out", "refused"])
+def test_errors_of_authentication_clear_the_service(kind: str, connect: Any, recorder: Any) -> None:
+    with Deployment.load_balanced(2, **USER) as deployment:
+        client = connect(deployment, connectTimeoutMS=100, retryReads=False, retryWrites=False)
+        client.db.c.insert_one({})
+        good = deployment.commands.named("insert")[0].member
+        bad = next(member for member in deployment.members if member.address != good)
+        for name in ("saslStart", "saslContinue"):
+            data: dict[str, Any] = {
+                "network": {"closeConnection": True},
+                "time-out": {"blockConnection": True, "blockTimeMS": 300},
+                "refused": {"errorCode": 18},
+            }[kind]
+            deployment.set_fail_point("failCommand", "alwaysOn", {"failCommands": [name], **data}, member=bad)
+        recorder.forget()
+        with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
+            _use_all(client)
+        assert {event.service_id for event in recorder.of("PoolCleared")} == {bad.service_id}
+        assert not recorder.of("ServerDescriptionChanged")
+        assert not recorder.of("TopologyDescriptionChanged")
+        recorder.forget()
+        client.db.c.find_one()  # on the connection of the good one
+        assert not recorder.of("ConnectionCreated")
+        assert services_of(recorder, "find") == {_service(deployment, good)}
+
+
+def _use_all(client: Any) -> None:
+    """Take up the only connection, so that the next one has to be made."""
+    with client._topology.pools()[0].checkout():
+        client.db.c.find_one()
+
+
+def _service(deployment: Any, address: str) -> ObjectId:
+    (member,) = [each for each in deployment.members if each.address == address]
+    service: ObjectId = member.service_id
+    return service
+
+
+# Errors after the handshake
+
+
+@pytest.mark.requirement("LB-67", "LB-68")
+@pytest.mark.parametrize(
+    ("error", "clears"),
+    [("shutdown", True), ("not primary", False), ("network", True), ("time-out", False), ("ordinary", False)],
+)
+def test_errors_of_operations(error: str, clears: bool, deployment: Any, connect: Any, recorder: Any) -> None:
+    client = connect(deployment, retryReads=False, socketTimeoutMS=100 if error == "time-out" else None)
+    cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
+    for cursor in cursors:
+        next(cursor)
+    both = {member.service_id for member in deployment.members}
+    assert services_of(recorder, "find") == both
+    for cursor in cursors:
+        cursor.close()
+    recorder.forget()
+    {
+        "shutdown": lambda: refuse(deployment, "find", 91),
+        "not primary": lambda: refuse(deployment, "find", 10107),
+        "network": lambda: break_off(deployment, "find"),
+        "time-out": lambda: block(deployment, "find", 0.3),
+        "ordinary": lambda: fail(deployment, "find", errorCode=2),
+    }[error]()
+    with pytest.raises((AutoReconnect, OperationFailure)):
+        client.db.c.find_one()
+    (failed,) = recorder.of("CommandFailed")
+    assert [event.service_id for event in recorder.of("PoolCleared")] == ([failed.service_id] if clears else [])
+    assert not recorder.of("ServerDescriptionChanged") + recorder.of("TopologyDescriptionChanged")
+    pool = client._topology.pools()[0]
+    (other,) = both - {failed.service_id}
+    assert [each.generation for each in pool.inventory.available if each.service_id == other] == [0]
+    assert pool.generations.of(other) == 0
+    stale = [each for each in pool.inventory.available if each.generation != pool.generations.of(each.service_id)]
+    assert {each.service_id for each in stale} <= {failed.service_id}
+
+
+@pytest.mark.requirement("LB-68")
+def test_old_news_clear_nothing(connect: Any, recorder: Any) -> None:
+    with Deployment.load_balanced(1) as deployment:
+        client = connect(deployment, retryReads=False)
+        client.db.c.insert_many([{}, {}, {}, {}])
+        cursors = [client.db.c.find(batch_size=2) for _ in range(3)]
+        for cursor in cursors:
+            next(cursor), next(cursor)
+        deployment.members[0].drop_connections()
+        for cursor in cursors:
+            with pytest.raises(AutoReconnect):
+                next(cursor)
+        assert len(recorder.of("PoolCleared")) == 1
+        for cursor in cursors:
+            cursor.close()
+        client.db.c.find_one()
+
+
+# Events
+
+
+@pytest.mark.requirement("LB-69", "LB-70", "LB-72")
+def test_events_name_the_service(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+    client = connect(balanced(service), retryReads=False)
+    client.db.c.find_one()
+    service.fail("find", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.find_one()
+    for kind, number in (("CommandStarted", 2), ("CommandSucceeded", 1), ("CommandFailed", 1), ("PoolCleared", 1)):
+        assert [event.service_id for event in recorder.of(kind)] == [SERVICE] * number
+
+
+@pytest.mark.requirement("LB-71")
+def test_elsewhere_they_name_none(connect: Any, recorder: Any) -> None:
+    with ScriptedServer() as server:
+        server.hello_extra = {"serviceId": SERVICE}
+        client = connect(f"mongodb://{server.name}", retryReads=False)
+        client.db.c.find_one()
+        server.fail("find", cut(0))
+        with pytest.raises(AutoReconnect):
+            client.db.c.find_one()
+    kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed", "PoolCleared")
+    assert {event.service_id for kind in kinds for event in recorder.of(kind)} == {None}

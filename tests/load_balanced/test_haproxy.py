@@ -1,0 +1,119 @@
+"""The application of ``examples/load_balanced_app.py`` behind a real load balancer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+from bson import ObjectId
+from gevent.pool import Pool
+
+from examples.load_balanced_app import ServiceWatch, Shop
+from gmongo.testing import Deployment
+from tests.load_balanced.haproxy import BINARY, haproxy
+from tests.load_balanced.harness import eventually, held
+
+pytestmark = pytest.mark.skipif(BINARY is None, reason="there is no haproxy here (Debian has it as a package)")
+
+
+@pytest.fixture
+def services() -> Iterator[Deployment]:
+    """Two services. What balances them in the simulation is not used."""
+    with Deployment.load_balanced(2) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def uri(services: Deployment, tmp_path: Path) -> Iterator[str]:
+    """The URI of HAProxy before them."""
+    with haproxy([member.address for member in services.members], tmp_path) as address:
+        yield f"mongodb://{address}/?loadBalanced=true"
+
+
+@pytest.fixture
+def watch() -> ServiceWatch:
+    return ServiceWatch()
+
+
+@pytest.fixture
+def shop(uri: str, connect: Any, recorder: Any, watch: ServiceWatch) -> Shop:
+    """The application, open."""
+    shop = Shop(connect(uri, event_listeners=[recorder, watch], maxPoolSize=0))
+    shop.open(1000)
+    return shop
+
+
+def members_by_service(services: Deployment) -> dict[ObjectId, Any]:
+    return {member.service_id: member for member in services.members}
+
+
+@pytest.mark.requirement("LB-43", "LB-47", "LB-56", "LB-90")
+def test_each_cursor_and_transaction_stays_while_connections_spread(
+    services: Deployment, shop: Shop, watch: ServiceWatch
+) -> None:
+    Pool(10).map(shop.serve, range(40))
+    assert sorted(shop.listed()) == list(range(40))
+    assert shop.stock.find_one() == {"_id": "piece", "left": 960}
+    assert set(watch.commands) == set(members_by_service(services))
+    assert watch.watched >= 80
+    assert watch.mixed == []
+    assert {command.member for command in services.commands.named("getMore")} == {
+        member.address for member in services.members
+    }
+    assert held(shop.client) == {}
+
+
+@pytest.mark.requirement("LB-66", "LB-68", "LB-72", "LB-14", "LB-61")
+def test_only_the_connections_of_a_killed_service_are_cleared(
+    services: Deployment, shop: Shop, watch: ServiceWatch, recorder: Any
+) -> None:
+    crowd = Pool(10)
+    customers = [crowd.spawn(shop.serve, number) for number in range(30)]
+    customers += [gevent.spawn_later(0.2 + number / 50, shop.serve, 100 + number) for number in range(30)]
+    eventually(lambda: len(watch.commands) == 2 and sum(customer.ready() for customer in customers) >= 5)
+    lost, kept = services.members
+    before = _connections_to(shop, kept)
+    assert before and _connections_to(shop, lost)
+    lost.kill()
+    gevent.joinall(customers, timeout=10, raise_error=True)
+    assert all(customer.successful() for customer in customers)
+    assert len(shop.listed()) == 60  # no order is lost, and none is there twice
+    assert shop.stock.find_one() == {"_id": "piece", "left": 940}
+    assert {event.service_id for event in recorder.of("PoolCleared")} == {lost.service_id}
+    assert before <= _connections_to(shop, kept)  # not one of them was closed
+    assert _connections_to(shop, lost) == set()
+    assert watch.mixed == []
+    assert held(shop.client) == {}
+    assert shop.client.topology_description.topology_type_name == "LoadBalanced"
+    assert not recorder.of("HeartbeatStarted")
+
+
+def test_a_service_that_comes_back_is_used_again(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
+    lost, _kept = services.members
+    lost.kill()
+    for number in range(3):
+        shop.serve(number)
+    lost.restart()
+
+    watch.commands.clear()
+    cursors: list[Any] = []
+
+    def used_again() -> bool:
+        cursors.append(shop.orders.find(batch_size=2))
+        next(cursors[-1])
+        return len(watch.commands) == 2
+
+    eventually(used_again)
+    for cursor in cursors:
+        cursor.close()
+    assert watch.mixed == []
+
+
+def _connections_to(shop: Shop, member: Any) -> set[int]:
+    """The numbers of the client's connections to a service."""
+    (pool,) = shop.client._topology.pools()
+    inventory = pool.inventory
+    return {each.id for each in (*inventory.in_use, *inventory.available) if each.service_id == member.service_id}

@@ -1,0 +1,74 @@
+"""What the service behind a load balancer does, as the simulated deployment plays it, and how a client takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+from bson import ObjectId
+
+from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
+from gmongo.testing import Deployment
+from tests.load_balanced.harness import Client, eventually, held
+
+
+def hellos(deployment: Deployment) -> list[Any]:
+    return deployment.commands.named("hello", "isMaster", "ismaster")
+
+
+@pytest.mark.requirement("LB-73", "LB-76", "LB-77", "LB-78")
+def test_each_service_has_an_id_of_its_own(deployment: Deployment, client: Client, recorder: Any) -> None:
+    cursors = [client.db.c.find(batch_size=2) for _ in range(4)]
+    for cursor in cursors:
+        next(cursor)
+    seen = [event.service_id for event in recorder.of("CommandStarted")]
+    assert set(seen) == {member.service_id for member in deployment.members}
+    assert all(isinstance(each, ObjectId) for each in seen)
+    assert len(seen) == 4
+    for cursor in cursors:
+        cursor.close()
+    with Deployment.sharded(1) as plain:  # without the option
+        assert plain.members[0].service_id is None
+
+
+@pytest.mark.requirement("LB-74")
+def test_the_client_does_not_care_how_the_service_knows(deployment: Deployment, connect: Any) -> None:
+    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # without a PROXY preamble
+    assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
+
+
+@pytest.mark.requirement("LB-75")
+def test_certificates_are_for_the_name_of_the_load_balancer(connect: Any) -> None:
+    with Deployment.load_balanced(2, tls=True) as deployment:
+        connect(deployment).db.c.insert_one({})
+        other = deployment.uri.replace("127.0.0.1", "127.0.0.2")
+        assert other != deployment.uri
+        with pytest.raises(AutoReconnect):
+            connect(other, retryReads=False).db.c.find_one()
+
+
+@pytest.mark.requirement("LB-79", "LB-85")
+def test_a_client_that_knows_nothing_of_the_load_balancer_is_refused(deployment: Deployment, connect: Any) -> None:
+    client = connect(deployment.uri.replace("loadBalanced=true", "loadBalanced=false"), serverSelectionTimeoutMS=100)
+    with pytest.raises(ServerSelectionTimeoutError, match="load balanc"):
+        client.db.c.find_one()
+    (server,) = client.topology_description.server_descriptions().values()
+    assert (server.server_type_name, server.error.code) == ("Unknown", 354)
+    assert not any("loadBalanced" in hello.body for hello in hellos(deployment)[1:] if hello.connection > 1)
+
+
+@pytest.mark.requirement("LB-83")
+def test_a_transaction_ends_with_its_connection(deployment: Deployment, client: Client, connect: Any) -> None:
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
+    for member in deployment.members:
+        member.drop_connections()
+    eventually(lambda: not any(member.connections for member in deployment.members))
+    gevent.sleep(0.02)
+    other = connect(deployment)
+    assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1  # there is no conflict
+    session.end_session()
+    assert held(client) == {}
+    assert other.db.c.find_one({"_id": 1}) == {"_id": 1, "x": 2}

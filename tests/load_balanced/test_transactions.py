@@ -1,0 +1,286 @@
+"""A transaction keeps its connection, and lets go of it by the rules of sharded transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
+from gmongo.testing import Deployment
+from tests.load_balanced.harness import (
+    PINNING,
+    block,
+    break_off,
+    collect,
+    connections,
+    eventually,
+    held,
+    refuse,
+)
+
+PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
+TRANSIENT = "TransientTransactionError"
+
+
+@pytest.fixture
+def session(client: Any) -> Any:
+    """A session in a transaction with one insert."""
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": "new"}, session=session)
+    return session
+
+
+# Pinning
+
+
+@pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-56", "LB-90")
+@pytest.mark.parametrize("ending", ["commit", "abort"])
+def test_one_connection_for_all_commands(ending: str, deployment: Any, client: Any, recorder: Any) -> None:
+    with client.start_session() as session:
+        session.start_transaction()
+        client.db.c.insert_one({}, session=session)
+        assert held(client) == {"transactions": 1}
+        client.db.c.find_one(session=session)
+        client.db.c.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
+        assert len(client.db.c.find(session=session, batch_size=2).to_list()) == 11
+        session.commit_transaction() if ending == "commit" else session.abort_transaction()
+    names = ("insert", "find", "update", "getMore", f"{ending}Transaction")
+    assert len(set(connections(deployment, *names))) == 1
+    assert recorder.only(*PINNING) == PAIR
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-55")
+def test_the_commands_are_those_of_a_sharded_cluster(deployment: Any, connect: Any) -> None:
+    fields = []
+    for each in (deployment, Deployment.sharded(1).start()):
+        client = connect(each)
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.insert_one({"_id": "x"}, session=session)
+            client.db.c.find_one(session=session)
+        wanted = each.commands.named("insert", "find", "commitTransaction")
+        names = ("txnNumber", "startTransaction", "autocommit", "recoveryToken", "lsid")
+        fields.append([(command.name, [name for name in names if name in command.body]) for command in wanted])
+        if each is not deployment:
+            each.close()
+    assert fields[0] == fields[1]
+    assert fields[0][0] == ("insert", ["txnNumber", "startTransaction", "autocommit", "lsid"])
+    assert "recoveryToken" in fields[0][2][1]
+
+
+@pytest.mark.requirement("LB-43", "LB-56", "LB-44")
+def test_a_cursor_in_a_transaction_shares_its_connection(client: Any, session: Any, recorder: Any) -> None:
+    cursor = client.db.c.find(session=session, batch_size=2)
+    next(cursor)
+    assert held(client) == {"transactions": 1}
+    cursor.close()
+    assert held(client) == {"transactions": 1}  # the transaction has it still
+    cursor = client.db.c.find(session=session, batch_size=2)
+    next(cursor)
+    session.abort_transaction()
+    assert client.pool_stats()[0]["in_use"] == 1  # the cursor has it still
+    cursor.close()
+    assert held(client) == {}
+    assert recorder.only(*PINNING) == PAIR
+
+
+@pytest.mark.requirement("LB-58")
+def test_concurrent_transactions_have_different_connections(deployment: Any, client: Any) -> None:
+    sessions = [client.start_session() for _ in range(3)]
+    for number, session in enumerate(sessions):
+        session.start_transaction()
+        client.db.c.insert_one({"_id": f"x{number}"}, session=session)
+    assert held(client) == {"transactions": 3}
+    for session in sessions:
+        session.commit_transaction()
+        session.end_session()
+    used = [connections(deployment, "insert")[number] for number in range(3)]
+    assert len(set(used)) == 3
+    assert connections(deployment, "commitTransaction") == used
+
+
+@pytest.mark.requirement("LB-56")
+def test_one_greenlet_at_a_time(deployment: Any, client: Any, session: Any, go: Any) -> None:
+    block(deployment, "find")
+    finding = go(client.db.c.find_one, session=session)
+    with pytest.raises(InvalidOperation, match="another greenlet"):
+        client.db.c.insert_one({}, session=session)
+    assert finding.get(timeout=5) is not None
+    session.commit_transaction()
+    session.end_session()
+    assert held(client) == {}
+
+
+# When to let go
+
+
+@pytest.mark.requirement("LB-57")
+def test_not_after_a_commit(client: Any, session: Any) -> None:
+    session.commit_transaction()
+    assert held(client) == {"transactions": 1}
+    session.commit_transaction()  # a second one goes to the same place
+    session.end_session()
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-57")
+@pytest.mark.parametrize("what", ["operation", "transaction", "end"])
+def test_what_follows_a_commit_lets_go(what: str, client: Any, session: Any) -> None:
+    session.commit_transaction()
+    if what == "operation":
+        client.db.c.find_one(session=session)
+    elif what == "transaction":
+        session.start_transaction()
+    else:
+        session.end_session()
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-57")
+@pytest.mark.parametrize("result", ["success", "error", "network"])
+def test_after_an_abort_with_any_result(result: str, deployment: Any, client: Any, session: Any) -> None:
+    if result == "error":
+        refuse(deployment, "abortTransaction", 2)
+    elif result == "network":
+        break_off(deployment, "abortTransaction")
+    session.abort_transaction()
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-57")
+@pytest.mark.parametrize("error", ["network", "labelled"])
+def test_after_a_transient_error(error: str, deployment: Any, client: Any, session: Any) -> None:
+    if error == "network":
+        break_off(deployment, "find")
+    else:
+        refuse(deployment, "find", 112, TRANSIENT)
+    with pytest.raises(PyMongoError) as caught:
+        client.db.c.find_one(session=session)
+    assert caught.value.has_error_label(TRANSIENT)
+    assert held(client) == {}
+    session.end_session()
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-57")
+def test_not_after_another_error(deployment: Any, client: Any, session: Any) -> None:
+    refuse(deployment, "find", 2)
+    with pytest.raises(OperationFailure):
+        client.db.c.find_one(session=session)
+    assert held(client) == {"transactions": 1}
+    refuse(deployment, "commitTransaction", 2)
+    with pytest.raises(OperationFailure):
+        session.commit_transaction()
+    assert held(client) == {"transactions": 1}
+    session.end_session()
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-56", "LB-57")
+def test_a_commit_is_tried_again_on_any_connection(deployment: Any, client: Any, session: Any, recorder: Any) -> None:
+    recorder.forget()
+    refuse(deployment, "commitTransaction", 10107, "RetryableWriteError")
+    session.commit_transaction()
+    assert recorder.only(*PINNING) == ["ConnectionCheckedIn", *PAIR]
+    (_first, second) = deployment.commands.named("commitTransaction")
+    assert second.body["writeConcern"]["w"] == "majority"
+    assert held(client) == {}
+    session.end_session()
+    assert held(client) == {}
+
+
+@pytest.mark.requirement("LB-57")
+def test_a_transaction_whose_first_command_fails(deployment: Any, client: Any) -> None:
+    break_off(deployment, "insert")
+    with client.start_session() as session:
+        session.start_transaction()
+        with pytest.raises(AutoReconnect):
+            client.db.c.insert_one({}, session=session)
+        assert held(client) == {}
+        deployment.set_fail_point("failCommand", "off")
+        with pytest.raises(OperationFailure):  # NoSuchTransaction: it is aborted, not begun again
+            client.db.c.insert_one({}, session=session)
+    assert held(client) == {}
+
+
+# Interruptions
+
+
+@pytest.mark.requirement("LB-57")
+@pytest.mark.parametrize("command", ["insert", "find", "commitTransaction", "abortTransaction"])
+def test_a_kill_leaves_nothing_behind(command: str, deployment: Any, client: Any, go: Any) -> None:
+    def work() -> None:
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.insert_one({"_id": "x"}, session=session)
+            client.db.c.find_one(session=session)
+            if command == "abortTransaction":
+                raise RuntimeError("abort, please")
+
+    block(deployment, command, 0.3)
+    working = go(work)
+    eventually(lambda: deployment.commands.named(command))
+    working.kill()
+    eventually(lambda: held(client) == {})
+    stats = client.pool_stats()[0]
+    assert (stats["in_use"], stats["pending"], stats["waiting"]) == (0, 0, 0)
+    assert not client._executor._sessions._out
+    assert client.db.c.count_documents({"_id": 1}) == 1
+
+
+@pytest.mark.requirement("LB-57")
+def test_a_time_out_of_the_application_aborts(deployment: Any, client: Any) -> None:
+    block(deployment, "find", 0.3)
+    with gevent.Timeout(0.05, False), client.start_session() as session, session.start_transaction():
+        client.db.c.insert_one({"_id": "x"}, session=session)
+        client.db.c.find_one(session=session)
+    assert held(client) == {}
+    assert client.db.c.count_documents({"_id": "x"}) == 0
+
+
+@pytest.mark.requirement("LB-57")
+def test_a_dropped_session_gives_the_connection_back(client: Any, recorder: Any) -> None:
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({}, session=session)
+    recorder.forget()
+    del session  # the finaliser runs here
+    assert recorder.events == []
+    eventually(lambda: (collect(), held(client) == {})[1])
+    assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
+
+
+@pytest.mark.requirement("LB-57")
+@pytest.mark.parametrize("how", ["network", "kill"])
+def test_a_session_that_failed_and_is_dropped_leaks_nothing(how: str, deployment: Any, client: Any) -> None:
+    def work() -> None:
+        session = client.start_session()
+        session.start_transaction()
+        client.db.c.insert_one({}, session=session)
+        client.db.c.find_one(session=session)
+
+    if how == "network":
+        break_off(deployment, "find")
+        with pytest.raises(AutoReconnect):
+            work()
+    else:
+        block(deployment, "find", 0.3)
+        working = gevent.spawn(work)
+        eventually(lambda: deployment.commands.named("find"))
+        working.kill()
+        del working
+    eventually(lambda: (collect(), held(client) == {})[1])
+
+
+@pytest.mark.requirement("LB-82", "LB-83")
+def test_a_closed_connection_ends_the_transaction(deployment: Any, client: Any, session: Any) -> None:
+    for member in deployment.members:
+        member.drop_connections()
+    with pytest.raises(AutoReconnect) as caught:
+        client.db.c.find_one(session=session)
+    assert caught.value.has_error_label(TRANSIENT)
+    session.end_session()
+    assert held(client) == {}
+    assert client.db.c.count_documents({"_id": "new"}) == 0

@@ -1,0 +1,53 @@
+"""Deployments and clients, which are gone after each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.testing import Deployment
+from tests.load_balanced.conftest import connect, recorder
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer
+
+__all__ = ["connect", "recorder"]
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    with gevent.Timeout(25):
+        yield
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    """A replica set of one member."""
+    with Deployment.replica_set(1) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def demanding() -> Iterator[Deployment]:
+    """A replica set that wants a version with every command, and somebody to log in."""
+    with Deployment.replica_set(2, users={"ada": "lovelace"}, parameters={"requireApiVersion": True}) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """The one member of a scripted replica set."""
+    with ScriptedReplicaSet(1) as members:
+        yield members.members[0]
+
+
+@pytest.fixture
+def raw(deployment: Deployment, connect: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs commands on `deployment` as they are, without a version from the client."""
+    database = connect(deployment).admin
+
+    def run(name: str, value: Any = 1, **fields: Any) -> Any:
+        return database.command({name: value, **fields})
+
+    return run

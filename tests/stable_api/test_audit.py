@@ -1,0 +1,254 @@
+"""The audit: which parts of an application are outside of API version 1."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gmongo.errors import OperationFailure
+from gmongo.monitoring import CommandStartedEvent
+from gmongo.server_api import ServerApi
+from gmongo.stable_api import Audit, Remark, Verdict
+from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
+from gmongo.stable_api.judgement import remarks_on
+from gmongo.testing import Deployment
+from tests.stable_api.workload import everything
+
+ROOT = Path(__file__).parents[2]
+HERE = "tests/stable_api/test_audit.py"
+PROGRAM = """
+import sys
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+
+with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
+    client.db.c.insert_one({"_id": 1})
+    for _ in range(3):
+        client.db.c.distinct("_id")
+print("arguments:", sys.argv[1:])
+"""
+
+
+def said(name: str, command: dict[str, Any]) -> list[str]:
+    """The remarks on a command, in a few words."""
+    return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
+
+
+# The judgement
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ({"find": "c", "filter": {}, "$db": "d", "lsid": {}, "comment": 1, "$readPreference": {}}, []),
+        ({"find": "c", "showRecordId": True}, ["OUTSIDE parameter showRecordId"]),
+        (
+            {"find": "c", "tailable": True, "awaitData": True},
+            ["OUTSIDE parameter tailable", "OUTSIDE parameter awaitData"],
+        ),
+        ({"find": "c", "unheardOf": 1}, ["UNKNOWN parameter unheardOf"]),
+        ({"find": "c", "projection": {"s": {"$meta": "textScore"}}}, ["OUTSIDE operator $meta: textScore"]),
+        ({"find": "c", "sort": {"s": {"$meta": "recordId"}}}, []),
+        ({"find": "c", "filter": {"$or": [{"a": 1}, {"$text": {"$search": "x"}}]}}, ["OUTSIDE operator $text"]),
+        ({"distinct": "c", "key": "a"}, ["OUTSIDE"]),
+        ({"count": "c", "query": {}}, ["NEWER"]),
+        ({"bulkWrite": 1, "ops": [{"delete": 0, "filter": {"$text": {}}}]}, ["NEWER", "OUTSIDE operator $text"]),
+        ({"findandmodify": "c", "query": {}, "new": True}, []),
+        ({"testDeprecation": 1}, ["DEPRECATED"]),
+        ({"create": "c", "capped": True, "size": 1}, ["OUTSIDE parameter capped", "OUTSIDE parameter size"]),
+        ({"create": "v", "viewOn": "c", "pipeline": [{"$search": {}}]}, ["OUTSIDE stage $search"]),
+        ({"insert": "c", "documents": [{"$text": 1, "capped": {"$meta": "textScore"}}]}, []),
+        ({"update": "c", "updates": [{"q": {"$text": {}}, "u": {"$set": {"$text": 1}}}]}, ["OUTSIDE operator $text"]),
+        ({"explain": {"find": "c", "max": {}}, "verbosity": "x"}, ["OUTSIDE parameter max"]),
+        ({"explain": {"distinct": "c"}}, ["OUTSIDE"]),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_commands(command: dict[str, Any], expected: list[str]) -> None:
+    assert said(next(iter(command)), command) == expected
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "expected"),
+    [
+        ([{"$match": {}}, {"$brandNew": 1}], []),
+        ([{"$indexStats": {}}], ["OUTSIDE stage $indexStats"]),
+        ([{"$collStats": {"count": {}}}], []),
+        ([{"$collStats": {"count": {}, "latencyStats": {}}}], ["OUTSIDE stage $collStats with latencyStats"]),
+        ([{"$lookup": {"from": "x", "pipeline": [{"$search": {}}]}}], ["OUTSIDE stage $search"]),
+        ([{"$unionWith": {"coll": "x", "pipeline": [{"$planCacheStats": {}}]}}], ["OUTSIDE stage $planCacheStats"]),
+        ([{"$facet": {"a": [{"$match": {}}], "b": [{"$vectorSearch": {}}]}}], ["OUTSIDE stage $vectorSearch"]),
+        ([{"$set": {"s": {"$meta": "searchScore"}}}], ["OUTSIDE operator $meta: searchScore"]),
+        ([{"$changeStream": {}}], []),
+        ("no pipeline", []),
+        ([None, 5], []),
+    ],
+)
+def test_pipelines(pipeline: Any, expected: list[str]) -> None:
+    assert said("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ({"key": {"a": 1, "b": "2dsphere", "c": "hashed"}, "name": "x", "unique": True, "hidden": True}, []),
+        ({"key": {"a": "text"}, "name": "x"}, ["OUTSIDE index type text"]),
+        ({"key": {"a": 1}, "sparse": True}, ["OUTSIDE index option sparse"]),
+        ({"key": {"a": 1}, "background": False}, ["OUTSIDE index option background"]),
+    ],
+)
+def test_indexes(index: dict[str, Any], expected: list[str]) -> None:
+    assert said("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
+
+
+def test_the_tables_agree() -> None:
+    assert set(COMMANDS) >= DEPRECATED
+    assert set(ALIASES.values()) <= set(COMMANDS)
+    assert not set(ADVICE) & set(COMMANDS)
+    assert not [name for name, facts in COMMANDS.items() if facts.inside & facts.outside]
+
+
+# The listener
+
+
+def test_an_application_that_is_in_the_version(deployment: Deployment, connect: Any) -> None:
+    audit = Audit()
+    everything(connect(deployment, event_listeners=[audit]))
+    assert audit.is_clean
+    assert {finding.remark.command for finding in audit.findings} == {"count", "bulkWrite"}
+    assert "nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse" in audit.report()
+
+
+def test_what_is_counted_and_where_it_was_first(deployment: Deployment, connect: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(ROOT)
+    audit = Audit()
+    client = connect(deployment, event_listeners=[audit])
+    client.db.c.insert_one({})
+    for _ in range(3):
+        client.db.c.distinct("a")
+    line = _line_of('client.db.c.distinct("a")\n')
+    client.db.c.distinct("a")
+    client.admin.command("buildInfo")
+    first, second = audit.findings
+    assert (first.remark, first.count, first.place) == (
+        Remark(Verdict.OUTSIDE, "distinct", advice="use aggregate with $group"),
+        4,
+        f"{HERE}:{line}",
+    )
+    assert (second.remark.command, second.count) == ("buildInfo", 1)
+    assert not audit.is_clean
+    report = audit.report()
+    assert report.splitlines()[0].startswith("API version 1: 6 commands seen, 2 things that ServerApi('1'")
+    assert f"distinct   4x  {HERE}:{line}" in report
+
+
+def _line_of(text: str) -> int:
+    """The number of the first line with that text in this file, after the loop that it is in."""
+    lines = Path(__file__).read_text("utf-8").splitlines(keepends=True)
+    return next(number for number, each in enumerate(lines, 1) if each.strip() + "\n" == text)
+
+
+def test_what_it_finds_is_what_the_server_refuses(deployment: Deployment, connect: Any) -> None:
+    actions = [
+        lambda db: db.c.distinct("a"),
+        lambda db: db.c.create_index("a", sparse=True),
+        lambda db: db.create_collection("capped", capped=True, size=4096),
+        lambda db: db.c.find({}, return_key=True).to_list(),
+        lambda db: db.command("serverStatus"),
+        lambda db: db.c.insert_one({}),
+        lambda db: db.c.find({}, batch_size=2).to_list(),
+        lambda db: db.c.aggregate([{"$indexStats": {}}]).to_list(),
+    ]
+    strict = connect(deployment, server_api=ServerApi("1", strict=True))
+    for action in actions:
+        audit = Audit()
+        client = connect(deployment, server_api=ServerApi("1"), event_listeners=[audit])
+        try:
+            action(strict.db)
+            refused = False
+        except OperationFailure as error:
+            refused = error.code == 323
+        action(client.db)
+        assert refused is not audit.is_clean
+
+
+def test_what_the_server_says_is_noted(deployment: Deployment, connect: Any) -> None:
+    audit = Audit()
+    client = connect(deployment, server_api=ServerApi("1", True, True), event_listeners=[audit])
+    for name in ("testDeprecation", "serverStatus"):
+        with pytest.raises(OperationFailure):
+            client.admin.command(name)
+    refused = {each.remark.command: each.remark for each in audit.findings if each.remark.verdict is Verdict.REFUSED}
+    assert set(refused) == {"testDeprecation", "serverStatus"}
+    assert "is not in API Version 1" in refused["serverStatus"].advice
+
+
+def test_secrets_are_judged_by_name_only() -> None:
+    audit = Audit()
+    event = CommandStartedEvent({"createUser": "ada", "pwd": "secret"}, "admin", 1, ("h", 1), 1)
+    event.command = {}
+    audit.started(event)
+    assert [finding.remark.command for finding in audit.findings] == ["createUser"]
+    assert "secret" not in audit.report()
+
+
+# The program
+
+
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gmongo.stable_api", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", [["app.py"], ["-m", "app"]], ids=["file", "module"])
+def test_a_program_is_audited(how: list[str], program: Path) -> None:
+    done = run(*how, "--port", "1", folder=program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "arguments: ['--port', '1']\n"
+    assert "distinct  3x  app.py:9  use aggregate with $group" in done.stderr
+
+
+def test_the_report_may_be_a_check(program: Path) -> None:
+    assert run("--check", "app.py", folder=program).returncode == 3
+    (program / "app.py").write_text(PROGRAM.replace('distinct("_id")', "find_one()"))
+    assert run("--check", "app.py", folder=program).returncode == 0
+
+
+def test_the_report_may_be_json_in_a_file(program: Path) -> None:
+    done = run("--json", "-o", "report.json", "app.py", folder=program)
+    assert done.stderr == ""
+    report = json.loads((program / "report.json").read_text())
+    assert report["clean"] is False
+    assert report["findings"][0] == {
+        "verdict": "outside",
+        "command": "distinct",
+        "part": "",
+        "advice": "use aggregate with $group",
+        "count": 3,
+        "place": "app.py:9",
+    }
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("raise SystemExit(5)", 5), ("raise SystemExit('no more')", 1), ("1 / 0", 1), ("raise SystemExit", 0)],
+)
+def test_the_report_comes_however_the_program_ends(end: str, status: int, program: Path) -> None:
+    (program / "app.py").write_text(f"{PROGRAM}\n{end}\n")
+    done = run("app.py", folder=program)
+    assert done.returncode == status
+    assert "distinct  3x  app.py:9" in done.stderr
+    if end == "1 / 0":
+        assert "ZeroDivisionError" in done.stderr

@@ -1,0 +1,377 @@
+"""What a client with a server API sends, and what it takes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from bson import Int64
+from gevent import sleep
+
+from gmongo.errors import ConfigurationError, NotPrimaryError, OperationFailure
+from gmongo.server_api import ServerApi
+from gmongo.stable_api import Audit
+from gmongo.testing import Deployment
+from gmongo.testing.simulation.member import Member
+from gmongo.wire.message import OP_MSG
+from tests.scripted import single
+from tests.scripted.server import ScriptedServer, cursor_reply, eventually
+from tests.sdam.harness import make_client
+from tests.stable_api.workload import everything
+
+FIELDS = ("apiVersion", "apiStrict", "apiDeprecationErrors")
+CHOICES = [
+    (ServerApi("1"), {"apiVersion": "1"}),
+    (ServerApi("1", strict=True), {"apiVersion": "1", "apiStrict": True}),
+    (ServerApi("1", strict=False), {"apiVersion": "1", "apiStrict": False}),
+    (ServerApi("1", deprecation_errors=True), {"apiVersion": "1", "apiDeprecationErrors": True}),
+    (ServerApi("1", True, True), {"apiVersion": "1", "apiStrict": True, "apiDeprecationErrors": True}),
+]
+
+
+def told(body: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the API in a command."""
+    return {name: body[name] for name in FIELDS if name in body}
+
+
+# What is sent
+
+
+@pytest.mark.requirement("API-44", "API-45", "API-49")
+@pytest.mark.parametrize(("api", "fields"), CHOICES, ids=repr)
+def test_what_was_given_is_sent_and_nothing_else(api: Any, fields: Any, server: ScriptedServer, connect: Any) -> None:
+    client = connect(f"mongodb://{server.name}", server_api=api)
+    client.db.c.find_one()
+    server.wait_for("hello")
+    assert [told(each.command) for each in server.received] == [fields] * len(server.received)
+
+
+@pytest.mark.requirement("API-49")
+def test_nothing_is_sent_unless_it_was_asked_for(server: ScriptedServer, connect: Any) -> None:
+    connect(f"mongodb://{server.name}").db.c.find_one()
+    assert [told(each.command) for each in server.received] == [{}] * len(server.received)
+
+
+@pytest.mark.requirement("API-43", "API-44", "API-51", "API-33")
+def test_every_command_has_them(demanding: Deployment, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+    monkeypatch.setattr("gmongo.testing.simulation.hello._speculate", lambda call, body: {})  # or there is no saslStart
+    api = ServerApi("1", strict=True, deprecation_errors=True)
+    client = make_client(demanding.uri, recorder, heartbeat=0.02, server_api=api, minPoolSize=2)
+    everything(client)
+    sleep(0.1)
+    client.close()
+    names = {command.name for command in demanding.commands}
+    assert names >= {
+        "hello",
+        "saslStart",
+        "saslContinue",
+        "getMore",
+        "killCursors",
+        "commitTransaction",
+        "abortTransaction",
+        "endSessions",
+        "bulkWrite",
+        "insert",
+        "find",
+        "aggregate",
+        "update",
+        "delete",
+        "findAndModify",
+        "ping",
+        "collMod",
+        "create",
+        "createIndexes",
+    }
+    expected = {"apiVersion": "1", "apiStrict": True, "apiDeprecationErrors": True}
+    assert [command.name for command in demanding.commands if told(command.body) != expected] == []
+    hellos = [command for command in demanding.commands.named("hello") if "client" not in command.body]
+    streams = {command.connection for command in hellos if "topologyVersion" in command.body}
+    pings = {command.connection for command in hellos} - streams
+    assert streams and pings  # of monitors, and of round-trip times
+    assert not demanding.commands.named("isMaster", "ismaster")
+
+
+@pytest.mark.requirement("API-51")
+@pytest.mark.parametrize("kind", ["standalone", "sharded", "load_balanced"])
+def test_every_kind_of_deployment_may_demand_them(kind: str, connect: Any) -> None:
+    with getattr(Deployment, kind)(parameters={"requireApiVersion": True}) as deployment:
+        client = connect(deployment, server_api=ServerApi("1"))
+        client.db.c.insert_many([{} for _ in range(5)])
+        assert len(client.db.c.find(batch_size=2).to_list()) == 5
+        with client.db.c.find(batch_size=2) as cursor:
+            next(cursor)
+        client.close()
+        assert {told(command.body)["apiVersion"] for command in deployment.commands} == {"1"}
+        with pytest.raises(OperationFailure, match="apiVersion parameter is required") as caught:
+            connect(deployment).db.c.find_one()
+        assert caught.value.code == 498870
+
+
+@pytest.mark.requirement("API-44")
+def test_the_handshake_is_a_hello_in_op_msg(
+    server: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opcodes: list[int] = []
+    read = single.read_request
+
+    def reading(opcode: int, payload: bytes) -> Any:
+        opcodes.append(opcode)
+        return read(opcode, payload)
+
+    monkeypatch.setattr(single, "read_request", reading)
+    connect(f"mongodb://{server.name}", server_api=ServerApi("1")).db.c.find_one()
+    eventually(lambda: server.commands("hello"))
+    assert set(opcodes) == {OP_MSG}
+    assert all(next(iter(hello)) == "hello" for hello in server.commands("handshake") + server.commands("hello"))
+
+
+@pytest.mark.requirement("API-44")
+@pytest.mark.parametrize("own", [{"apiVersion": "2"}, {"apiStrict": False}, {"apiVersion": "1", "apiStrict": True}])
+def test_no_document_has_a_key_twice(
+    own: dict[str, Any], server: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payloads: list[bytes] = []
+    read = single.read_request
+
+    def reading(opcode: int, payload: bytes) -> Any:
+        payloads.append(payload)
+        return read(opcode, payload)
+
+    monkeypatch.setattr(single, "read_request", reading)
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1", strict=True))
+    given = {"ping": 1, **own}
+    client.admin.command(given)
+    (ping,) = server.commands("ping")
+    assert told(ping) == {"apiVersion": "1", "apiStrict": True}  # the client's go before the document's
+    for payload in payloads:
+        assert [payload.count(name.encode() + b"\0") for name in FIELDS] == [1, 1, 0]
+    assert given == {"ping": 1, **own}
+
+
+@pytest.mark.requirement("API-03", "API-62")
+def test_each_client_chooses_for_itself(deployment: Deployment, connect: Any) -> None:
+    clients = [connect(deployment, server_api=api) for api in (None, ServerApi("1"), ServerApi("1", strict=True))]
+    for client in clients:
+        client.db.c.find_one()
+    finds = [told(command.body) for command in deployment.commands.named("find")]
+    assert finds == [{}, {"apiVersion": "1"}, {"apiVersion": "1", "apiStrict": True}]
+
+
+@pytest.mark.requirement("API-44")
+def test_it_is_an_option_of_the_client_only(connect: Any) -> None:
+    with pytest.raises(TypeError):
+        connect("mongodb://a.test", connect=False, server_api="1")
+    with pytest.warns(UserWarning, match="(?i)server_?api"):
+        client = connect("mongodb://a.test/?serverApi=1", connect=False)
+    with pytest.raises(TypeError):
+        client.db.get_collection("c", server_api=ServerApi("1"))
+
+
+@pytest.mark.requirement("API-22", "API-33")
+def test_commands_have_documented_parameters_only(deployment: Deployment, connect: Any) -> None:
+    audit = Audit()
+    everything(connect(deployment, event_listeners=[audit]))
+    assert audit.commands > 40
+    assert [finding.remark for finding in audit.findings if finding.hinders] == []
+
+
+# What is taken
+
+
+def spoilt(value: Any, random_: random.Random) -> Any:
+    """A reply of a newer server: further fields everywhere, and all in another order. Users' documents stay."""
+    if not isinstance(value, dict):
+        return value
+    kept = ("firstBatch", "nextBatch", "$clusterTime", "value", "topologyVersion", "speculativeAuthenticate")
+    fields = {name: each if name in kept else spoilt(each, random_) for name, each in value.items()}
+    fields["unheardOf"] = {"a": [1, {"b": None}]}
+    names = list(fields)
+    random_.shuffle(names)
+    return {name: fields[name] for name in names}
+
+
+@pytest.mark.requirement("API-01", "API-23", "API-24", "API-27", "API-11")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_replies_of_a_newer_server(seed: int, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = ServerApi("1", strict=True)
+    with Deployment.replica_set(1) as older:
+        expected = everything(connect(older, server_api=api))
+    answer, chance = Member.answer, random.Random(seed)
+    monkeypatch.setattr(Member, "answer", lambda member, call: spoilt(answer(member, call), chance))
+    with Deployment.replica_set(1, users={"ada": "lovelace"}, version="8.2") as newer:
+        assert everything(connect(newer, server_api=api)) == expected
+
+
+@pytest.mark.requirement("API-23")
+def test_internal_fields_may_be_missing(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    internal = ("operationTime", "topologyVersion", "connectionId", "localTime", "electionId", "lastWrite")
+    answer = Member.answer
+
+    def bare(member: Any, call: Any) -> Any:
+        return {name: value for name, value in answer(member, call).items() if name not in internal}
+
+    monkeypatch.setattr(Member, "answer", bare)
+    with Deployment.replica_set(1) as deployment:
+        client = connect(deployment, server_api=ServerApi("1"))
+        client.db.c.insert_many([{} for _ in range(5)])
+        assert len(client.db.c.find(batch_size=2).to_list()) == 5
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.insert_one({}, session=session)
+
+
+@pytest.mark.requirement("API-19", "API-20", "API-21")
+def test_commands_and_parameters_that_the_driver_does_not_know(server: ScriptedServer, connect: Any) -> None:
+    server.replies["brandNew"] = {"ok": 1, "answer": 42}
+    server.hello_extra["maxWireVersion"] = 8
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1"))
+    reply = client.db.command("brandNew", "c", unheardOf={"a": 1}, allowDiskUse=True)
+    assert reply["answer"] == 42
+    (command,) = server.commands("brandNew")
+    assert (command["brandNew"], command["unheardOf"], command["allowDiskUse"]) == ("c", {"a": 1}, True)
+    server.replies["aggregate"] = cursor_reply([])
+    client.db.c.aggregate([], unheardOf=5).to_list()
+    assert server.commands("aggregate")[0]["unheardOf"] == 5
+
+
+@pytest.mark.requirement("API-25", "API-26", "API-12", "API-13")
+def test_errors_that_the_driver_does_not_know(server: ScriptedServer, connect: Any) -> None:
+    reply = {"ok": 0, "code": 99999, "codeName": "Odd", "errmsg": "odd", "errorLabels": ["OddError"], "more": 1}
+    server.replies["find"] = reply
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1"), retryReads=False)
+    with pytest.raises(OperationFailure, match="odd") as caught:
+        client.db.c.find_one()
+    assert type(caught.value) is OperationFailure
+    assert (caught.value.code, caught.value.details["more"]) == (99999, 1)
+    assert caught.value.has_error_label("OddError")
+    server.replies["find"] = {"ok": 0, "code": 10107, "errmsg": "no primary here", "errorLabels": ["OddError"]}
+    with pytest.raises(NotPrimaryError) as other:  # by the code, whatever the text
+        client.db.c.find_one()
+    assert other.value.has_error_label("OddError")
+
+
+@pytest.mark.requirement("API-28", "API-14")
+def test_stages_and_operators_that_the_driver_does_not_know(server: ScriptedServer, connect: Any) -> None:
+    server.replies["aggregate"] = server.replies["find"] = cursor_reply([])
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1", strict=True))
+    client.db.c.aggregate([{"$brandNew": {"x": {"$oddly": 1}}}]).to_list()
+    client.db.c.find({"a": {"$brandNew": 1}}, {"b": {"$odd": 1}}).to_list()
+    assert server.commands("aggregate")[0]["pipeline"] == [{"$brandNew": {"x": {"$oddly": 1}}}]
+    assert server.commands("find")[0]["filter"] == {"a": {"$brandNew": 1}}
+    server.replies["update"] = {"ok": 1, "n": 1, "nModified": 1}
+    client.db.c.update_one({}, {"$brandNew": {"x": 1}})
+    assert server.commands("update")[0]["updates"][0]["u"] == {"$brandNew": {"x": 1}}
+
+
+@pytest.mark.requirement("API-29")
+def test_permissions_are_the_server_s_business(server: ScriptedServer, connect: Any) -> None:
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1"))
+    server.replies["drop"] = {"ok": 0, "code": 13, "errmsg": "not authorized"}
+    with pytest.raises(OperationFailure) as caught:
+        client.db.c.drop()
+    assert caught.value.code == 13
+    server.replies["drop"] = {"ok": 1}
+    client.db.c.drop()
+
+
+@pytest.mark.requirement("API-30")
+def test_mechanisms_come_and_go(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Deployment.replica_set(1, users={"ada": "lovelace"}) as deployment:
+        answer = Member.answer
+
+        def odd(member: Any, call: Any) -> Any:
+            reply = answer(member, call)
+            if "saslSupportedMechs" in reply:
+                reply["saslSupportedMechs"] = ["QUANTUM-1", *reply["saslSupportedMechs"]]
+            return reply
+
+        monkeypatch.setattr(Member, "answer", odd)
+        connect(deployment, server_api=ServerApi("1")).db.c.find_one()
+    only = {"authenticationMechanisms": ["SCRAM-SHA-256"]}
+    with Deployment.replica_set(1, users={"ada": "lovelace"}, parameters=only) as deployment:
+        uri = deployment.uri + "&authMechanism=SCRAM-SHA-1"
+        with pytest.raises(OperationFailure, match="SCRAM-SHA-1"):
+            connect(uri, server_api=ServerApi("1")).db.c.find_one()
+
+
+@pytest.mark.requirement("API-32", "API-18")
+def test_a_wire_version_of_the_future(server: ScriptedServer, connect: Any) -> None:
+    server.hello_extra["maxWireVersion"] = 999
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1"))
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+    server.hello_extra["minWireVersion"] = 998
+    with pytest.raises(ConfigurationError, match=r"(?i)wire version|requires"):
+        connect(f"mongodb://{server.name}", server_api=ServerApi("1")).db.c.find_one()
+
+
+@pytest.mark.requirement("API-35")
+def test_the_output_of_explain_is_returned_as_it_is(server: ScriptedServer, connect: Any) -> None:
+    server.replies["explain"] = {"ok": 1, "plan9": {"n": Int64(1)}, "stages": "none"}
+    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1", strict=True))
+    assert client.db.c.find({}).explain()["plan9"] == {"n": 1}
+    assert told(server.commands("explain")[0]) == {"apiVersion": "1", "apiStrict": True}
+
+
+@pytest.mark.requirement("API-34")
+def test_a_slow_server_gives_the_same_results(deployment: Deployment, connect: Any) -> None:
+    deployment.members[0].delay(0.02)
+    client = connect(deployment, server_api=ServerApi("1"))
+    client.db.c.insert_many([{"_id": number} for number in range(5)])
+    assert [each["_id"] for each in client.db.c.find(batch_size=2)] == [0, 1, 2, 3, 4]
+
+
+# What the server refuses
+
+
+@pytest.mark.requirement("API-46", "API-40")
+def test_strict_clients_are_told_what_is_not_in_the_version(deployment: Deployment, connect: Any) -> None:
+    strict, lax = (connect(deployment, server_api=ServerApi("1", strict=flag)) for flag in (True, False))
+    for client, refused in ((strict, True), (lax, False)):
+        for action in (
+            lambda client: client.db.c.distinct("a"),
+            lambda client: client.db.c.find({}, show_record_id=True).to_list(),
+            lambda client: client.db.c.create_index("a", sparse=True, name="s"),
+        ):
+            if refused:
+                with pytest.raises(OperationFailure) as caught:
+                    action(client)
+                assert (caught.value.code, caught.value.details["codeName"]) == (323, "APIStrictError")
+            else:
+                action(client)
+
+
+@pytest.mark.requirement("API-47", "API-31", "API-59", "API-42")
+def test_deprecated_commands(deployment: Deployment, connect: Any) -> None:
+    for flag in (None, False):
+        client = connect(deployment, server_api=ServerApi("1", deprecation_errors=flag))
+        assert client.admin.command("testDeprecation")["ok"] == 1
+    client = connect(deployment, server_api=ServerApi("1", deprecation_errors=True))
+    with pytest.raises(OperationFailure, match="deprecated in API Version 1") as caught:
+        client.admin.command("testDeprecation")
+    assert caught.value.code == 324
+
+
+@pytest.mark.requirement("API-55")
+def test_a_version_that_the_server_does_not_have(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.server_api._VERSIONS", ("1", "2"))
+    with Deployment.load_balanced(1) as deployment:
+        client = connect(deployment, server_api=ServerApi("2"))
+        with pytest.raises(OperationFailure, match="API version must be") as caught:
+            client.db.c.find_one()
+        assert caught.value.code == 322
+        assert [command.name for command in deployment.commands] == ["hello"]
+    with Deployment.replica_set(1) as deployment:
+        client = connect(deployment, server_api=ServerApi("2"), serverSelectionTimeoutMS=100)
+        with pytest.raises(Exception, match="API version must be"):
+            client.db.c.find_one()
+
+
+@pytest.mark.requirement("API-54", "API-62", "API-02")
+def test_moving_to_another_version_is_a_matter_of_configuration(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.server_api._VERSIONS", ("1", "2"))
+    with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
+        old, new = (connect(deployment, server_api=ServerApi(version)) for version in ("1", "2"))
+        old.db.c.insert_one({"_id": 1})
+        assert new.db.c.find_one() == old.db.c.find_one() == {"_id": 1}
+        assert [told(find.body)["apiVersion"] for find in deployment.commands.named("find")] == ["2", "1"]
