@@ -14,20 +14,11 @@ HOW_TO_GET_THEM = (
     " GMONGO_SPEC_TESTS to its folder 'source'"
 )
 
-_POOL_LOGGING = "connection-monitoring-and-pooling/tests/logging"
-
 SKIPS: dict[tuple[str, str], str] = {
-    (_POOL_LOGGING + "/connection-logging", "Connection checkout fails due to error establishing connection"): (
-        "runs only with authentication (runOnRequirements), which gmongo does not have yet"
-    ),
     (
-        _POOL_LOGGING + "/connection-pool-options",
-        "waitQueueSize should be included in connection pool created message when specified",
-    ): "waitQueueSize: the specification forbids the option to drivers that do not have it (CMAP-18)",
-    (
-        _POOL_LOGGING + "/connection-pool-options",
-        "waitQueueMultiple should be included in connection pool created message when specified",
-    ): "waitQueueMultiple: the specification forbids the option to drivers that do not have it (CMAP-18)",
+        "auth/tests/legacy/connection-string",
+        "should throw an exception if username and password provided (MONGODB-AWS)",
+    ): "the cases contradict each other; AWS credentials in a URI are accepted, as PyMongo 4 does",
     (
         "uri-options/tests/single-threaded-options",
         "Valid options specific to single-threaded drivers are parsed correctly",

@@ -86,7 +86,6 @@ def main(name: str, uri: str) -> None:
 
         monkey.patch_all()
         import pymongo as driver
-        import pymongo.monitoring
     else:
         import gmongo as driver  # type: ignore[no-redef]
         import gmongo.monitoring

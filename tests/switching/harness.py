@@ -59,6 +59,7 @@ class Tracer:
         self.reached = False
         self.seen: WeakSet[Any] = WeakSet()
         self._is_subject = is_subject
+        self._over = False
         self._hub = get_hub()
         self._left = () if kind is None or kind.makes is None else kind.makes
 
@@ -68,7 +69,7 @@ class Tracer:
 
     def __exit__(self, *_: object) -> None:
         greenlet.settrace(None)
-        self._is_subject = lambda _greenlet: False
+        self._over = True
 
     def _trace(self, event: str, args: tuple[Any, Any]) -> None:
         origin, target = args
@@ -104,7 +105,7 @@ class Tracer:
             raise error
 
     def _trace_again(self) -> None:
-        if self._is_subject is not None:
+        if not self._over:
             greenlet.settrace(self._trace)
         if self.subject is not None and not self.subject.dead and self._left:
             self._throw()
@@ -298,21 +299,16 @@ def run(
             stage.warm()
         scenario.prepare(stage)
         generation = stage.pool.generation if stage.client._topology.pools() else 0
-        with Tracer(point, kind, lambda each: is_subject[0](each)) as tracer:
-            is_subject = [lambda _each: False]
-            is_subject[0] = scenario.start(stage)
+        with Tracer(point, kind, scenario.start(stage)) as tracer:
             scenario.meanwhile(stage)
-            if not eventually(lambda: scenario.over(stage, tracer)):
-                faults.append("the scenario does not end")
+            faults += _end_of(scenario, stage, tracer)
             gevent.joinall(stage.others, timeout=PATIENCE)
         stage.errors = tracer.thrown
         faults += _outcome(scenario, stage, tracer)
         _forget_frames(*tracer.thrown, stage.error)
         faults += _nothing_lost(scenario, stage, tracer, generation)
         stage.client.close()
-        result = Result(tracer)
-        seen = tracer.seen
-        del tracer
+        result, seen = Result(tracer), tracer.seen
         stage.greenlet = stage.error = None
         stage.errors = []
         faults += before.differences(deployment, seen, stage)
@@ -353,6 +349,10 @@ def _forget_frames(*errors: BaseException | None) -> None:
     for error in errors:
         if error is not None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
+
+
+def _end_of(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
+    return [] if eventually(lambda: scenario.over(stage, tracer)) else ["the scenario does not end"]
 
 
 def _outcome(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import gevent
 
-from gmongo import DeleteOne, InsertOne, UpdateOne
+from gmongo import DeleteOne, InsertOne, UpdateOne, WriteConcern
 from gmongo.cmap.upkeep import _populate
 from gmongo.errors import AutoReconnect
 from gmongo.gridfs import GridFS
@@ -210,6 +210,11 @@ class Retry(Backoff):
         return stage.db.facts.find_one({"_id": 1})
 
 
+def unacknowledged(db: Any) -> Any:
+    """A collection whose writes are not waited for."""
+    return db.get_collection("written", write_concern=WriteConcern(w=0))
+
+
 def write_in_batches(db: Any) -> Any:
     requests = [InsertOne({"a": 1}), UpdateOne({"a": 1}, {"$set": {"b": 1}}), DeleteOne({"b": 1}), InsertOne({"a": 2})]
     return db.written.bulk_write(requests)
@@ -402,10 +407,3 @@ SCENARIOS: list[Scenario] = [
     Populate(),
     Upkeep(),
 ]
-
-
-def unacknowledged(db: Any) -> Any:
-    """A collection whose writes are not waited for."""
-    from gmongo import WriteConcern
-
-    return db.get_collection("written", write_concern=WriteConcern(w=0))

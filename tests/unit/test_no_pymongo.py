@@ -13,9 +13,7 @@ NOT_HERE = tuple(
     f"gmongo.testing.{name}" for name in ("__main__", "store", "deployment", "simulation", "pytest_plugin")
 )
 MODULES = sorted(
-    found.name
-    for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.")
-    if not found.name.startswith(NOT_HERE)
+    found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
 )
 
 
