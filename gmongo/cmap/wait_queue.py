@@ -108,7 +108,8 @@ class WaitQueue(Generic[Item]):
         except Timeout as error:
             if error is not timeout:
                 raise
-            raise timed_out() from None
+            if waiter.item is None and waiter.error is None:  # else its turn had come, and only the loop was late
+                raise timed_out() from None
 
     def _hold_hub(self) -> None:
         """Hold the hub exactly while there are waiters."""

@@ -25,6 +25,7 @@ class Attempt:
         "min_round_trip_time",
         "numbered",
         "operation",
+        "reply",
         "selector",
         "session",
         "starts",
@@ -39,6 +40,7 @@ class Attempt:
         self.address: Address | None = None  # the server selected
         self.max_wire_version = 0  # of that server
         self.min_round_trip_time = 0.0  # to that server, in seconds
+        self.reply: dict[str, Any] | None = None
         self.numbered = False  # whether it is a write with a transaction number, which may be tried again
         self.transaction: Transaction | None = None
         self.starts = False  # whether it is the first of the transaction

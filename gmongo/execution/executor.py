@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -73,6 +74,8 @@ class Executor:
         self._decorator = Decorator(topology)
         self._load_balanced = topology.settings.load_balanced
         self._sessions = ServerSessionPool()
+        # Told of cursors that nobody will know of.
+        self.cursor_lost: Callable[[], Callable[[Any], None] | None] = _nobody
         self.epoch = 0  # how many forks lie behind
         survive_fork(self)
 
@@ -129,10 +132,21 @@ class Executor:
                 self._label(error, attempt)
                 retry = retry or Retry(operation, self.overload, deadline)
                 self._wait(self._delay(error, attempt, retry))
+            except BaseException:  # in a listener, perhaps
+                self._abandon(attempt)
+                raise
             else:
                 if operation.retries_overload:  # what is done in passing says nothing of the application's load
                     self.overload.bucket.deposit(1 if retry is None else 11)
                 return result
+
+    def _abandon(self, attempt: Attempt) -> None:
+        """An interruption came after the reply: see that a cursor which nobody will know of is ended."""
+        if attempt.reply is not None and attempt.address is not None:
+            cursor = attempt.operation.abandoned(attempt.reply, attempt.address)
+            take = self.cursor_lost()
+            if cursor is not None and take is not None:
+                take(cursor)
 
     def _delay(self, error: PyMongoError, attempt: Attempt, retry: Retry) -> float:
         """Seconds until the next try; raises the error for the user if there is none."""
@@ -301,7 +315,8 @@ class Executor:
         deadline = attempt.deadline
         limit = connection.socket_timeout if deadline is None else remaining(deadline)
         if attempt.operation.acknowledged:
-            return attempt.operation.decode(connection.exchange(request_id, buffers, limit).body)
+            reply = attempt.reply = attempt.operation.decode(connection.exchange(request_id, buffers, limit).body)
+            return reply
         connection.send(buffers, limit)
         return None
 
@@ -364,6 +379,10 @@ class Executor:
         """In a forked child: sessions and cursors are the parent's, who goes on using them."""
         self.epoch += 1
         self._sessions.forget()
+
+
+def _nobody() -> None:
+    return None
 
 
 def _leave_to_parent(error: PyMongoError, operation: Operation, session: Session | None) -> None:

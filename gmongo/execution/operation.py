@@ -130,6 +130,10 @@ class Operation:
         """Whether a result is a cursor that is still open, so that its connection is kept behind a load balancer."""
         return False
 
+    def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
+        """The cursor that a reply opened, if nobody is going to have it; None if there is none."""
+        return None
+
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         """The same result with the connection that is kept for it."""
         return result

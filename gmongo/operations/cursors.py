@@ -63,6 +63,9 @@ class GetMore(CursorOperation):
     def leaves_cursor(self, result: Any) -> bool:
         return False  # whoever has the cursor has its connection, too
 
+    def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
+        return None  # somebody has it
+
 
 class KillCursors(Operation):
     """Let the server forget cursors.

@@ -61,6 +61,10 @@ class CursorOperation(Operation):
     def leaves_cursor(self, result: Any) -> bool:
         return isinstance(result, CursorReply) and result.cursor_id != 0
 
+    def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
+        opened = reply.get("ok") and reply.get("cursor", {}).get("id")
+        return CursorOperation.result(self, reply, address) if opened else None
+
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         return result._replace(pin=pin)
 

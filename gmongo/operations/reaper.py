@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from typing import NamedTuple
+from weakref import WeakMethod
 
 from gevent import spawn
 
@@ -12,6 +13,7 @@ from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession
 from gmongo.operations.cursors import KillCursors
+from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
 
 
@@ -31,10 +33,11 @@ class CursorReaper:
     :param executor: runs `killCursors`.
     """
 
-    __slots__ = ("_dropped", "_executor", "_reaping")
+    __slots__ = ("__weakref__", "_dropped", "_executor", "_reaping")
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+        executor.cursor_lost = WeakMethod(self.take_unopened)
         self._dropped: deque[Dropped] = deque()
         self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
 
@@ -48,6 +51,10 @@ class CursorReaper:
         if self._reaping != self._executor.epoch and hub is not None:
             self._reaping = self._executor.epoch
             hub.loop.run_callback_threadsafe(spawn, self.reap)
+
+    def take_unopened(self, opened: CursorReply) -> None:
+        """Take a cursor over that nobody ever had."""
+        self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
         """End all cursors taken so far."""

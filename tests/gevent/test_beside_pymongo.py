@@ -24,8 +24,7 @@ def play(driver: str, uri: str):
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60).stdout)
 
 
-def test_interrupted_commands(played, record_property):
-    record_property("played", played)
+def test_interrupted_commands(played):
     assert played["gmongo"]["interrupted"] == {"same object": True, "no end event": 0, "blamed": 0}
 
 

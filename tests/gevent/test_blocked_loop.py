@@ -1,4 +1,4 @@
-"""An application that holds the loop is not a dead server: what has come in meanwhile is read before anything is judged."""
+"""An application that holds the loop is not a dead server: what has come in meanwhile is read before it is judged."""
 
 from __future__ import annotations
 

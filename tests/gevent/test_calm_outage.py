@@ -29,21 +29,24 @@ def looks(monkeypatch):
 
 
 def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(looks):
-    with Deployment.replica_set(members=1) as deployment:
-        with MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client, gevent.Timeout(60):
-            client.test.c.find_one()
-            deployment.members[0].kill()
-            eventually(lambda: not client._topology.description.has_known_servers)
-            looks[0] = 0
-            waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
-            eventually(lambda: len(client._topology._waiters) == WAITERS)
-            begun = looks[0]
-            gevent.joinall(waiters)
-            errors = {type(each.exception) for each in waiters}
-            assert errors == {ServerSelectionTimeoutError}
-            # Twice each to begin with, then once for each check of the monitor, which rests for half a second between.
-            assert begun <= 2 * WAITERS
-            assert looks[0] - begun <= 4 * WAITERS
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client,
+        gevent.Timeout(60),
+    ):
+        client.test.c.find_one()
+        deployment.members[0].kill()
+        eventually(lambda: not client._topology.description.has_known_servers)
+        looks[0] = 0
+        waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
+        eventually(lambda: len(client._topology._waiters) == WAITERS)
+        begun = looks[0]
+        gevent.joinall(waiters)
+        errors = {type(each.exception) for each in waiters}
+        assert errors == {ServerSelectionTimeoutError}
+        # Twice each to begin with, then once for each check of the monitor, which rests for half a second between.
+        assert begun <= 2 * WAITERS
+        assert looks[0] - begun <= 4 * WAITERS
 
 
 @pytest.mark.parametrize("max_connecting", [2, 5])

@@ -23,8 +23,7 @@ def measure(driver: str, uri: str, tls_uri: str) -> dict[str, dict[str, float]]:
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=100).stdout)
 
 
-def test_while_a_batch_of_15_megabytes_is_read_and_iterated(stalls, record_property):
-    record_property("stalls", stalls)
+def test_while_a_batch_of_15_megabytes_is_read_and_iterated(stalls):
     assert stalls["gmongo"]["read"]["stall"] < stalls["pymongo"]["read"]["stall"] * 0.75
     assert stalls["gmongo"]["read"]["turns"] > 10
 

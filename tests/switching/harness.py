@@ -43,6 +43,13 @@ def eventually(condition: Callable[[], Any], seconds: float = PATIENCE) -> bool:
     return bool(condition())
 
 
+def at_last(condition: Callable[[], Any]) -> bool:
+    """The same for what may hang on garbage."""
+    if not condition():
+        gc.collect()
+    return eventually(condition)
+
+
 class Tracer:
     """Follows one greenlet, and throws into it at one of its switches.
 
@@ -318,24 +325,17 @@ def run(
 
 def explore(scenario: Scenario, kind: Kind, yields: bool = False) -> tuple[int, int]:
     """Throw at each switch of the scenario; returns how many there are, and how many runs had something thrown."""
-    gc.collect()
-    gc.freeze()
-    try:
-        with scenario.deployment() as deployment:
-            _fill(deployment)
-            counted = run(scenario, deployment, None, None, yields).switches
-            assert counted >= scenario.least_switches, f"{scenario.name} switches {counted} times only"
-            runs = thrown = 0
-            while runs < scenario.most_points:
-                result = run(scenario, deployment, runs, kind, yields)
-                if not result.reached:
-                    break
-                runs += 1
-                thrown += result.thrown
-            assert runs >= min(counted, scenario.most_points) - 1, f"of {counted} switches only {runs} were reached"
-            return runs, thrown
-    finally:
-        gc.unfreeze()
+    with scenario.deployment() as deployment:
+        _fill(deployment)
+        switches = thrown = 0
+        while switches < scenario.most_points:
+            result = run(scenario, deployment, switches, kind, yields)
+            if not result.reached:  # it has gone through undisturbed
+                break
+            switches += 1
+            thrown += result.thrown
+        assert switches >= scenario.least_switches, f"{scenario.name} switches {switches} times only"
+        return switches, thrown
 
 
 def _fill(deployment: Deployment) -> None:
@@ -384,8 +384,7 @@ def _nothing_lost(scenario: Scenario, stage: Stage, tracer: Tracer, generation: 
     open_commands = {number for number, count in stage.witness.open_commands.items() if count}
     if not eventually(lambda: not any(stage.witness.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
-    gc.collect()
-    if not scenario.ends_cursors and not eventually(lambda: not left_cursors(stage)):
+    if not scenario.ends_cursors and not at_last(lambda: not left_cursors(stage)):
         faults.append(f"cursors left on the server: {left_cursors(stage)}")
     if not disturbed:
         if stage.witness.unknown:
@@ -435,8 +434,7 @@ def _pools(stage: Stage) -> list[str]:
 
 def _sessions(stage: Stage) -> list[str]:
     sessions = stage.client._executor._sessions
-    gc.collect()
-    if not eventually(lambda: not sessions._out):
+    if not at_last(lambda: not sessions._out):
         return [f"{len(sessions._out)} sessions were not given back"]
     taken = [stage.client._executor.take_session() for _ in range(len(sessions) + 1)]
     identities = [bytes(session.lsid["id"]) for session in taken]

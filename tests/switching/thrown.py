@@ -45,17 +45,20 @@ def _foreign_timeout() -> Timeout:
     return Timeout(1000)
 
 
+KILL = Kind("kill", EARLY, (GreenletExit,))
+LATE_TIMEOUT = Kind("foreign time-out", LATE, (_foreign_timeout,))
+KILL_AND_TIMEOUT = Kind("kill and time-out", EARLY, (GreenletExit, _foreign_timeout))
 KINDS = (
-    Kind("kill", EARLY, (GreenletExit,)),
+    KILL,
     Kind("kill", LATE, (GreenletExit,)),
     Kind("foreign time-out", EARLY, (_foreign_timeout,)),
-    Kind("foreign time-out", LATE, (_foreign_timeout,)),
+    LATE_TIMEOUT,
     Kind("exception", EARLY, (Broken,)),
     Kind("exception", LATE, (Broken,)),
     Kind("own time-out", EARLY, None),
     Kind("own time-out", LATE, None),
     Kind("own outer time-out", EARLY, None, innermost=False),
-    Kind("kill and time-out", EARLY, (GreenletExit, _foreign_timeout)),
+    KILL_AND_TIMEOUT,
     Kind("kill and time-out", LATE, (GreenletExit, _foreign_timeout)),
     Kind("exception and kill", EARLY, (Broken, GreenletExit)),
 )
