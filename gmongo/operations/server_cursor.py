@@ -167,6 +167,7 @@ class ServerCursor:
         self.retrieved += len(self._documents)
 
     def _fetch(self) -> bool:
+        """Get a further batch; False if there is nothing in it."""
         size = self._batch_size
         if self._limit:
             left = self._limit - self.retrieved
@@ -189,32 +190,29 @@ class ServerCursor:
             self._take(self._executor.run(operation, self._session, self._deadline))
         except InvalidOperation:
             raise  # the request was refused before it was sent, so that nothing has changed
-        except OperationFailure as error:
-            if error.code in _GONE:
-                self.cursor_id = 0
-            if self._pin is None:  # else its connection stays with it until it is closed
-                self.close()
-            if self._tailable and error.code in _GONE:
-                return False  # it fell behind the end of its capped collection, which is how such cursors end
-            raise
-        except PyMongoError:
-            self._fail()
-            raise
-        except BaseException:
-            self._fail()
-            if self._orphan:  # this greenlet is to end, and must not wait
-                self.abandon()
-            raise
+        except BaseException as error:
+            if not self._ended_quietly_by(error):
+                raise
         finally:
             self.wire_version = operation.wire_version
         return bool(self._documents) or self._batch is not None
 
-    def _fail(self) -> None:
-        """End here. Whether the server has the cursor still is not known: closing it will see to that."""
+    def _ended_quietly_by(self, error: BaseException) -> bool:
+        """Draw the consequences of a failure; whether it is one that the application is not to see."""
+        if isinstance(error, OperationFailure):
+            gone = error.code in _GONE
+            if gone:
+                self.cursor_id = 0
+            if self._pin is None:  # else its connection stays with it until it is closed
+                self.close()
+            return gone and self._tailable  # one that falls behind the end of its capped collection ends so
         cursor_id, self.cursor_id = self.cursor_id, 0
         if self._pin is None or self._pin.connection.usable:
-            self._orphan = cursor_id
+            self._orphan = cursor_id  # the server may have it still: closing it will see to that
+            if not isinstance(error, PyMongoError):
+                self.abandon()  # this greenlet is to end, and must not wait
         # else it went with the connection, which is kept until the cursor is closed (LB-52)
+        return False
 
     def _take(self, reply: CursorReply) -> None:
         """Take a batch over. What is not decoded yet is counted when it is."""

@@ -3,11 +3,50 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import Any
 
-from gevent import Timeout
+from gevent import get_hub, getcurrent
 
 _NO_LIMIT: AbstractContextManager[Any] = nullcontext()
+# A timer that goes off later than this, in seconds, says that the application held the loop.
+_HELD = 0.05
+
+
+class _Limit:
+    """Throws an error into the greenlet that entered it, after so many seconds in which the loop could run.
+
+    A timer that goes off late does not say that the server was slow: what it sent meanwhile may wait in the socket,
+    unread. So the time for which the loop was held is granted again.
+    """
+
+    __slots__ = ("_due", "_error", "_greenlet", "_ref", "_seconds", "_timer")
+
+    def __init__(self, seconds: float, error: BaseException, ref: bool) -> None:
+        self._seconds = seconds
+        self._error = error
+        self._ref = ref
+
+    def __enter__(self) -> None:
+        self._greenlet = getcurrent()
+        self._start(self._seconds)
+
+    def __exit__(self, *_outcome: object) -> None:
+        self._timer.close()
+
+    def _start(self, seconds: float) -> None:
+        self._due = monotonic() + seconds
+        # Of all that is due in one pass of the loop, timers of this priority come last.
+        self._timer = get_hub().loop.timer(seconds, ref=self._ref, priority=-1)
+        self._timer.start(self._fire, update=True)
+
+    def _fire(self) -> None:
+        late = monotonic() - self._due
+        if late > _HELD:
+            self._timer.close()
+            self._start(min(late, self._seconds))
+        else:
+            self._greenlet.throw(self._error)
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[Any]:
@@ -21,4 +60,4 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
         return _NO_LIMIT
     if seconds <= 0:
         raise error
-    return Timeout(seconds, error, ref=ref)
+    return _Limit(seconds, error, ref)
