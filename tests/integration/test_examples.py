@@ -212,7 +212,7 @@ def test_application_refuses_what_is_not_a_note(browser, note, complaint):
     assert (refused.status_code, refused.json) == (400, {"error": complaint})
 
 
-@pytest.mark.parametrize("note_id", ["nonsense", str(ObjectId())])
+@pytest.mark.parametrize("note_id", ["nonsense", "0123456789abcdef01234567"])
 def test_application_knows_which_notes_are_not_there(browser, note_id):
     missing = browser.get(f"/notes/{note_id}")
     assert (missing.status_code, missing.json) == (404, {"error": f"there is no note {note_id}"})

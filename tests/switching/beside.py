@@ -16,7 +16,7 @@ LIMIT = 300  # milliseconds
 
 
 def interrupted(driver: Any, uri: str) -> dict[str, Any]:
-    """A hundred finds that hang on the server, each ended by somebody's time-out."""
+    """Twenty finds that hang on the server, each ended by somebody's time-out."""
     seen = watch(driver)
     with driver.MongoClient(uri, event_listeners=[seen], directConnection=True) as client:
         client.test.c.insert_one({})

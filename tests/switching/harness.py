@@ -23,7 +23,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener
 from gmongo.testing import Deployment
-from tests.switching.thrown import EARLY, LATE, Kind, KnownTimeout
+from tests.switching.thrown import EARLY, LATE, Kind, Running
 
 MOST_POINTS = 60
 PATIENCE = 1.0
@@ -120,7 +120,7 @@ class Tracer:
     def _next_error(self) -> BaseException | None:
         assert self.kind is not None
         if self.kind.makes is None:
-            error = KnownTimeout.of(self.subject, self.kind.innermost)
+            error = Running.of(self.subject, self.kind.innermost)
         elif self._left:
             make, self._left = self._left[0], self._left[1:]
             error = make()
@@ -474,8 +474,8 @@ class Resources:
             faults.append(f"greenlets left: {_left(seen)}")
         if not eventually(lambda: _watchers() <= self._watchers):
             faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
-        if KnownTimeout.running:
-            faults.append(f"timers left: {KnownTimeout.running}")
+        if Running.known:
+            faults.append(f"timers left: {Running.known}")
         if not eventually(lambda: not stage.witness.heartbeats):
             faults.append(f"{stage.witness.heartbeats} heartbeats have no end event")
         return faults

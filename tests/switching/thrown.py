@@ -64,31 +64,54 @@ KINDS = (
 )
 
 
-class KnownTimeout(gevent.timeout.Timeout):
-    """A time-out of the driver's; the running ones are known by their greenlet."""
+class Running:
+    """The driver's own time-outs that run now: in which greenlet, which, and what it would throw."""
 
-    running: list[tuple[Any, KnownTimeout]] = []
+    known: list[tuple[Any, Any, BaseException]] = []
 
-    def start(self) -> None:
-        super().start()
-        KnownTimeout.running.append((getcurrent(), self))
+    @classmethod
+    def begin(cls, timer: Any, error: BaseException) -> None:
+        """A time-out begins in this greenlet."""
+        cls.known.append((getcurrent(), timer, error))
 
-    def close(self) -> None:
-        KnownTimeout.running[:] = [each for each in KnownTimeout.running if each[1] is not self]
-        super().close()
+    @classmethod
+    def end(cls, timer: Any) -> None:
+        """It ends."""
+        cls.known[:] = [each for each in cls.known if each[1] is not timer]
 
     @classmethod
     def of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
         """What the driver's own timer would throw into the greenlet now."""
-        known = [timeout for owner, timeout in cls.running if owner is greenlet]
-        if not known:
-            return None
-        timeout = known[-1 if innermost else 0]
-        return timeout.exception if isinstance(timeout.exception, BaseException) else timeout
+        errors = [error for owner, _timer, error in cls.known if owner is greenlet]
+        return errors[-1 if innermost else 0] if errors else None
+
+
+class KnownLimit(limit._Limit):
+    """A limit of the driver's that is known while it runs."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        Running.begin(self, self._error)
+
+    def __exit__(self, *outcome: object) -> None:
+        Running.end(self)
+        super().__exit__(*outcome)
+
+
+class KnownTimeout(gevent.timeout.Timeout):
+    """A time-out of a queue that is known while it runs."""
+
+    def start(self) -> None:
+        super().start()
+        Running.begin(self, self)
+
+    def close(self) -> None:
+        Running.end(self)
+        super().close()
 
 
 def know_timeouts(monkeypatch: Any) -> None:
     """Have the driver use time-outs that are known."""
-    KnownTimeout.running.clear()
-    monkeypatch.setattr(limit, "Timeout", KnownTimeout)
+    Running.known.clear()
+    monkeypatch.setattr(limit, "_Limit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)

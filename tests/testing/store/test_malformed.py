@@ -19,8 +19,8 @@ from .shell import replica_set
 
 VALUES = [
     None, True, 0, -1, 1.5, float("nan"), "a", "$a", "", {}, [], {"a": 1}, {"$a": 1}, [1, "a"], Int64(5),
-    Decimal128("1"), Regex("a"), ObjectId(), Timestamp(1, 1), datetime.datetime(2020, 1, 1), MinKey(), Code("x"),
-    Binary(b"a", 3), {"x": {"y": [1, {"z": 1}]}}, {"$literal": 1},
+    Decimal128("1"), Regex("a"), ObjectId("0123456789abcdef01234567"), Timestamp(1, 1),
+    datetime.datetime(2020, 1, 1), MinKey(), Code("x"), Binary(b"a", 3), {"x": {"y": [1, {"z": 1}]}}, {"$literal": 1},
 ]  # fmt: skip
 # What a command needs besides the field under test.
 NEEDED = {
