@@ -96,11 +96,17 @@ class Connection:
         self.gone.set()
         self._stream.close()
         self.member.forget(self)
-        if self.member.service_id is not None:
+
+    def abort_transaction(self) -> None:
+        """Abort what runs on the connection, as a service behind a load balancer does when it is closed. What is to be
+        committed is not aborted, since a client may ask for that again elsewhere.
+        """
+        if self.member.service_id is not None and not self.operations["commitTransaction"]:
             self.member.cluster.store.connection_lost(self.number)
 
     def _end(self) -> None:
         self.member.forget(self)
+        self.abort_transaction()
         if self.busy_with in _WAITING:
             self._answerer.kill(block=False)
         elif not self.gone.is_set():

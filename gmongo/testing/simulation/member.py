@@ -97,6 +97,7 @@ class Member:
         """Close all open connections; new ones are welcome."""
         for connection in list(self.connections.values()):
             connection.close()
+            connection.abort_transaction()
 
     def restart(self) -> None:
         """Start again after :meth:`kill`, or kill and start again: a new process on the same port."""
