@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from gmongo import MongoClient
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
-from tests.spec.unified.deployments import Running
+from tests.spec.unified.deployments import TOKEN, Running, without_user
 from tests.spec.unified.events import Recorder
 from tests.spec.unified.logs import Logs
 from tests.spec.unified.matching import Mismatch
@@ -31,6 +32,15 @@ _STORABLE = frozenset(
         *("ConnectionCheckedInEvent", "CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"),
     }
 )
+
+_OIDC = "MONGODB-OIDC"
+
+
+class Token(OIDCCallback):
+    """Returns the token that the deployments take."""
+
+    def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
+        return OIDCCallbackResult(TOKEN)
 
 
 class ClientEntity:
@@ -107,18 +117,30 @@ class ClientEntity:
 
 def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Where the client connects to, and its options."""
-    options = {**defaults, **spec.get("uriOptions", {})}
-    _check_placeholders(options)
+    options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
         given = spec["serverApi"]
         check_known(given, {"version", "strict", "deprecationErrors"}, "a server API")
         options["server_api"] = ServerApi(given["version"], given.get("strict"), given.get("deprecationErrors"))
-    if options.get("directConnection"):
-        return running.uri_of_one(), options
-    return running.uri(spec.get("useMultipleMongoses")), options
+    return _uri(spec, running, options), options
 
 
-def _check_placeholders(options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if isinstance(value, Mapping) and "$$placeholder" in value:
-            raise FormatError(f"there is no value for the placeholder of {name}")
+def _uri(spec: Mapping[str, Any], running: Running, options: Mapping[str, Any]) -> str:
+    has_token = options.get("authMechanism") == _OIDC
+    # The tests of OIDC leave open how many mongos such a client knows, but set fail points on one only.
+    multiple = spec.get("useMultipleMongoses", False if has_token else None)
+    uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)
+    return without_user(uri) if has_token else uri
+
+
+def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _value_here(name, options) if isinstance(value, Mapping) and "$$placeholder" in value else value
+        for name, value in options.items()
+    }
+
+
+def _value_here(name: str, options: Mapping[str, Any]) -> Any:
+    if name == "authMechanismProperties" and options.get("authMechanism") == _OIDC:
+        return {"OIDC_CALLBACK": Token()}
+    raise FormatError(f"there is no value for the placeholder of {name}")

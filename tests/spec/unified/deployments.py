@@ -14,6 +14,8 @@ from tests.spec.unified.requirements import Setting
 from tests.spec.unified.schema import FormatError
 
 USER, PASSWORD = "runner", "secret"
+TOKEN = "runner-token"
+"""With this one logs in by MONGODB-OIDC, wherever users must log in."""
 
 _STARTS: Mapping[str, Callable[..., Deployment]] = {
     "single": Deployment.standalone,
@@ -34,10 +36,10 @@ class Running:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        users = {USER: PASSWORD} if setting.auth else None
+        access = {"users": {USER: PASSWORD}, "oidc_tokens": {TOKEN: USER}} if setting.auth else {}
         parameters = dict(setting.parameters)
         start = _STARTS[setting.topology]
-        self._deployment = start(version=setting.version, users=users, parameters=parameters, log=False)
+        self._deployment = start(version=setting.version, parameters=parameters, log=False, **access)
         self._deployment.start()
         recorder = Recorder((), (), False)
         # It knows one mongos only.
@@ -97,6 +99,11 @@ class Running:
         except OperationFailure as error:
             if error.code not in _HARMLESS:
                 raise
+
+
+def without_user(uri: str) -> str:
+    """The connection string for a client that logs in with something else than the runner's name and password."""
+    return uri.replace(f"{USER}:{PASSWORD}@", "")
 
 
 class Deployments:

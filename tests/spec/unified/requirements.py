@@ -13,7 +13,8 @@ TOPOLOGIES = ("single", "replicaset", "sharded", "load-balanced")
 VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "8.2")
 """The first that satisfies the requirements is taken; 8.2 only where nothing else does."""
 
-MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
+MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
+"""What deployments with users take."""
 
 # What the deployments have without being asked; the others in `_SETTABLE` they get where a case asks for them.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
