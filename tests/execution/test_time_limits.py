@@ -21,6 +21,7 @@ from gmongo.errors import (
     WaitQueueTimeoutError,
     WTimeoutError,
 )
+from gmongo.sdam.selection import WRITABLE
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.execution.harness import Client, Recorder, check_nothing_held, eventually, fail, slow
@@ -68,16 +69,12 @@ def test_finding_a_server_has_its_own_limit_too(limited: Any) -> None:
 
 def test_waiting_for_a_connection(deployment: Deployment, limited: Any) -> None:
     client = limited(deployment, maxPoolSize=1)
-    slow(deployment, "find", milliseconds=10_000)
-    with MongoClient[Any](deployment.uri, maxPoolSize=1):
-        holder = gevent.spawn(client.db.c.find_one)
-        eventually(lambda: deployment.commands.named("find"))
+    with client._topology.select_server(WRITABLE, "test").pool.checkout():
         begin = monotonic()
-        with pytest.raises(PyMongoError) as raised:
+        with pytest.raises(WaitQueueTimeoutError) as raised:
             client.db.command("ping")
         assert raised.value.timeout
         assert monotonic() - begin < 5
-        holder.kill()
 
 
 def test_wait_queue_timeout_is_used_without_a_limit(deployment: Deployment, connect: Callable[..., Client]) -> None:
