@@ -1,0 +1,53 @@
+"""The application that the hosts run: a client made when the module is imported, used by every request.
+
+``/anything`` stores a document of that name, reads it back, and answers with the worker's process and what it read.
+``/hold`` holds the loop for ever.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gevent import monkey
+
+from gmongo import MongoClient
+
+client: MongoClient[dict[str, Any]] = MongoClient(os.environ["HOSTED_DATABASE"])
+notes = client.hosted.notes
+if os.environ.get("HOSTED_USE") == "import":
+    notes.find_one({"_id": "at import time"})
+
+_hold = monkey.get_original("time", "sleep")
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A WSGI application."""
+    name = environ["PATH_INFO"][1:]
+    while name == "hold":
+        _hold(0.1)
+    notes.insert_one({"_id": name})
+    found = notes.find_one({"_id": name})
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Connection", "close")])
+    return [f"{os.getpid()} {found and found['_id']}".encode()]
+
+
+def serve() -> None:
+    """Serve it with :mod:`gevent.pywsgi` until SIGTERM."""
+    import signal
+
+    import gevent
+    from gevent.pywsgi import WSGIServer
+
+    server = WSGIServer(("127.0.0.1", 0), application, log=None)
+    server.start()
+    print(f"Listening at: http://127.0.0.1:{server.server_port} ({os.getpid()})", flush=True)
+    gevent.signal_handler(signal.SIGTERM, server.stop, 5)
+    server.serve_forever()
+    client.close()
+    gevent.get_hub().join()  # nothing of the client keeps the loop going
+
+
+if __name__ == "__main__":
+    serve()

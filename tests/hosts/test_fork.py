@@ -1,0 +1,91 @@
+"""Forks while a transaction is open, TLS connections are busy and monitors stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from gmongo.testing import Deployment
+
+from .hosting import connections, hosted, until
+
+pytest.importorskip("trustme")
+
+PROGRAM = """
+import multiprocessing, os, sys, gevent, gevent.os
+from gmongo import MongoClient
+
+client = MongoClient(os.environ["HOSTED_DATABASE"])
+notes = client.hosted.notes
+
+def work():
+    notes.insert_one({"_id": "child"})
+    assert notes.find_one({"_id": "parent"}) is None, "a transaction is seen before its commit"
+    assert notes.find_one({"_id": "child"}) == {"_id": "child"}
+
+def forked(fork, waitpid):
+    child = fork()
+    if child == 0:
+        status = 1
+        try:
+            with gevent.Timeout(8):
+                work()
+            status = 0
+        except BaseException as error:
+            print("child:", repr(error), file=sys.stderr, flush=True)
+        finally:
+            os._exit(status)
+    while not (ended := waitpid(child, os.WNOHANG))[0]:
+        gevent.sleep(0.005)
+    return ended[1]
+
+def processed():
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start()
+    while child.exitcode is None:
+        gevent.sleep(0.005)
+    return child.exitcode
+
+WAYS = {
+    "os": lambda: forked(os.fork, os.waitpid),
+    "gevent": lambda: forked(gevent.os.fork, gevent.os.waitpid),
+    "multiprocessing": processed,
+}
+
+notes.insert_one({"_id": "first"})
+stream = notes.watch([{"$match": {"documentKey._id": "parent"}}])
+busy = gevent.spawn(stream.next)  # ends when the transaction commits
+with client.start_session() as session, session.start_transaction():
+    notes.insert_one({"_id": "parent"}, session=session)
+    print("ready", flush=True)
+    while not os.path.exists(sys.argv[2]):
+        gevent.sleep(0.005)
+    print("child ended with", WAYS[sys.argv[1]](), flush=True)
+    assert not busy.ready()
+    notes.insert_one({"_id": "parent, later"}, session=session)
+print("changed:", busy.get()["documentKey"]["_id"])
+print([each["_id"] for each in notes.find().sort("_id", 1)], client.pool_stats()[0]["generation"])
+"""
+
+
+def busy_with(deployment):
+    return {each.busy_with for each in connections(deployment).values()}
+
+
+@pytest.mark.parametrize("way", ["os", "gevent", "multiprocessing"])
+def test_fork_in_a_transaction(tmp_path, way):
+    go = tmp_path / "go"
+    with (
+        Deployment.replica_set(members=1, tls=True) as deployment,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", PROGRAM, way, str(go)) as host,
+    ):
+        until(lambda: "ready" in host.lines)
+        until(lambda: busy_with(deployment) >= {"hello", "getMore"})  # a monitor streams, the change stream waits
+        go.touch()
+        assert host.process.wait() == 0
+        until(lambda: not connections(deployment))
+        assert host.lines == [
+            "ready",
+            "child ended with 0",
+            "changed: parent",
+            "['child', 'first', 'parent', 'parent, later'] 0",
+        ]
