@@ -134,8 +134,6 @@ class SessionOptions:
 class ClientSession:
     """A session of the application's; made by :meth:`MongoClient.start_session`. One greenlet at a time uses it."""
 
-    is_explicit = True
-
     def __init__(self, client: MongoClient[Any], server_session: ServerSession, options: SessionOptions) -> None:
         self._client = client
         self._executor = client._executor
@@ -346,7 +344,7 @@ class ClientSession:
             self._transaction.unpin()
             session, self._server_session = self._server_session, None
             if session is not None:
-                self._executor.give_session_back(session)
+                self._executor.sessions.release(session)
 
     def __enter__(self) -> ClientSession:
         return self
@@ -364,9 +362,14 @@ class ClientSession:
         if self._transaction.pin is not None:
             self._transaction.pin.release_soon()
         if not self._transaction.active:
-            self._executor.give_session_back(session)
+            self._executor.sessions.release(session)
 
     # What the executor needs
+
+    @property
+    def explicit(self) -> ClientSession:
+        """This session, which is not one that the driver takes for one operation."""
+        return self
 
     @property
     def server_session(self) -> ServerSession:

@@ -427,7 +427,7 @@ class Collection(Defaults, Generic[DocumentType]):
         :param filter: a query, or the ``_id`` of the document.
         :param args: further parameters of :meth:`find`.
         """
-        if filter is not None and not isinstance(filter, Mapping):
+        if filter is not None and not isinstance(filter, (dict, Mapping)):  # dict first: it is the quick one to ask for
             filter = {"_id": filter}
         if args or kwargs:
             cursor: Cursor[Any] = Cursor(self, filter, *args, **kwargs)

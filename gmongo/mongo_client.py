@@ -291,7 +291,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         """
         options = SessionOptions(causal_consistency, default_transaction_options, snapshot)
         self._topology.open()
-        return ClientSession(self, self._executor.take_session(), options)
+        return ClientSession(self, self._executor.sessions.acquire(), options)
 
     # What is known of the deployment
 
@@ -412,7 +412,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
             if self._topology.description.has_readable_server(EndSessions.selector):
                 with Timeout(_FAREWELL, False):
                     self._reaper.reap()
-                    for operation in EndSessions.batches(self._executor.take_sessions()):
+                    for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except PyMongoError:
             pass  # the server ends them by itself after a while

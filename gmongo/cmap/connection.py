@@ -169,7 +169,7 @@ class Connection:
             raise self._failed(error)
 
     def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Reply:
-        transport = self._open_transport()
+        transport = self._transport or self._open_transport()
         if self._compressor is not None:
             buffers = compressed(buffers, self._compressor)
         transport.send(buffers)
@@ -189,7 +189,7 @@ class Connection:
             opcode, payload = decompressed(payload, transport.max_message_size)
         reply = decode_reply(opcode, payload)
         self._last_reply_id = reply_id
-        self.mid_message = reply.more_to_come
+        self.mid_message = reply[1]
         return reply
 
     def send(self, buffers: Sequence[bytes], timeout: float | None) -> None:

@@ -74,9 +74,10 @@ class Inventory:
         :param perished: takes the perished connections met on the way.
         """
         available = self.available
+        why = self.why_perished if self._options.max_idle_time is None else self.why_unfit
         while available:
             connection = available.pop()
-            reason = self.why_unfit(connection)
+            reason = why(connection)
             if reason is None:
                 self.in_use.add(connection)
                 return connection

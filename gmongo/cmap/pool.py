@@ -77,7 +77,7 @@ class Pool:
         self._connection_options = connection_options
         self._events = events
         self._owner = owner
-        self._waiters: WaitQueue[Connection] = WaitQueue()
+        self._queue: WaitQueue[Connection] = WaitQueue()
         self._last_id = 0
         self._cause: BaseException | None = None  # why the pool is paused, or was last
         self._told_ready = False  # whether others have heard that the pool is ready
@@ -111,7 +111,7 @@ class Pool:
     @property
     def operation_count(self) -> int:
         """Operations that this server is busy with, for the choice between servers."""
-        return len(self.inventory.in_use) + len(self.inventory.pending) + len(self._waiters)
+        return len(self.inventory.in_use) + len(self.inventory.pending) + len(self._queue.waiters)
 
     def stats(self) -> dict[str, Any]:
         """The state of the pool now."""
@@ -125,8 +125,8 @@ class Pool:
             "pending": len(inventory.pending),
             "in_use": len(inventory.in_use),
             "in_use_by": inventory.in_use_by(),
-            "waiting": len(self._waiters),
-            "oldest_wait": self._waiters.oldest(),
+            "waiting": len(self._queue.waiters),
+            "oldest_wait": self._queue.oldest(),
         }
 
     # Checking out
@@ -146,9 +146,10 @@ class Pool:
         :raises WaitQueueTimeoutError: no connection came free in time.
         :raises AutoReconnect: a new connection could not be established.
         """
-        if not self._events.wanted():
+        events = self._events
+        if not events.wanted():
             return self._check_out(deadline)
-        events, started = self._events, monotonic()
+        started = monotonic()
         try:
             events.check_out_started()
             connection = self._check_out(deadline)
@@ -175,7 +176,7 @@ class Pool:
     def _acquire(self, deadline: float | None) -> Connection:
         """A connection in use, or a pending one that the caller must establish."""
         while self.inventory.state is PoolState.READY:
-            if self._waiters:  # nobody is overtaken
+            if self._queue.waiters:  # nobody is overtaken
                 return self._wait(deadline)
             perished: Perished = []
             connection = self.inventory.take(perished)
@@ -189,7 +190,7 @@ class Pool:
 
     def _wait(self, deadline: float | None) -> Connection:
         """Queue up for a connection."""
-        connection = self._waiters.wait(self._wait_limit(deadline), self._wait_error, self._take_back)
+        connection = self._queue.wait(self._wait_limit(deadline), self._wait_error, self._take_back)
         inventory = self.inventory
         if inventory.state is PoolState.READY and (
             connection in inventory.pending or inventory.why_perished(connection) is None
@@ -203,11 +204,11 @@ class Pool:
         """Hand on what there is to the waiters, in order. Call it after every change that could let one go on."""
         perished: Perished = []
         # Critical section.
-        while self._waiters and self.inventory.state is PoolState.READY:
+        while self._queue.waiters and self.inventory.state is PoolState.READY:
             connection = self.inventory.take(perished)
             if connection is None:
                 break
-            self._waiters.hand(connection)
+            self._queue.hand(connection)
         # End of the critical section.
         if perished:
             self._close_all(perished)
@@ -228,9 +229,9 @@ class Pool:
         inventory = self.inventory
         reason = inventory.why_perished(connection)
         if reason is None:
-            if self._waiters and inventory.state is PoolState.READY:
+            if self._queue.waiters and inventory.state is PoolState.READY:
                 inventory.in_use.add(connection)
-                self._waiters.hand(connection)
+                self._queue.hand(connection)
             else:
                 inventory.make_available(connection)
             return
@@ -287,7 +288,8 @@ class Pool:
 
         :raises InvalidOperation: the connection is of another pool, or not checked out (CMAP-133).
         """
-        if connection not in self.inventory.in_use:
+        in_use = self.inventory.in_use
+        if connection not in in_use:
             if connection.inherited:  # the child's pool has forgotten it
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
@@ -295,8 +297,8 @@ class Pool:
             if self._events.wanted():
                 self._events.checked_in(connection.id)
         finally:
-            if connection in self.inventory.in_use:  # a listener may have switched
-                self.inventory.in_use.remove(connection)
+            if connection in in_use:  # a listener may have switched
+                in_use.remove(connection)
                 self._put_back(connection)
 
     def _close_all(self, perished: Perished, taken: Connection | None = None) -> None:
@@ -387,7 +389,7 @@ class Pool:
             if cleared.told and self._events.wanted():
                 self._events.pool_cleared(cleared.service_id, interrupt)
         finally:
-            self._waiters.evict(cleared.evicted, self._refusal)
+            self._queue.evict(cleared.evicted, self._refusal)
             if interrupt:
                 self._interrupt(cleared.generation, cleared.service_id)
             self._alarm.ring()
@@ -400,7 +402,7 @@ class Pool:
             self._cause = self._cause or cause
         self.inventory.state = PoolState.PAUSED
         self._told_ready = self._announced = False
-        return self._waiters.detach()
+        return self._queue.detach()
 
     def _interrupt(self, generation: int, service_id: Any) -> None:
         message = f"Connection to {address_text(self.address)} interrupted due to server monitor timeout"
@@ -414,14 +416,14 @@ class Pool:
         self.announce_created()
         # Critical section.
         available = self.inventory.close()
-        evicted = self._waiters.detach()
+        evicted = self._queue.detach()
         # End of the critical section.
         try:
             self._close_all(available)
             if self._events.wanted():
                 self._events.pool_closed()
         finally:
-            self._waiters.evict(evicted, self._refusal)
+            self._queue.evict(evicted, self._refusal)
             self._alarm.ring()
 
     # The background
@@ -512,7 +514,7 @@ class Pool:
         # End of the critical section.
         for connection in inherited:
             connection.close()
-        self._waiters.evict(evicted, error)
+        self._queue.evict(evicted, error)
         self._upkeep = spawn_for(self, self._alarm, upkeep)
 
 

@@ -56,14 +56,11 @@ class Waiter(Generic[Item]):
 class WaitQueue(Generic[Item]):
     """The waiters, in order of arrival."""
 
-    __slots__ = ("_holding", "_waiters")
+    __slots__ = ("_holding", "waiters")
 
     def __init__(self) -> None:
         self._holding: Any = None  # the timer that holds the hub
-        self._waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
-
-    def __len__(self) -> int:
-        return len(self._waiters)
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
 
     def wait(
         self,
@@ -79,7 +76,7 @@ class WaitQueue(Generic[Item]):
         :raises BaseException: the error of a time-out or an eviction, or whatever is thrown into the greenlet.
         """
         waiter: Waiter[Item] = Waiter()
-        self._waiters[waiter] = None
+        self.waiters[waiter] = None
         if self._holding is None:
             self._hold_hub()
         try:
@@ -91,7 +88,7 @@ class WaitQueue(Generic[Item]):
             if waiter.item is not None and give_back is not None:
                 give_back(waiter.item)
             else:
-                self._waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come
+                self.waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come
                 self._hold_hub()
             raise
         if waiter.error is not None:
@@ -113,25 +110,25 @@ class WaitQueue(Generic[Item]):
 
     def _hold_hub(self) -> None:
         """Hold the hub exactly while there are waiters."""
-        if self._waiters and self._holding is None:
+        if self.waiters and self._holding is None:
             self._holding = get_hub().loop.timer(_FOREVER)
             self._holding.start(_never)
-        elif not self._waiters and self._holding is not None:
+        elif not self.waiters and self._holding is not None:
             holding, self._holding = self._holding, None
             holding.close()
 
     def hand(self, item: Item) -> None:
         """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
-        waiter, _ = self._waiters.popitem(last=False)
-        if not self._waiters:
+        waiter, _ = self.waiters.popitem(last=False)
+        if not self.waiters:
             self._hold_hub()
         waiter.item = item
         waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
         """Take everybody out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
-        detached = list(self._waiters)
-        self._waiters.clear()
+        detached = list(self.waiters)
+        self.waiters.clear()
         self._hold_hub()
         return detached
 
@@ -144,7 +141,7 @@ class WaitQueue(Generic[Item]):
 
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
-        return monotonic() - next(iter(self._waiters)).since if self._waiters else None
+        return monotonic() - next(iter(self.waiters)).since if self.waiters else None
 
 
 def _never() -> None:

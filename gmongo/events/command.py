@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.events.log import DEBUG, command_log, document_text, log, milliseconds, where
+from gmongo.events.log import DEBUG, asks, command_log, document_text, log, milliseconds, where
 from gmongo.monitoring import (
     CommandFailedEvent,
     CommandStartedEvent,
@@ -62,14 +62,14 @@ class CommandEvents:
     :param listeners: command listeners.
     """
 
-    __slots__ = ("_listeners",)
+    __slots__ = ("_listeners", "wanted")
+
+    wanted: Callable[[], bool]
+    """Whether anybody listens or logs. The hot path asks before it calls any method below."""
 
     def __init__(self, listeners: tuple[Any, ...]) -> None:
         self._listeners = listeners
-
-    def wanted(self) -> bool:
-        """Whether anybody listens or logs. The hot path asks before it calls any method below."""
-        return bool(self._listeners) or command_log.isEnabledFor(DEBUG)
+        self.wanted = asks(command_log, listeners)
 
     def started(self, sent: Sent) -> None:
         command = {} if sent.sensitive else sent.command

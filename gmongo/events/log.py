@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from bson import json_util
@@ -22,6 +23,14 @@ connection_log = logging.getLogger("gmongo.connection")
 command_log = logging.getLogger("gmongo.command")
 topology_log = logging.getLogger("gmongo.topology")
 server_selection_log = logging.getLogger("gmongo.serverSelection")
+
+
+def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], bool]:
+    """What tells whether there is anybody to tell: a listener, or a logger that is at ``DEBUG`` now.
+
+    It is called several times in an operation, so it is one call and not two.
+    """
+    return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
 
 def log(logger: logging.Logger, text: str, structured: dict[str, Any], level: int = DEBUG) -> None:

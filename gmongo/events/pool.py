@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo import monitoring
-from gmongo.events.log import DEBUG, connection_log, log, milliseconds, where
+from gmongo.events.log import DEBUG, asks, connection_log, log, milliseconds, where
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
 from gmongo.wire.address import Address, address_text
 
@@ -32,17 +32,17 @@ class PoolEvents:
     :param listeners: connection pool listeners.
     """
 
-    __slots__ = ("_address", "_listeners", "_where", "where")
+    __slots__ = ("_address", "_listeners", "_where", "wanted", "where")
+
+    wanted: Callable[[], bool]
+    """Whether anybody listens or logs. The hot path asks before it calls any method below."""
 
     def __init__(self, address: Address, listeners: tuple[Any, ...]) -> None:
         self._address = address
         self._listeners = listeners
         self.where = address_text(address)
         self._where = where(address)
-
-    def wanted(self) -> bool:
-        """Whether anybody listens or logs. The hot path asks before it calls any method below."""
-        return bool(self._listeners) or connection_log.isEnabledFor(DEBUG)
+        self.wanted = asks(connection_log, listeners)
 
     def pool_created(self, options: Mapping[str, Any]) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())

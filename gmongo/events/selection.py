@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.events.log import DEBUG, INFO, log, milliseconds, server_selection_log, where
+from gmongo.events.log import DEBUG, INFO, asks, log, milliseconds, server_selection_log, where
 from gmongo.wire.address import Address
 
 
@@ -13,10 +13,8 @@ class SelectionEvents:
 
     __slots__ = ()
 
-    @staticmethod
-    def wanted() -> bool:
-        """Whether anybody logs every selection."""
-        return server_selection_log.isEnabledFor(DEBUG)
+    wanted = staticmethod(asks(server_selection_log))
+    """Whether anybody logs every selection."""
 
     def started(self, selector: Any, operation: str, topology: Any) -> None:
         self._log("Server selection started", selector, operation, topology)

@@ -46,9 +46,11 @@ class Decorator:
         if session is not None:
             if connection.hello.sessions_supported or self._load_balanced:
                 self._add_session(command, attempt, connection)
-            elif session.is_explicit:
+            elif session.explicit is not None:
                 raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
-        cluster_time = _newer(self._topology.cluster_time, None if session is None else session.cluster_time)
+        cluster_time = self._topology.cluster_time
+        if session is not None and session.explicit is not None:
+            cluster_time = _newer(cluster_time, session.explicit.cluster_time)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
         self._add_read_preference(command, attempt.selector, operation, connection)
@@ -68,9 +70,11 @@ class Decorator:
             if operation.ends_transaction:
                 command["autocommit"] = False
             else:
-                transaction.decorate(command, session.operation_time_to_follow)
+                assert session.explicit is not None
+                transaction.decorate(command, session.explicit.operation_time_to_follow)
             return
-        session.decorate(command, operation.follows_time, connection.hello)
+        if session.explicit is not None:
+            session.explicit.decorate(command, operation.follows_time, connection.hello)
         if attempt.numbered:
             if operation.transaction_number is None:
                 server_session.transaction_number += 1

@@ -21,7 +21,7 @@ from gmongo.execution.decorate import Decorator
 from gmongo.execution.operation import Operation
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
 from gmongo.execution.retry import Retry, explained, label_write_error
-from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, Session, bound_session
+from gmongo.execution.sessions import ImplicitSession, ServerSessionPool, Session, binding, bound_session
 from gmongo.execution.transaction import TRANSIENT
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.server import Server
@@ -73,7 +73,7 @@ class Executor:
         self._events = events
         self._decorator = Decorator(topology)
         self._load_balanced = topology.settings.load_balanced
-        self._sessions = ServerSessionPool()
+        self.sessions = ServerSessionPool(topology)
         # Told of cursors that nobody will know of.
         self.cursor_lost: Callable[[], Callable[[Any], None] | None] = _nobody
         self.epoch = 0  # how many forks lie behind
@@ -90,7 +90,7 @@ class Executor:
         """
         if deadline is None:
             deadline = self.deadline()
-        if session is None:
+        if session is None and binding() is not None:
             session = bound_session(self)
         if session is not None:
             session.begin(self, operation)
@@ -100,7 +100,7 @@ class Executor:
                 session.end_use()
         if not operation.takes_session or not operation.acknowledged:
             return self._run(operation, None, deadline)
-        implicit = ImplicitSession(self.take_session, self.give_session_back)
+        implicit = ImplicitSession(self.sessions)
         try:
             return self._run(operation, implicit, deadline)
         finally:
@@ -315,7 +315,8 @@ class Executor:
         deadline = attempt.deadline
         limit = connection.socket_timeout if deadline is None else remaining(deadline)
         if attempt.operation.acknowledged:
-            reply = attempt.reply = attempt.operation.decode(connection.exchange(request_id, buffers, limit).body)
+            body, _more = connection.exchange(request_id, buffers, limit)
+            reply = attempt.reply = attempt.operation.decode(body)
             return reply
         connection.send(buffers, limit)
         return None
@@ -352,8 +353,8 @@ class Executor:
         cluster_time = reply.get("$clusterTime")
         if cluster_time is not None:
             self.topology.advance_cluster_time(cluster_time)
-        if attempt.session is not None:
-            attempt.session.observe(reply)
+        if attempt.session is not None and attempt.session.explicit is not None:
+            attempt.session.explicit.observe(reply)
             if attempt.transaction is not None:
                 attempt.transaction.observe(reply)
 
@@ -361,24 +362,12 @@ class Executor:
 
     def implicit_session(self) -> Session:
         """A session for one operation or one cursor: the one that is bound here, or an implicit one."""
-        return bound_session(self) or ImplicitSession(self.take_session, self.give_session_back)
-
-    def take_session(self) -> ServerSession:
-        """Take a server session from the pool."""
-        return self._sessions.acquire(self.topology.description.logical_session_timeout_minutes)
-
-    def give_session_back(self, session: ServerSession) -> None:
-        """Give a server session back to the pool."""
-        self._sessions.release(session, self.topology.description.logical_session_timeout_minutes)
-
-    def take_sessions(self) -> list[dict[str, Any]]:
-        """Take the IDs of all unused sessions out of the pool, to end them on the server."""
-        return self._sessions.drain()
+        return bound_session(self) or ImplicitSession(self.sessions)
 
     def inherited(self) -> None:
         """In a forked child: sessions and cursors are the parent's, who goes on using them."""
         self.epoch += 1
-        self._sessions.forget()
+        self.sessions.forget()
 
 
 def _nobody() -> None:

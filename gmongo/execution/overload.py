@@ -31,11 +31,12 @@ class TokenBucket:
     """
 
     CAPACITY = 1000
+    _FULL = CAPACITY * 10
 
     __slots__ = ("_tenths",)
 
     def __init__(self) -> None:
-        self._tenths = self.CAPACITY * 10
+        self._tenths = self._FULL
 
     @property
     def tokens(self) -> float:
@@ -51,7 +52,8 @@ class TokenBucket:
 
     def deposit(self, tenths: int) -> None:
         """Put tenths of a token in, up to the capacity."""
-        self._tenths = min(self.CAPACITY * 10, self._tenths + tenths)
+        if self._tenths != self._FULL:
+            self._tenths = min(self._FULL, self._tenths + tenths)
 
 
 class Overload:

@@ -259,16 +259,14 @@ class Monitor:
         request_id = next_request_id()
         started = monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
-        reply = self._connection.exchange(request_id, buffers, self._await_timeout)
-        self._streaming = reply.more_to_come
-        return self._received(read_hello(bson.decode(reply.body), monotonic() - started))
+        body, self._streaming = self._connection.exchange(request_id, buffers, self._await_timeout)
+        return self._received(read_hello(bson.decode(body), monotonic() - started))
 
     def _next_streamed(self) -> Hello:
         assert self._connection is not None
         started = monotonic()
-        reply = self._connection.next_reply(self._await_timeout)
-        self._streaming = reply.more_to_come
-        return self._received(read_hello(bson.decode(reply.body), monotonic() - started))
+        body, self._streaming = self._connection.next_reply(self._await_timeout)
+        return self._received(read_hello(bson.decode(body), monotonic() - started))
 
     def _received(self, hello: Hello) -> Hello:
         if hello.hello_ok:

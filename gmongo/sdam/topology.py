@@ -76,7 +76,7 @@ class Topology:
         self._selection_events = SelectionEvents()
         self._servers: dict[Address, Server] = {}
         self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
-        self._waiters: WaitQueue[TopologyDescription] = WaitQueue()
+        self._queue: WaitQueue[TopologyDescription] = WaitQueue()
         self._srv_monitor: SrvMonitor | None = None
         self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
         self._opened = False
@@ -150,12 +150,12 @@ class Topology:
         if self._closed:
             return
         self._closed = True
-        waiters = self._waiters.detach()
+        waiters = self._queue.detach()
         servers, self._servers = list(self._servers.values()), {}
         self._choices.clear()
         if self._srv_monitor is not None:
             self._srv_monitor.stop()
-        self._waiters.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
+        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
         _close_all(servers)
         if self._opened:
             for server in servers:
@@ -205,7 +205,8 @@ class Topology:
         log = self._selection_events if self._selection_events.wanted() else None
         if log:
             log.started(selector, operation, self.description)
-        servers = self._suitable(selector, deprioritized)
+        kept = None if deprioritized else self._choices.get(id(selector))
+        servers = self._suitable(selector, deprioritized) if kept is None else kept[1]
         if not servers:
             servers = self._wait_for_suitable(selector, operation, deadline, deprioritized)
         server = servers[0] if len(servers) == 1 else _less_busy_of_two(servers)
@@ -234,10 +235,6 @@ class Topology:
 
     def _suitable(self, selector: Any, deprioritized: frozenset[Address]) -> list[Server]:
         """The servers among which one is chosen; remembered for as long as the description stays."""
-        if not deprioritized:
-            kept = self._choices.get(id(selector))
-            if kept is not None:
-                return kept[1]
         self.description.check_compatible()
         found = self.description.apply_selector(selector, None, self.settings.server_selector, deprioritized)
         servers = [self._servers[server.address] for server in found if server.address in self._servers]
@@ -262,7 +259,7 @@ class Topology:
                 if servers:
                     return servers
                 self.request_checks()
-                self._waiters.wait(end - monotonic(), lambda: self._selection_error(selector))
+                self._queue.wait(end - monotonic(), lambda: self._selection_error(selector))
             except Exception as error:
                 if log:
                     log.failed(selector, operation, self.description, error)
@@ -417,8 +414,8 @@ class Topology:
             _close_all(dropped)
 
     def _wake_waiters(self, description: TopologyDescription) -> None:
-        while self._waiters:
-            self._waiters.hand(description)
+        while self._queue.waiters:
+            self._queue.hand(description)
 
     def _announce_pools(self) -> None:
         """Tell of new pools."""

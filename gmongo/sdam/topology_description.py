@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -29,6 +30,8 @@ class TopologyDescription:
     :param max_set_version: the newest seen of a primary.
     :param max_election_id: the newest seen of a primary.
     :param topology_settings: of the client.
+
+    `session_lifetime` is how long a server keeps a session that is not used, in seconds; infinite if nobody says.
     """
 
     __slots__ = (
@@ -40,6 +43,7 @@ class TopologyDescription:
         "_servers",
         "_settings",
         "_topology_type",
+        "session_lifetime",
     )
 
     def __init__(
@@ -58,7 +62,8 @@ class TopologyDescription:
         self._max_election_id = max_election_id
         self._settings = topology_settings
         self._incompatible = _incompatibility(self._servers.values())
-        self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
+        timeout = self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
+        self.session_lifetime = inf if timeout is None else timeout * 60.0
 
     def check_compatible(self) -> None:
         """Refuse servers that speak no common wire version.

@@ -209,7 +209,8 @@ def _ask(transport: Transport, command: str) -> dict[str, Any]:
     request_id = next_request_id()
     transport.send(encode_op_msg(request_id, 0, bson.encode({command: 1, "$db": "admin"})))
     _reply_id, opcode, payload = transport.receive(request_id)
-    return bson.decode(decode_reply(opcode, payload).body)
+    body, _more = decode_reply(opcode, payload)
+    return bson.decode(body)
 
 
 def _said(process: TetheredProcess) -> str:

@@ -25,19 +25,22 @@ EXHAUST_ALLOWED = 1 << 16
 HEADER_SIZE = 16
 # A server that has not yet told its own limits may send this much (and servers have told the same for ten years).
 DEFAULT_MAX_MESSAGE_SIZE = 48_000_000
+_JOIN_BELOW = 64 * 1024
 
-_KNOWN_REQUIRED_FLAGS = CHECKSUM_PRESENT | MORE_TO_COME
-_REQUIRED_FLAGS = 0xFFFF  # an unknown flag among the low sixteen makes a message unreadable
+# An unknown flag among the low sixteen makes a message unreadable.
+_UNKNOWN_REQUIRED_FLAGS = 0xFFFF & ~(CHECKSUM_PRESENT | MORE_TO_COME)
 
 _HEADER = struct.Struct("<iiii")
 _HEADER_FLAGS_AND_KIND = struct.Struct("<iiiiIB")
 _INT32 = struct.Struct("<i")
-_UINT32 = struct.Struct("<I")
+_FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 
 # The first sixteen bytes of every message: its length, its request ID, the ID of the request it replies to, its opcode.
 Header = tuple[int, int, int, int]
 Buffer = bytes | bytearray | memoryview
+# The body of a reply, still encoded, and whether another reply follows without a request.
+Reply = tuple[Buffer, bool]
 
 
 class DocumentSequence(NamedTuple):
@@ -45,13 +48,6 @@ class DocumentSequence(NamedTuple):
 
     identifier: str
     documents: Sequence[bytes]
-
-
-class Reply(NamedTuple):
-    """The body of a reply, still encoded, and whether another reply follows without a request."""
-
-    body: Buffer
-    more_to_come: bool
 
 
 _request_ids = itertools.count(1)
@@ -63,7 +59,7 @@ def next_request_id() -> int:
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """The buffers of an OP_MSG: one for a command alone, several when documents travel beside it."""
+    """The buffers of an OP_MSG: one, or several if the documents beside the command are large."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -76,7 +72,23 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
         buffers[-1] += b"\x01" + _INT32.pack(section) + identifier
         buffers += sequence.documents
     buffers[0] = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0) + buffers[0]
-    return buffers
+    return _joined(buffers) if length > _JOIN_BELOW else [b"".join(buffers)]
+
+
+def _joined(buffers: list[bytes]) -> list[bytes]:
+    """Small buffers joined, so that a thousand documents are not a thousand system calls."""
+    joined: list[bytes] = []
+    run: list[bytes] = []
+    size = 0
+    for buffer in buffers:
+        run.append(buffer)
+        size += len(buffer)
+        if size >= _JOIN_BELOW:
+            joined.append(b"".join(run))
+            run, size = [], 0
+    if run:
+        joined.append(b"".join(run))
+    return joined
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:
@@ -106,25 +118,18 @@ def decode_reply(opcode: int, payload: memoryview) -> Reply:
 
     :raises ProtocolError: the opcode is not one of a reply, or a length inside the message is false.
     """
-    if opcode == OP_MSG:
-        return _decode_op_msg(payload)
-    if opcode == OP_REPLY:
-        return _decode_op_reply(payload)
-    raise ProtocolError(f"opcode {opcode} is not one of a reply ({OP_MSG} or {OP_REPLY})")
-
-
-def _decode_op_msg(payload: memoryview) -> Reply:
-    if len(payload) < 10:
-        raise ProtocolError(f"OP_MSG of {len(payload)} bytes after the header is too short for a document")
-    (flags,) = _UINT32.unpack_from(payload, 0)
-    if flags & _REQUIRED_FLAGS & ~_KNOWN_REQUIRED_FLAGS:
+    if opcode != OP_MSG:
+        return _decode_op_reply(opcode, payload)
+    end = len(payload)
+    if end < 10:
+        raise ProtocolError(f"OP_MSG of {end} bytes after the header is too short for a document")
+    flags, kind, size = _FLAGS_KIND_AND_SIZE.unpack_from(payload)
+    if flags & _UNKNOWN_REQUIRED_FLAGS:
         raise ProtocolError(f"OP_MSG flags {flags:#x} have an unknown required bit")
-    end = len(payload) - (4 if flags & CHECKSUM_PRESENT else 0)
-    more_to_come = bool(flags & MORE_TO_COME)
-    (size,) = _INT32.unpack_from(payload, 5)
-    if payload[4] == 0 and 5 + size == end and size >= 5:
-        return Reply(payload[5:end], more_to_come)
-    return Reply(_find_body(payload, end), more_to_come)
+    if flags & CHECKSUM_PRESENT:
+        end -= 4
+    is_body_alone = kind == 0 and size == end - 5 and size >= 5
+    return payload[5:end] if is_body_alone else _find_body(payload, end), flags & MORE_TO_COME != 0
 
 
 def _find_body(payload: memoryview, end: int) -> memoryview:
@@ -153,11 +158,13 @@ def _section_size(payload: memoryview, position: int, end: int) -> int:
     return size
 
 
-def _decode_op_reply(payload: memoryview) -> Reply:
+def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:
+    if opcode != OP_REPLY:
+        raise ProtocolError(f"opcode {opcode} is not one of a reply ({OP_MSG} or {OP_REPLY})")
     if len(payload) < 25:
         raise ProtocolError(f"OP_REPLY of {len(payload)} bytes after the header is too short for a document")
     _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload, 0)
     (size,) = _INT32.unpack_from(payload, 20)
     if count != 1 or size != len(payload) - 20:
         raise ProtocolError(f"OP_REPLY has {count} documents and a first of {size} bytes, expected exactly one")
-    return Reply(payload[20:], False)
+    return payload[20:], False

@@ -78,7 +78,7 @@ def decode_cursor(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, A
     A small reply is decoded whole. In a large one, or where the user's types must not reach the server's own fields,
     ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`.
     """
-    if len(body) < WHOLE_BELOW and decodes_plainly(codec_options):
+    if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
     return cut_batch(body, codec_options)
 
@@ -102,9 +102,7 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Any], field: str) -> 
 
 def decodes_plainly(codec_options: CodecOptions[Any]) -> bool:
     """Whether the server's own fields come out the same with these options as without."""
-    return codec_options is DEFAULT_CODEC_OPTIONS or (
-        codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
-    )
+    return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
 def cut_batch(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:

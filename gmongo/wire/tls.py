@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gmongo.wire.transport import Transport, TransportError, _joined
+from gmongo.wire.transport import Transport, TransportError
 
 # What is encrypted at a time, so that a long message does not hold the loop.
 _PIECE = 64 * 1024
@@ -99,7 +99,7 @@ class TlsTransport(Transport):
         if len(buffers) == 1 and len(buffers[0]) <= _PIECE:
             self._perform(self._engine.write, buffers[0])
             return
-        for data in _joined(buffers):
+        for data in buffers:
             view = memoryview(data)
             while view:
                 view = view[self._perform(self._engine.write, view[:_PIECE]) :]

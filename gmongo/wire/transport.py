@@ -26,7 +26,6 @@ _WRITE = 2
 # Most replies fit; a larger one gets a buffer of its own, which grows only as bytes arrive.
 _BUFFER_SIZE = 16 * 1024
 _GROWTH = 1024 * 1024
-_JOIN_BELOW = 64 * 1024
 
 
 class TransportError(OSError):
@@ -105,14 +104,10 @@ class Transport:
 
         :raises TransportError: the connection is lost.
         """
-        if len(buffers) == 1:
-            data = buffers[0]
+        for data in buffers:
             sent = self._try_to_send(data)
             if sent != len(data):
                 self._send_rest(memoryview(data)[sent:])
-            return
-        for data in _joined(buffers):
-            self._send_rest(memoryview(data))
 
     def _send_rest(self, data: memoryview) -> None:
         while data:
@@ -156,13 +151,15 @@ class Transport:
 
     def _fill(self) -> None:
         """Read once more into the shared buffer, which never has to hold more than one message."""
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif self._start:
-            unread = bytes(self._view[self._start : self._end])
-            self._view[: len(unread)] = unread
+        start, end = self._start, self._end
+        if start == end:
+            self._start = self._end = end = 0
+        elif start:
+            unread = bytes(self._view[start:end])
             self._start, self._end = 0, len(unread)
-        self._end += self._read(self._view[self._end :] if self._end else self._view)
+            end = len(unread)
+            self._view[:end] = unread
+        self._end = end + self._read(self._view[end:] if end else self._view)
 
     def _receive_large(self, length: int) -> memoryview:
         """Read a message that does not fit the shared buffer; a false length costs no memory before bytes arrive."""
@@ -260,19 +257,3 @@ class Transport:
 
     def __del__(self) -> None:
         self._close_socket()
-
-
-def _joined(buffers: Sequence[bytes]) -> Sequence[bytes]:
-    """Small buffers joined, so that a thousand documents are not a thousand system calls."""
-    joined: list[bytes] = []
-    run: list[bytes] = []
-    size = 0
-    for buffer in buffers:
-        run.append(buffer)
-        size += len(buffer)
-        if size >= _JOIN_BELOW:
-            joined.append(b"".join(run))
-            run, size = [], 0
-    if run:
-        joined.append(b"".join(run))
-    return joined

@@ -21,6 +21,7 @@ from gevent import get_hub
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
+from gmongo.execution.sessions import ServerSession, ServerSessionPool
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener
 from gmongo.testing import Deployment
 from tests.switching.thrown import EARLY, LATE, Kind, Running
@@ -253,6 +254,25 @@ class Scenario:
         """What else must be true after it, whatever was thrown."""
 
 
+class WatchedSessions(ServerSessionPool):
+    """A pool that knows what was taken out of it."""
+
+    __slots__ = ("out",)
+
+    def __init__(self, topology: Any) -> None:
+        super().__init__(topology)
+        self.out: set[ServerSession] = set()
+
+    def acquire(self) -> ServerSession:
+        session = super().acquire()
+        self.out.add(session)
+        return session
+
+    def release(self, session: ServerSession) -> None:
+        self.out.remove(session)
+        super().release(session)
+
+
 class Stage:
     """A fresh client for one run, and what the scenario keeps about it."""
 
@@ -261,6 +281,7 @@ class Stage:
         self.witness = YieldingWitness() if yields else Witness()
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.witness], **options)
+        self.sessions = self.client._executor.sessions = WatchedSessions(self.client._topology)
         self.greenlet: Any = None
         self.error: BaseException | None = None  # what came out of it
         self.errors: list[BaseException] = []  # what was thrown into it
@@ -418,7 +439,7 @@ def _pools(stage: Stage) -> list[str]:
     for pool in stage.client._topology.pools():
         inventory, stats = pool.inventory, pool.stats()
         everything = [*inventory.pending, *inventory.available, *inventory.in_use]
-        counts = len(inventory.pending), len(inventory.available), len(inventory.in_use), len(pool._waiters)
+        counts = len(inventory.pending), len(inventory.available), len(inventory.in_use), len(pool._queue.waiters)
         if counts != (stats["pending"], stats["available"], stats["in_use"], stats["waiting"]):
             faults.append(f"{counts} are not {stats}")
         if len(set(everything)) != len(everything) or stats["total"] != len(everything):
@@ -427,19 +448,19 @@ def _pools(stage: Stage) -> list[str]:
             faults.append("a connection that cannot be used is available")
         if sum(count for _generation, count in pool.generations.services().values()) not in (0, len(everything)):
             faults.append(f"{pool.generations.services()} do not count {len(everything)} connections")
-    if len(stage.client._topology._waiters):
+    if len(stage.client._topology._queue.waiters):
         faults.append("somebody still waits for a server")
     return faults
 
 
 def _sessions(stage: Stage) -> list[str]:
-    sessions = stage.client._executor._sessions
-    if not at_last(lambda: not sessions._out):
-        return [f"{len(sessions._out)} sessions were not given back"]
-    taken = [stage.client._executor.take_session() for _ in range(len(sessions) + 1)]
+    sessions = stage.sessions
+    if not at_last(lambda: not sessions.out):
+        return [f"{len(sessions.out)} sessions were not given back"]
+    taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
     identities = [bytes(session.lsid["id"]) for session in taken]
     for session in taken:
-        stage.client._executor.give_session_back(session)
+        sessions.release(session)
     if len(identities) != len(set(identities)):
         return ["a session was handed out twice"]
     return []
