@@ -40,7 +40,6 @@ from gmongo.operations.models import (
 from gmongo.operations.run_command import Administer, CursorCommand
 from gmongo.operations.write import (
     SingleWrite,
-    Statements,
     delete_statement,
     insertable,
     update_statement,
@@ -175,9 +174,9 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         checked_mapping("document", document)
         insertable(document)
-        fields = _present({"ordered": True}, bypassDocumentValidation=bypass_document_validation, comment=comment)
+        fields = _present(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
         self._write("insert", document, fields, session)
-        inserted_id = None if isinstance(document, RawBSONDocument) else document.get("_id")
+        inserted_id = None if isinstance(document, RawBSONDocument) else document["_id"]
         return InsertOneResult(inserted_id, self._write_concern.acknowledged)
 
     def insert_many(
@@ -216,16 +215,10 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> dict[str, Any]:
         """Run one insert, update or delete of one statement."""
         acknowledged = self._write_concern.acknowledged
-        statements = Statements(kind, (statement,), self._codec_options, acknowledged)
         operation = SingleWrite(
-            self._database_name,
-            self._name,
-            statements,
-            fields,
-            self._codec_options,
-            acknowledged=acknowledged,
-            retryable=retryable,
+            self._database_name, self._name, kind, fields, self._codec_options, acknowledged, retryable
         )
+        operation.taken = (statement,)
         operation.write_concern = self._write_concern_document
         return self._executor.run(operation, session)
 

@@ -107,9 +107,8 @@ class UpdateResult(_Result):
         """How many documents matched; an upserted one is counted in a client's bulk only."""
         self._require_acknowledged("matched_count")
         # In the reply to `update` an upsert counts in `n`, though nothing matched.
-        if not self._in_client_bulk and self.upserted_id is not None:
-            return 0
-        return self._reply.get("n", 0)
+        reply = self._reply
+        return 0 if not self._in_client_bulk and reply.get("upserted") is not None else reply.get("n", 0)
 
     @property
     def modified_count(self) -> int:

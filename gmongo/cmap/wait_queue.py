@@ -25,32 +25,32 @@ _FOREVER = 10 * 365 * 24 * 3600.0
 class Waiter(Generic[Item]):
     """One greenlet in the queue, and what came of its wait."""
 
-    __slots__ = ("_asleep", "_greenlet", "_hub", "error", "item", "since")
+    __slots__ = ("_hub", "_waking", "error", "greenlet", "item", "since")
 
     def __init__(self) -> None:
-        self._greenlet: greenlet = getcurrent()
-        self._hub = get_hub()
-        self._asleep = False
+        self.greenlet: greenlet | None = getcurrent()  # None since it has left
         self.since = monotonic()
         self.item: Item | None = None
         self.error: BaseException | None = None
+        self._hub = get_hub()
+        self._waking: Any = None
 
     def sleep(self) -> None:
         """Switch to the hub until something has been handed over. Anything may be thrown here."""
-        self._asleep = True
+        switch = self._hub.switch
         try:
             while self.item is None and self.error is None:
-                self._hub.switch()
-        finally:
-            self._asleep = False
+                switch()
+        except BaseException:
+            self.greenlet = None
+            if self._waking is not None:  # it must not switch to wherever the greenlet is by then
+                self._waking.stop()
+            raise
 
     def wake(self) -> None:
         """Let the greenlet go on in the next pass of the loop. Does not switch."""
-        self._hub.loop.run_callback(self._switch)
-
-    def _switch(self) -> None:
-        if self._asleep:
-            self._greenlet.switch()
+        if self.greenlet is not None:
+            self._waking = self._hub.loop.run_callback(self.greenlet.switch)
 
 
 class WaitQueue(Generic[Item]):

@@ -90,9 +90,9 @@ class Decorator:
             command["$readPreference"] = selector.document
         elif (
             not operation.is_write
-            and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
-            and not connection.hello.is_mongos
             and not connection.hello.is_standalone
+            and not connection.hello.is_mongos
+            and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
         ):
             # Asked of a member directly, any member answers.
             command["$readPreference"] = _PRIMARY_PREFERRED

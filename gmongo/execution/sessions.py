@@ -150,18 +150,20 @@ class ServerSessionPool:
     :param topology: knows how long the servers keep a session that is not used.
     """
 
-    __slots__ = ("_epoch", "_idle", "_topology")
+    __slots__ = ("_epoch", "_idle", "_topology", "in_use")
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
+        self.in_use = 0  # how many have been taken out, and not been given back
 
     def __len__(self) -> int:
         return len(self._idle)
 
     def acquire(self) -> ServerSession:
         """A session that the server still knows for a while, or a new one."""
+        self.in_use += 1
         idle = self._idle
         oldest_use = monotonic() - self._topology.description.session_lifetime + _MARGIN
         while idle:
@@ -174,6 +176,7 @@ class ServerSessionPool:
         """Take a session back, unless it is dirty, about to expire, or of the process that this one was forked from."""
         if session.epoch != self._epoch:
             return
+        self.in_use -= 1
         idle = self._idle
         oldest_use = monotonic() - self._topology.description.session_lifetime + _MARGIN
         while idle and idle[0].last_used < oldest_use:
@@ -190,4 +193,5 @@ class ServerSessionPool:
     def forget(self) -> None:
         """In a forked child: all sessions are the parent's, those in use too."""
         self._idle.clear()
+        self.in_use = 0
         self._epoch += 1

@@ -99,8 +99,8 @@ class BulkWriteBatch(CursorOperation):
         self._fitted = True
 
     def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
-        operations = DocumentSequence("ops", [write.encoded for write in self.taken])
-        return operations, DocumentSequence("nsInfo", [bson.encode(each) for each in self._namespace_documents()])
+        operations = [write.encoded for write in self.taken]
+        return ("ops", operations), ("nsInfo", [bson.encode(each) for each in self._namespace_documents()])
 
     def _namespace_documents(self) -> list[dict[str, Any]]:
         return [{"ns": namespace} for namespace in self._namespaces]

@@ -40,7 +40,7 @@ class CursorOperation(Operation):
     __slots__ = ("raw",)
 
     def __init__(self, database: str, codec_options: CodecOptions[Any], raw: bool = False) -> None:
-        super().__init__(database)
+        self.database = database
         self.codec_options = codec_options
         self.raw = raw
 

@@ -304,7 +304,7 @@ def checked_mapping(option: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
 
     :param option: the name to call it by in the error message.
     """
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):  # dict first, which is the quick one to ask for
         raise TypeError(f"{option} must be a mapping such as a dict, not {value!r}")
     return value
 
@@ -314,11 +314,11 @@ def checked_update(update: Update) -> Update:
 
     Raises :class:`TypeError` if it is of another type, :class:`ValueError` if it is empty or has no operator.
     """
-    if not isinstance(update, (Mapping, list)):
+    if not isinstance(update, (dict, list, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {update!r}")
     if not update:
         raise ValueError(f"update must not be empty, was {update!r}")
-    if isinstance(update, Mapping) and not _begins_with_operator(update):
+    if not isinstance(update, list) and not _begins_with_operator(update):
         raise ValueError(f"update must begin with an operator such as $set, was {update!r}")
     return update
 

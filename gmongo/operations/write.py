@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import bson
@@ -75,16 +75,26 @@ class Statements:
         document = next(self._documents, None)
         if document is None:
             return None
-        if not self._acknowledged and self.kind != "insert":
-            _check_unacknowledged(document)
-        encoded = bson.encode(document, False, self._codec_options)
-        limit = hello.max_bson_size + (0 if self.kind == "insert" else _OVERHEAD)
-        if len(encoded) > limit:
-            raise DocumentTooLarge(
-                f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
-                f"BSON document sizes up to {hello.max_bson_size} bytes."
-            )
-        return document, encoded
+        return document, _encoded(document, self.kind, hello, self._codec_options, self._acknowledged)
+
+
+def _encoded(
+    statement: Mapping[str, Any], kind: str, hello: Hello, codec_options: CodecOptions[Any], acknowledged: bool
+) -> bytes:
+    """
+    :raises DocumentTooLarge: it is larger than the server takes.
+    :raises ConfigurationError: it needs a reply, and there is none.
+    """
+    if not acknowledged and kind != "insert":
+        _check_unacknowledged(statement)
+    encoded = bson.encode(statement, False, codec_options)
+    limit = hello.max_bson_size if kind == "insert" else hello.max_bson_size + _OVERHEAD
+    if len(encoded) > limit:
+        raise DocumentTooLarge(
+            f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
+            f"BSON document sizes up to {hello.max_bson_size} bytes."
+        )
+    return encoded
 
 
 def _check_unacknowledged(statement: Mapping[str, Any]) -> None:
@@ -93,10 +103,10 @@ def _check_unacknowledged(statement: Mapping[str, Any]) -> None:
             raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
 
-class WriteBatch(Operation):
-    """One command of an insert, update or delete, with as many statements as fit.
+class _Write(Operation):
+    """An insert, update or delete command.
 
-    :param statements: to take from.
+    :param kind: ``insert``, ``update`` or ``delete``.
     :param fields: further fields of the command, such as ``ordered``.
     :param acknowledged: whether there is a reply.
     :param retryable: whether it may be tried again; not for updates and deletes of many documents.
@@ -104,7 +114,54 @@ class WriteBatch(Operation):
 
     is_write = True
 
-    __slots__ = ("_encoded", "_fields", "_statements", "collection", "name", "taken")
+    __slots__ = ("_encoded", "_fields", "collection", "name", "taken")
+
+    def __init__(
+        self,
+        database: str,
+        collection: str,
+        kind: str,
+        fields: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        acknowledged: bool,
+        retryable: bool,
+    ) -> None:
+        self.database = database
+        self.collection = collection
+        self.name = kind  # type: ignore[misc]
+        self.codec_options = codec_options
+        self.acknowledged = acknowledged
+        self.retryable = retryable
+        self.taken: Sequence[Mapping[str, Any]] = ()
+        self._fields = fields
+        self._encoded: list[bytes] | None = None  # a second try sends the same again
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        return {self.name: self.collection, **self._fields}
+
+    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
+        if self._encoded is None:
+            self._encoded = self.encode(hello)
+        return ((_SEQUENCES[self.name], self._encoded),)
+
+    def encode(self, hello: Hello) -> list[bytes]:
+        """Encode what one message holds; `taken` is the same, not encoded."""
+        raise NotImplementedError
+
+    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+        return {**command, _SEQUENCES[self.name]: list(self.taken)}
+
+    def unacknowledged_result(self) -> dict[str, Any]:
+        return {}
+
+
+class WriteBatch(_Write):
+    """One command of an insert, update or delete, with as many statements as fit.
+
+    :param statements: to take from.
+    """
+
+    __slots__ = ("_statements",)
 
     def __init__(
         self,
@@ -117,42 +174,31 @@ class WriteBatch(Operation):
         acknowledged: bool = True,
         retryable: bool = True,
     ) -> None:
-        super().__init__(database)
-        self.name = statements.kind  # type: ignore[misc]
-        self.collection = collection
-        self.codec_options = codec_options
-        self.acknowledged = acknowledged
-        self.retryable = retryable
-        self.taken: list[Mapping[str, Any]] = []
+        super().__init__(database, collection, statements.kind, fields, codec_options, acknowledged, retryable)
         self._statements = statements
-        self._fields = fields
-        self._encoded: list[bytes] | None = None
 
-    def command(self, hello: Hello) -> dict[str, Any]:
-        return {self.name: self.collection, **self._fields}
-
-    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
-        if self._encoded is None:  # a second try sends the same again
-            self.taken, self._encoded = self._statements.take(hello)
-        return (DocumentSequence(_SEQUENCES[self.name], self._encoded),)
-
-    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
-        return {**command, _SEQUENCES[self.name]: self.taken}
-
-    def unacknowledged_result(self) -> dict[str, Any]:
-        return {}
+    def encode(self, hello: Hello) -> list[bytes]:
+        self.taken, encoded = self._statements.take(hello)
+        return encoded
 
 
-class SingleWrite(WriteBatch):
-    """The same for one statement, whose errors are raised."""
+class SingleWrite(_Write):
+    """An insert, update or delete of one statement, whose errors are raised. The parameters are those of all writes.
+
+    `taken` is that statement, alone.
+    """
 
     __slots__ = ()
+
+    def encode(self, hello: Hello) -> list[bytes]:
+        return [_encoded(self.taken[0], self.name, hello, self.codec_options, self.acknowledged)]
 
     def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
         errors = reply.get("writeErrors")
         if errors:
             raise_write_error(errors[-1])
-        raise_write_concern_error(reply)
+        if "writeConcernError" in reply:
+            raise_write_concern_error(reply)
         return reply
 
 
@@ -176,8 +222,14 @@ def update_statement(
 ) -> dict[str, Any]:
     """One element of an update command."""
     statement: dict[str, Any] = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
-    optional = (("collation", collation), ("arrayFilters", array_filters), ("hint", hint), ("sort", sort))
-    statement.update((name, value) for name, value in optional if value is not None)
+    if collation is not None:
+        statement["collation"] = collation
+    if array_filters is not None:
+        statement["arrayFilters"] = array_filters
+    if hint is not None:
+        statement["hint"] = hint
+    if sort is not None:
+        statement["sort"] = sort
     return statement
 
 
@@ -193,6 +245,8 @@ def delete_statement(
     :param limit: 1 for the first document that matches, 0 for all.
     """
     statement: dict[str, Any] = {"q": filter, "limit": limit}
-    optional = (("collation", collation), ("hint", hint))
-    statement.update((name, value) for name, value in optional if value is not None)
+    if collation is not None:
+        statement["collation"] = collation
+    if hint is not None:
+        statement["hint"] = hint
     return statement

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from gmongo.errors import ProtocolError
 
@@ -41,13 +40,8 @@ Header = tuple[int, int, int, int]
 Buffer = bytes | bytearray | memoryview
 # The body of a reply, still encoded, and whether another reply follows without a request.
 Reply = tuple[Buffer, bool]
-
-
-class DocumentSequence(NamedTuple):
-    """Encoded documents that travel beside the command, such as the ``documents`` of an insert."""
-
-    identifier: str
-    documents: Sequence[bytes]
+# A name, and encoded documents that travel beside the command under it, such as the ``documents`` of an insert.
+DocumentSequence = tuple[str, Sequence[bytes]]
 
 
 _request_ids = itertools.count(1)
@@ -65,12 +59,12 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
         return [head + body]
     length = 21 + len(body)
     buffers = [body]
-    for sequence in sequences:
-        identifier = sequence.identifier.encode() + b"\x00"
-        section = 4 + len(identifier) + sum(map(len, sequence.documents))
+    for name, documents in sequences:
+        identifier = name.encode() + b"\x00"
+        section = 4 + len(identifier) + sum(map(len, documents))
         length += 1 + section
         buffers[-1] += b"\x01" + _INT32.pack(section) + identifier
-        buffers += sequence.documents
+        buffers += documents
     buffers[0] = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0) + buffers[0]
     return _joined(buffers) if length > _JOIN_BELOW else [b"".join(buffers)]
 

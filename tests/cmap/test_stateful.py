@@ -188,7 +188,7 @@ class Life:
 
     def _check_turn(self, task: Task) -> None:
         """Nobody who came earlier still waits when this one is served."""
-        queue = {waiter._greenlet for waiter in self.pool._queue.waiters}
+        queue = {waiter.greenlet for waiter in self.pool._queue.waiters}
         if any(earlier.greenlet in queue for earlier in self.tasks[: self.tasks.index(task)]):
             self.faults.append(f"a check-out was overtaken: {self.recorder.story}")
 
@@ -237,7 +237,7 @@ class Life:
             return False
         task.let_go.set()
         if self.random.random() < 0.4:
-            gevent.Greenlet.kill(next(iter(self.pool._queue.waiters))._greenlet, block=False)
+            gevent.Greenlet.kill(next(iter(self.pool._queue.waiters)).greenlet, block=False)
         else:
             self.turn_the_state()
         return True

@@ -116,14 +116,14 @@ def spread(deployment: Deployment, name: str) -> list[str]:
 
 def idle(client: Client) -> list[bytes]:
     """The IDs of the unused server sessions."""
-    return [bytes(session.lsid["id"]) for session in client._executor._sessions._idle]
+    return [bytes(session.lsid["id"]) for session in client._executor.sessions._idle]
 
 
 def check_nothing_held(client: Client) -> None:
     """No connection is checked out, nobody waits for one, and no server session is in use."""
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
-    assert not client._executor._sessions._out
+    assert not client._executor.sessions.in_use
 
 
 def bystander(action: Callable[[], Any]) -> Any:

@@ -145,7 +145,7 @@ def test_9_a_cursor_of_two_batches(client: Client) -> None:
     cursor = client.db.c.find(batch_size=3)
     for _ in range(3):
         next(cursor)
-    assert len(client._executor._sessions._out) == 1
+    assert client._executor.sessions.in_use == 1
     next(cursor)
     check_nothing_held(client)
     assert len(list(cursor)) == 1

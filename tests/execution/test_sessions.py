@@ -101,7 +101,7 @@ def test_a_killed_operation_leaks_no_session(deployment: Deployment, client: Cli
     killed = gevent.spawn(run, client, None)
     eventually(lambda: deployment.commands.named(name))
     killed.kill()
-    eventually(lambda: not client._executor._sessions._out)
+    eventually(lambda: not client._executor.sessions.in_use)
     check_nothing_held(client)
     assert idle(client) == [], f"the server may still be busy with {name} in it"
     fail(deployment, name, times=0)
@@ -132,7 +132,7 @@ def test_a_dropped_session_is_given_back(client: Client) -> None:
     assert session is not None
     client.db.command("ping", session=session)
     lsid = bytes(session.session_id["id"])
-    assert client._executor._sessions._out
+    assert client._executor.sessions.in_use
     del session
     gc.collect()
     check_nothing_held(client)
@@ -156,10 +156,10 @@ def test_a_dropped_cursor_gives_its_session_back(client: Client) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    assert client._executor._sessions._out
+    assert client._executor.sessions.in_use
     del cursor
     gc.collect()
-    eventually(lambda: not client._executor._sessions._out)
+    eventually(lambda: not client._executor.sessions.in_use)
     check_nothing_held(client)
 
 
@@ -194,7 +194,7 @@ def test_a_storm_of_kills_leaks_nothing(deployment: Deployment, connect: Callabl
     assert all(each.dead for each in crowd)
     crowd.clear()
     gc.collect()
-    eventually(lambda: not client._executor._sessions._out)
+    eventually(lambda: not client._executor.sessions.in_use)
     check_nothing_held(client)
     client.db.command("ping")
 

@@ -46,7 +46,7 @@ def test_the_life_of_a_cursor(deployment: Deployment, connect: Callable[..., Cli
     cursor.close()
     assert all("maxTimeMS" not in command.body for command in deployment.commands.named("getMore"))
     eventually(lambda: deployment.commands.named("killCursors"))
-    eventually(lambda: not client._executor._sessions._out)
+    eventually(lambda: not client._executor.sessions.in_use)
 
 
 def test_a_slow_reader_runs_out_of_time(deployment: Deployment, connect: Callable[..., Client]) -> None:

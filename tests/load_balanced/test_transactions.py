@@ -226,7 +226,7 @@ def test_a_kill_leaves_nothing_behind(command: str, deployment: Any, client: Any
     eventually(lambda: held(client) == {})
     stats = client.pool_stats()[0]
     assert (stats["in_use"], stats["pending"], stats["waiting"]) == (0, 0, 0)
-    assert not client._executor._sessions._out
+    assert not client._executor.sessions.in_use
     assert client.db.c.count_documents({"_id": 1}) == 1
 
 

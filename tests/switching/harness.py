@@ -21,7 +21,6 @@ from gevent import get_hub
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
-from gmongo.execution.sessions import ServerSession, ServerSessionPool
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener
 from gmongo.testing import Deployment
 from tests.switching.thrown import EARLY, LATE, Kind, Running
@@ -254,25 +253,6 @@ class Scenario:
         """What else must be true after it, whatever was thrown."""
 
 
-class WatchedSessions(ServerSessionPool):
-    """A pool that knows what was taken out of it."""
-
-    __slots__ = ("out",)
-
-    def __init__(self, topology: Any) -> None:
-        super().__init__(topology)
-        self.out: set[ServerSession] = set()
-
-    def acquire(self) -> ServerSession:
-        session = super().acquire()
-        self.out.add(session)
-        return session
-
-    def release(self, session: ServerSession) -> None:
-        self.out.remove(session)
-        super().release(session)
-
-
 class Stage:
     """A fresh client for one run, and what the scenario keeps about it."""
 
@@ -281,7 +261,6 @@ class Stage:
         self.witness = YieldingWitness() if yields else Witness()
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.witness], **options)
-        self.sessions = self.client._executor.sessions = WatchedSessions(self.client._topology)
         self.greenlet: Any = None
         self.error: BaseException | None = None  # what came out of it
         self.errors: list[BaseException] = []  # what was thrown into it
@@ -454,9 +433,9 @@ def _pools(stage: Stage) -> list[str]:
 
 
 def _sessions(stage: Stage) -> list[str]:
-    sessions = stage.sessions
-    if not at_last(lambda: not sessions.out):
-        return [f"{len(sessions.out)} sessions were not given back"]
+    sessions = stage.client._executor.sessions
+    if not at_last(lambda: not sessions.in_use):
+        return [f"{sessions.in_use} sessions were not given back"]
     taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
     identities = [bytes(session.lsid["id"]) for session in taken]
     for session in taken:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
 from gmongo.wire.compression import choose, compressed, decompressed, make_compressor, what_is_missing
-from gmongo.wire.message import OP_COMPRESSED, OP_MSG, DocumentSequence, encode_op_msg, encode_op_query
+from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 
 NAMES = ["snappy", "zlib", "zstd"]
 IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
@@ -55,7 +55,7 @@ def wrapped(content, size, identifier=2, opcode=OP_MSG):
 def test_round_trip(name, fields, documents):
     body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
     encoded = [bson.encode({"d": document}) for document in documents]
-    plain = b"".join(encode_op_msg(7, 0, body, [DocumentSequence("documents", encoded)] if encoded else ()))
+    plain = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)] if encoded else ()))
     [message] = compressed([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name))
     length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)

@@ -16,7 +16,6 @@ from gmongo.wire.message import (
     OP_MSG,
     OP_QUERY,
     OP_REPLY,
-    DocumentSequence,
     decode_header,
     decode_reply,
     encode_op_msg,
@@ -61,7 +60,7 @@ def test_message_without_sequence(document, request_id, flags):
 @given(documents, st.lists(documents, min_size=1, max_size=5))
 def test_message_with_sequence(document, beside):
     body, encoded = bson.encode(document), [bson.encode(each) for each in beside]
-    message = b"".join(encode_op_msg(7, 0, body, [DocumentSequence("documents", encoded)]))
+    message = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)]))
     assert header(message)[0] == len(message)
     assert bytes(decode_reply(OP_MSG, payload_of(message))[0]) == body
     section = message[21 + len(body) :]

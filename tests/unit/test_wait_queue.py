@@ -25,7 +25,7 @@ def returned():
 def start(queue, count, returned, limit=None):
     waiters = [gevent.spawn(queue.wait, limit, Late, returned.append) for _ in range(count)]
     gevent.sleep(0)
-    assert len(queue) == count
+    assert len(queue.waiters) == count
     return waiters
 
 
@@ -33,7 +33,7 @@ def test_first_come_first_served(queue, returned):
     waiters = start(queue, 3, returned)
     for item in "abc":
         queue.hand(item)
-    assert len(queue) == 0
+    assert len(queue.waiters) == 0
     gevent.joinall(waiters)
     assert [waiter.value for waiter in waiters] == ["a", "b", "c"]
     assert returned == []
@@ -51,20 +51,20 @@ def test_limit(queue):
     with pytest.raises(Late) as caught:
         queue.wait(0.01, lambda: error)
     assert caught.value is error
-    assert len(queue) == 0
+    assert len(queue.waiters) == 0
 
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_no_time_at_all(queue, limit):
     with pytest.raises(Late):
         queue.wait(limit, Late)
-    assert len(queue) == 0
+    assert len(queue.waiters) == 0
 
 
 def test_one_who_leaves_is_gone_at_once(queue, returned):
     first, second, third = start(queue, 3, returned)
     second.kill()
-    assert len(queue) == 2
+    assert len(queue.waiters) == 2
     queue.hand("a")
     queue.hand("b")
     gevent.joinall([first, third])
@@ -80,7 +80,7 @@ def test_what_was_handed_to_one_who_dies_is_given_back_once(queue, returned, thr
     gevent.joinall([waiter])
     assert returned == ["a"]
     assert waiter.exception is error or waiter.value is error
-    assert len(queue) == 0
+    assert len(queue.waiters) == 0
 
 
 def test_kill_after_waking_comes_too_late(queue, returned):
@@ -102,7 +102,7 @@ def test_kill_after_waking_comes_too_late(queue, returned):
 def test_eviction(queue, returned):
     waiters = start(queue, 3, returned)
     detached = queue.detach()
-    assert len(queue) == 0
+    assert len(queue.waiters) == 0
     queue.evict(detached, lambda: ConnectionError("cleared"))
     gevent.joinall(waiters)
     assert [str(waiter.exception) for waiter in waiters] == ["cleared"] * 3
@@ -164,4 +164,4 @@ def test_many_who_come_and_go(queue, returned):
     gevent.sleep(0.01)
     assert sorted(taken + returned) == list(range(0, 200, 2))
     gevent.killall(waiters)
-    assert len(queue) == 0
+    assert len(queue.waiters) == 0
