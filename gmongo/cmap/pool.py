@@ -190,7 +190,11 @@ class Pool:
 
     def _wait(self, deadline: float | None) -> Connection:
         """Queue up for a connection."""
-        connection = self._queue.wait(self._wait_limit(deadline), self._wait_error, self._take_back)
+        limit = self.options.wait_queue_timeout
+        if deadline is not None:
+            remaining = deadline - monotonic()
+            limit = remaining if limit is None else min(limit, remaining)
+        connection = self._queue.wait(limit, self._wait_error, self._take_back)
         inventory = self.inventory
         if inventory.state is PoolState.READY and (
             connection in inventory.pending or inventory.why_perished(connection) is None
@@ -478,13 +482,6 @@ class Pool:
             f"Connection pool for {where} was cleared because another operation failed with: {self._cause}",
             self.address,
         )
-
-    def _wait_limit(self, deadline: float | None) -> float | None:
-        limit = self.options.wait_queue_timeout
-        if deadline is None:
-            return limit
-        remaining = deadline - monotonic()
-        return remaining if limit is None else min(limit, remaining)
 
     def _wait_error(self) -> WaitQueueTimeoutError:
         message = "Timed out while checking out a Connection from connection pool"
