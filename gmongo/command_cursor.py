@@ -138,7 +138,8 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        return self._cursor.next_document()
+        cursor = self._cursor
+        return cursor.documents.popleft() if cursor.documents else cursor.next_document()
 
     next = __next__
 

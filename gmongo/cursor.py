@@ -303,10 +303,12 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        if self._empty or (self._closed and self._cursor is None):
-            raise StopIteration
-        cursor = self._cursor or self._opened()
-        return cursor.next_document()
+        cursor = self._cursor
+        if cursor is None:
+            if self._empty or self._closed:
+                raise StopIteration
+            cursor = self._opened()
+        return cursor.documents.popleft() if cursor.documents else cursor.next_document()
 
     next = __next__
 

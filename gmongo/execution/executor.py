@@ -10,6 +10,7 @@ from typing import Any
 import bson
 from gevent import sleep
 
+from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.overload import OVERLOADED, RETRYABLE
 from gmongo.errors import DocumentTooLarge, OperationFailure, PyMongoError
@@ -136,8 +137,9 @@ class Executor:
                 self._abandon(attempt)
                 raise
             else:
-                if operation.retries_overload:  # what is done in passing says nothing of the application's load
-                    self.overload.bucket.deposit(1 if retry is None else 11)
+                bucket = self.overload.bucket
+                if bucket.missing and operation.retries_overload:  # what is done in passing says nothing of the load
+                    bucket.deposit(1 if retry is None else 11)
                 return result
 
     def _abandon(self, attempt: Attempt) -> None:
@@ -221,7 +223,7 @@ class Executor:
             if retry is not None and retry.tried and not attempt.numbered:
                 # Without its number the server could not tell the second try from a second write.
                 raise OperationFailure("Selected server does not support retryable writes") from retry.error
-        checkout = server.pool.checkout(deadline)
+        checkout = Checkout(server.pool, deadline)
         with checkout as connection:
             if self._load_balanced and attempt.starts:
                 attempt.transaction.pin = checkout.keep(Purpose.TRANSACTION)  # type: ignore[union-attr]

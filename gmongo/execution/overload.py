@@ -31,29 +31,27 @@ class TokenBucket:
     """
 
     CAPACITY = 1000
-    _FULL = CAPACITY * 10
 
-    __slots__ = ("_tenths",)
+    __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self._tenths = self._FULL
+        self.missing = 0  # tenths of tokens; mostly there is none, and nothing to put in
 
     @property
     def tokens(self) -> float:
         """What is there now."""
-        return self._tenths / 10
+        return self.CAPACITY - self.missing / 10
 
     def consume(self) -> bool:
         """Take a token out; False if there is not a whole one."""
-        if self._tenths < 10:
+        if self.missing > (self.CAPACITY - 1) * 10:
             return False
-        self._tenths -= 10
+        self.missing += 10
         return True
 
     def deposit(self, tenths: int) -> None:
         """Put tenths of a token in, up to the capacity."""
-        if self._tenths != self._FULL:
-            self._tenths = min(self._FULL, self._tenths + tenths)
+        self.missing = max(0, self.missing - tenths)
 
 
 class Overload:

@@ -96,7 +96,9 @@ class Find(CursorOperation):
         codec_options: CodecOptions[Any],
         raw: bool = False,
     ) -> None:
-        super().__init__(database, codec_options, raw)
+        self.database = database
+        self.codec_options = codec_options
+        self.raw = raw
         self.collection = collection
         self.filter = filter
         self.fields = fields
@@ -120,6 +122,9 @@ class FindOne(Find):
         }
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        batch = required(reply, "cursor", "firstBatch")
+        try:
+            batch = reply["cursor"]["firstBatch"]
+        except (KeyError, TypeError):
+            batch = required(reply, "cursor", "firstBatch")  # which says what is missing
         documents = batch.decode_run() if isinstance(batch, Batch) else batch
         return documents[0] if documents else None

@@ -44,7 +44,6 @@ class ServerCursor:
         "_codec_options",
         "_comment",
         "_deadline",
-        "_documents",
         "_epoch",
         "_executor",
         "_keeps_session",
@@ -60,6 +59,7 @@ class ServerCursor:
         "_time_limit",
         "address",
         "cursor_id",
+        "documents",
         "post_batch_resume_token",
         "retrieved",
         "wire_version",
@@ -99,7 +99,7 @@ class ServerCursor:
         self._max_await_time_ms = max_await_time_ms
         self._comment = comment
         self._raw = raw
-        self._documents: deque[Any] = deque()
+        self.documents: deque[Any] = deque()  # decoded, and not yet taken
         self._batch: Batch | None = None
         self.retrieved = 0
         self.cursor_id = opened.cursor_id
@@ -109,14 +109,14 @@ class ServerCursor:
     @property
     def alive(self) -> bool:
         """Whether there may be more documents: buffered ones, or on the server."""
-        return bool(self._documents) or self._batch is not None or self.cursor_id != 0
+        return bool(self.documents) or self._batch is not None or self.cursor_id != 0
 
     @property
     def has_buffered(self) -> bool:
         """Whether the present batch has further documents."""
-        if not self._documents and self._batch is not None:
+        if not self.documents and self._batch is not None:
             self._decode_more()
-        return bool(self._documents)
+        return bool(self.documents)
 
     @property
     def session(self) -> Session | None:
@@ -133,8 +133,8 @@ class ServerCursor:
         :raises StopIteration: there are no more, or a tailable cursor has none for now.
         """
         while True:
-            if self._documents:
-                return self._documents.popleft()
+            if self.documents:
+                return self.documents.popleft()
             if self._batch is not None:
                 self._decode_more()
             elif self.cursor_id == 0 or (not self._fetch() and self._tailable):
@@ -144,8 +144,8 @@ class ServerCursor:
         """The next document, or None if there is none after asking the server at most once."""
         asked = False
         while True:
-            if self._documents:
-                return self._documents.popleft()
+            if self.documents:
+                return self.documents.popleft()
             if self._batch is not None:
                 self._decode_more()
             elif asked or self.cursor_id == 0:
@@ -158,13 +158,13 @@ class ServerCursor:
         assert self._batch is not None
         if self._raw:
             raw = self._batch.raw()
-            self._documents = deque([raw] if raw else [])
+            self.documents = deque([raw] if raw else [])
             self._batch = None
         else:
-            self._documents = self._batch.decode_run()
-            if not self._documents:
+            self.documents = self._batch.decode_run()
+            if not self.documents:
                 self._batch = None
-        self.retrieved += len(self._documents)
+        self.retrieved += len(self.documents)
 
     def _fetch(self) -> bool:
         """Get a further batch; False if there is nothing in it."""
@@ -195,7 +195,7 @@ class ServerCursor:
                 raise
         finally:
             self.wire_version = operation.wire_version
-        return bool(self._documents) or self._batch is not None
+        return bool(self.documents) or self._batch is not None
 
     def _ended_quietly_by(self, error: BaseException) -> bool:
         """Draw the consequences of a failure; whether it is one that the application is not to see."""
@@ -223,7 +223,7 @@ class ServerCursor:
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch
         else:
-            self._documents = deque(reply.batch)
+            self.documents = deque(reply.batch)
             self.retrieved += len(reply.batch)
         if self.cursor_id == 0:
             self._let_go()
@@ -237,7 +237,7 @@ class ServerCursor:
         """
         if self._pin is not None:
             self._pin.check_free()
-        self._documents.clear()
+        self.documents.clear()
         self._batch = None
         self._kill()
 
@@ -267,7 +267,7 @@ class ServerCursor:
     def abandon(self) -> None:
         """Leave the cursor to the reaper. Does no I/O and does not switch, so a finaliser may call it."""
         cursor_id, self.cursor_id, self._orphan = self.cursor_id or self._orphan, 0, 0
-        self._documents.clear()
+        self.documents.clear()
         self._batch = None
         self._drop(cursor_id)
 

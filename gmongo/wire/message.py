@@ -6,9 +6,9 @@ raises :class:`~gmongo.errors.ProtocolError` naming the field and the value.
 
 from __future__ import annotations
 
-import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain, repeat
 
 from gmongo.errors import ProtocolError
 
@@ -44,12 +44,8 @@ Reply = tuple[Buffer, bool]
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 
-_request_ids = itertools.count(1)
-
-
-def next_request_id() -> int:
-    """A request ID that no other recent request of the process has."""
-    return next(_request_ids) & 0x7FFFFFFF
+next_request_id: Callable[[], int] = chain.from_iterable(repeat(range(1, 2**31))).__next__
+"""A request ID that no other recent request of the process has: from 1 up, and from 1 again when they do not fit."""
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
