@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
-from gevent import Greenlet, Timeout, get_hub, getcurrent, sleep
+from gevent import Greenlet, GreenletExit, Timeout, get_hub, getcurrent, sleep
 
 Owner = TypeVar("Owner")
 
@@ -75,17 +75,45 @@ class Alarm:
             self._sleeper.switch()
 
 
-def spawn_for(owner: Owner, alarm: Alarm, step: Callable[[Owner], float | None]) -> Greenlet:
+class Enduring:
+    """A greenlet that begins again when somebody kills it, as ``gevent.killall`` of all that there is does.
+
+    :param run: what it does; it must end by itself when it is not wanted any more.
+    :param arguments: for `run`.
+    """
+
+    def __init__(self, run: Callable[..., None], *arguments: Any) -> None:
+        self._work = run, *arguments
+        self._stopped = False
+        self.greenlet = Greenlet(*self._work)
+
+    def start(self) -> None:
+        """Begin. Does not switch."""
+        self.greenlet.link_value(self._ended)
+        self.greenlet.start()
+
+    def stop(self) -> None:
+        """End it wherever it is. Does not switch."""
+        self._stopped = True
+        self.greenlet.kill(block=False)
+
+    def _ended(self, greenlet: Greenlet) -> None:
+        if isinstance(greenlet.value, GreenletExit) and not self._stopped:
+            self.greenlet = Greenlet(*self._work)
+            self.start()
+
+
+def spawn_for(owner: Owner, alarm: Alarm, step: Callable[[Owner], float | None]) -> Enduring:
     """Run ``step(owner)`` again and again in a greenlet, asleep on `alarm` in between.
 
-    Only a weak reference to `owner` is held while asleep. The greenlet ends when the owner is gone or killed it.
+    Only a weak reference to `owner` is held while asleep. The greenlet ends when the owner is gone.
 
     :param step: returns how many seconds to sleep; None is until the alarm rings; negative ends the greenlet.
     """
     reference = weakref.ref(owner, lambda _gone: alarm.ring())
-    greenlet = Greenlet(_run, reference, alarm, step)
-    greenlet.start()
-    return greenlet
+    background = Enduring(_run, reference, alarm, step)
+    background.start()
+    return background
 
 
 def _run(reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], float | None]) -> None:

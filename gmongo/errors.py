@@ -154,12 +154,24 @@ class PoolClosedError(ConnectionFailure):
 class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became free within ``waitQueueTimeoutMS`` (CMAP-236).
 
+    `holders` says who held the connections: up to five, the longest holder first, as in ``MongoClient.pool_stats()``.
+    From Python 3.11 on a traceback shows them below the message, whose text is fixed.
+
     :param address: the address of the pool.
+    :param holders: a mapping for each.
     """
 
-    def __init__(self, message: str, address: Any = None) -> None:
+    def __init__(self, message: str, address: Any = None, holders: Iterable[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
         self.address = address
+        self.holders = list(holders)
+        add_note = getattr(self, "add_note", None)
+        if add_note is not None:
+            for holder in self.holders:
+                add_note(
+                    "Connection {connection} has been held for {seconds:.3f} s by {greenlet}, for {purpose}; "
+                    "its last command: {operation}".format(**holder)
+                )
 
     @property
     def timeout(self) -> bool:

@@ -386,8 +386,9 @@ class MongoClient(Defaults, Generic[DocumentType]):
         """The state of the connection pools now, one mapping for each server.
 
         The keys are ``address``, ``state`` (paused, ready, closed), ``generation``, ``total``, ``available``,
-        ``pending``, ``in_use``, ``in_use_by`` (a count for each purpose), ``waiting``, and ``oldest_wait`` (in seconds,
-        or None).
+        ``pending``, ``in_use``, ``in_use_by`` (a count for each purpose), ``held`` (who holds connections, the longest
+        holder first: ``connection``, ``greenlet``, ``operation``, ``purpose``, ``seconds``), ``waiting``, and
+        ``oldest_wait`` (in seconds, or None).
         """
         return [pool.stats() for pool in self._topology.pools()]
 

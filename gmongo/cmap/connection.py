@@ -7,6 +7,8 @@ from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from greenlet import greenlet
+
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.wire.address import Address, address_text
@@ -37,9 +39,9 @@ class Connection:
     :param socket_timeout: limit in seconds for one exchange; None is without limit.
     :param ref: whether waiting on it keeps the hub running.
 
-    `id`, `generation`, `service_id`, `purpose` and `idle_since` belong to the pool that owns it. `mid_message` is true
-    from the first byte of a request to the last of its reply: a connection that is given back in this state is out of
-    step with its server and must be closed.
+    `id`, `generation`, `service_id`, `purpose`, `user`, `since` and `idle_since` belong to the pool that owns it.
+    `mid_message` is true from the first byte of a request to the last of its reply: a connection that is given back in
+    this state is out of step with its server and must be closed.
     """
 
     __slots__ = (
@@ -51,6 +53,7 @@ class Connection:
         "_transport",
         "address",
         "authentication",
+        "doing",
         "error",
         "generation",
         "hello",
@@ -60,7 +63,9 @@ class Connection:
         "mid_message",
         "purpose",
         "service_id",
+        "since",
         "socket_timeout",
+        "user",
     )
 
     def __init__(self, address: Address, socket_timeout: float | None = None, ref: bool = True) -> None:
@@ -73,6 +78,9 @@ class Connection:
         self.hello: Hello
         self.inherited = False  # whether this is a forked child's copy of a connection of its parent's
         self.purpose = Purpose.OTHER
+        self.user: greenlet | None = None  # who has checked it out
+        self.since = 0.0  # when that was, by the monotonic clock
+        self.doing: str | None = None  # the command it was last used for
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
         self.authentication: Authentication | None = None  # how it has authenticated, if it has

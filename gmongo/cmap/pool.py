@@ -11,11 +11,14 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
+from gevent import getcurrent
+
 from gmongo.background import Alarm, spawn_for
 from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.handshake import establish
+from gmongo.cmap.holders import holders
 from gmongo.cmap.inventory import Inventory, Perished, PoolState
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.overload import label_overload
@@ -32,6 +35,9 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.limit import interrupt_after
+
+# A thousand waiters may time out at once, so each is told of the longest holders only.
+_HOLDERS_TOLD = 5
 
 
 class PoolOwner(Protocol):
@@ -125,6 +131,7 @@ class Pool:
             "pending": len(inventory.pending),
             "in_use": len(inventory.in_use),
             "in_use_by": inventory.in_use_by(),
+            "held": holders(inventory.in_use),
             "waiting": len(self._queue.waiters),
             "oldest_wait": self._queue.oldest(),
         }
@@ -171,6 +178,8 @@ class Pool:
                 self._close(connection, ClosedReason.POOL_CLOSED)
                 raise self._refusal()
             self._serve()
+        connection.user = getcurrent()
+        connection.since = monotonic()
         return connection
 
     def _acquire(self, deadline: float | None) -> Connection:
@@ -303,6 +312,7 @@ class Pool:
         finally:
             if connection in in_use:  # a listener may have switched
                 in_use.remove(connection)
+                connection.user = None
                 self._put_back(connection)
 
     def _close_all(self, perished: Perished, taken: Connection | None = None) -> None:
@@ -490,7 +500,7 @@ class Pool:
             used = ", ".join(f"connections in use by {what}: {count}" for what, count in users)
             limit = self.options.max_pool_size
             message = f"Timeout waiting for connection from the connection pool. maxPoolSize: {limit}, {used}"
-        return WaitQueueTimeoutError(message, self.address)
+        return WaitQueueTimeoutError(message, self.address, holders(self.inventory.in_use, _HOLDERS_TOLD))
 
     # Forking
 

@@ -282,6 +282,7 @@ class Executor:
     def _run_on(self, connection: Connection, attempt: Attempt) -> Any:
         operation = attempt.operation
         hello = connection.hello
+        connection.doing = operation.name
         attempt.max_wire_version = hello.max_wire_version
         command = operation.command(hello)
         self._decorator.decorate(command, attempt, connection)

@@ -14,9 +14,9 @@ from time import monotonic
 from typing import Any, Protocol
 
 import bson
-from gevent import Greenlet, Timeout, get_hub
+from gevent import Timeout, get_hub
 
-from gmongo.background import Alarm, Turns
+from gmongo.background import Alarm, Enduring, Turns
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
@@ -83,11 +83,11 @@ class Monitor:
         self._heartbeat: tuple[float, bool] | None = None  # when one began that has no end event yet, if awaited
         self._streaming = False  # whether the last reply announced another
         self._stopped = False
-        self._greenlet = Greenlet(self._run)
+        self._background = Enduring(self._run)
 
     def start(self) -> None:
         """Begin to check."""
-        self._greenlet.start()
+        self._background.start()
 
     def request_check(self) -> None:
         """Check as soon as the minimum pause allows. Ignored while a check is in progress."""

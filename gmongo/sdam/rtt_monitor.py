@@ -5,9 +5,7 @@ It says nothing of the server: no event, no error and no reply of it reaches the
 
 from __future__ import annotations
 
-from gevent import Greenlet
-
-from gmongo.background import Alarm
+from gmongo.background import Alarm, Enduring
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello
@@ -31,11 +29,11 @@ class RttMonitor:
         self._alarm = Alarm()
         self._stopped = False
         self._hello_command = first_hello(self._settings.connection)
-        self._greenlet = Greenlet(self._run)
+        self._background = Enduring(self._run)
 
     def start(self) -> None:
         """Begin to measure."""
-        self._greenlet.start()
+        self._background.start()
 
     def stop(self) -> None:
         """End the greenlet. Does not switch."""

@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from gevent import Greenlet, get_hub
+from gevent import get_hub
 
-from gmongo.background import Alarm
+from gmongo.background import Alarm, Enduring
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.settings import TopologySettings
 from gmongo.topology_type import TOPOLOGY_TYPE
@@ -44,15 +44,15 @@ class SrvMonitor:
         self._loop = get_hub().loop
         self._owner = weakref.ref(owner, self._owner_gone)
         self._alarm = Alarm()
-        self._greenlet = Greenlet(self._run)
+        self._background = Enduring(self._run)
 
     def start(self) -> None:
         """Begin to ask; the first time after an interval, since the client has just asked."""
-        self._greenlet.start()
+        self._background.start()
 
     def stop(self) -> None:
         """End the greenlet. Does not switch."""
-        self._greenlet.kill(block=False)
+        self._background.stop()
 
     def _owner_gone(self, _reference: Any) -> None:
         # The garbage may be collected in any thread.

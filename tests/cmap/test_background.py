@@ -64,7 +64,7 @@ def test_runs_come_one_after_the_other(new_pool: Any, monkeypatch: Any) -> None:
 @pytest.mark.requirement("CMAP-172")
 def test_the_background_goes_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
     pool = make_pool(server.address, recorder, upkeep_interval=3600)
-    reference, upkeep = weakref.ref(pool), pool._upkeep
+    reference, upkeep = weakref.ref(pool), pool._upkeep.greenlet
     gevent.sleep(0)
     del pool._owner.pool  # type: ignore[attr-defined]
     del pool
@@ -78,8 +78,8 @@ def test_the_background_ends_when_the_pool_is_closed(new_pool: Any) -> None:
     pool = new_pool(upkeep_interval=3600)
     gevent.sleep(0)
     pool.close()
-    pool._upkeep.join(timeout=5)
-    assert pool._upkeep.dead
+    pool._upkeep.greenlet.join(timeout=5)
+    assert pool._upkeep.greenlet.dead
 
 
 FORK = """

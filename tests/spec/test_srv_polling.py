@@ -176,7 +176,7 @@ def test_replica_sets_are_not_polled(network: Network, alarm: Alarm) -> None:
             network.names.hosts[TEST3] = records(27018)
             asked = len(network.names.questions)
             alarm._go.set()
-            eventually(lambda: client._topology._srv_monitor._greenlet.dead)
+            eventually(lambda: client._topology._srv_monitor._background.greenlet.dead)
             assert len(network.names.questions) == asked
             assert [port for _host, port in client.nodes] == [27017]
 

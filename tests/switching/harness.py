@@ -245,10 +245,6 @@ class Scenario:
         """Whether it is over."""
         return bool(stage.greenlet.ready())
 
-    def is_dead(self, stage: Stage) -> bool:
-        """Whether nothing works any more, because a greenlet of the driver's was killed on which all depends."""
-        return False
-
     def check(self, stage: Stage) -> None:
         """What else must be true after it, whatever was thrown."""
 
@@ -391,7 +387,7 @@ def _nothing_lost(scenario: Scenario, stage: Stage, tracer: Tracer, generation: 
             faults.append(f"the server was marked Unknown: {stage.witness.unknown}")
         if not scenario.clears and not scenario.closes and stage.pool.generation != generation:
             faults.append("the pool was cleared")
-    if not scenario.closes and not scenario.is_dead(stage):
+    if not scenario.closes:
         faults += _next_operations(stage)
         try:
             scenario.check(stage)

@@ -309,17 +309,13 @@ class MonitorCheck(OwnGreenlet):
         stage.client._topology.open()
         (server,) = stage.client._topology._servers.values()
         stage.kept["monitor"] = server.monitor
-        return lambda each: each is server.monitor._greenlet
+        greenlet = stage.kept["greenlet"] = server.monitor._background.greenlet
+        return lambda each: each is greenlet
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
         stage.kept["monitor"].request_check()
-        dead = stage.kept["monitor"]._greenlet.dead
         done = tracer.reached if tracer.point is not None else True
-        stage.kept["dead"] = dead
-        return dead or (done and tracer.switches > (tracer.point or 0) + 3)
-
-    def is_dead(self, stage: Stage) -> bool:
-        return bool(stage.kept["dead"])
+        return stage.kept["greenlet"].dead or (done and tracer.switches > (tracer.point or 0) + 3)
 
 
 class StreamingMonitor(MonitorCheck):
@@ -355,11 +351,11 @@ class Upkeep(OwnGreenlet):
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
         stage.pool._alarm.ring()
-        upkeep = stage.pool._upkeep
+        upkeep = stage.kept["upkeep"] = stage.pool._upkeep.greenlet
         return lambda each: each is upkeep
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
-        if stage.pool._upkeep.dead:
+        if stage.kept["upkeep"].dead:
             return True
         stage.pool._alarm.ring()
         return tracer.switches > (tracer.point or 0) + 2

@@ -1,0 +1,45 @@
+"""Who holds the connections of a pool: what somebody needs to know who waits for one in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from heapq import nsmallest
+from operator import attrgetter
+from time import monotonic
+from typing import Any
+
+from greenlet import greenlet
+
+from gmongo.cmap.connection import Connection
+
+
+def holders(in_use: Collection[Connection], most: int | None = None) -> list[dict[str, Any]]:
+    """Who holds connections, the one that has held its own for the longest time first.
+
+    :param in_use: the connections that are checked out.
+    :param most: how many to tell of; None is all.
+    :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet, and what it runs),
+        ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
+    """
+    now = monotonic()
+    longest = nsmallest(len(in_use) if most is None else most, in_use, key=attrgetter("since"))
+    return [
+        {
+            "connection": connection.id,
+            "greenlet": _name(connection.user),
+            "operation": connection.doing,
+            "purpose": connection.purpose.value,
+            "seconds": now - connection.since,
+        }
+        for connection in longest
+        if connection.user is not None
+    ]
+
+
+def _name(user: greenlet | None) -> str:
+    """A greenlet by name. Its repr would show arguments, which may be secret, or long."""
+    name = getattr(user, "name", None)
+    if name is None:
+        return "main" if user is not None and user.parent is None else type(user).__name__
+    runs = getattr(getattr(user, "_run", None), "__qualname__", None)
+    return f"{name} ({runs})" if runs else str(name)

@@ -1,0 +1,70 @@
+"""Who holds the connections, when there is none left: ``pool_stats()`` and ``WaitQueueTimeoutError``."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from gmongo import MongoClient
+from gmongo.errors import WaitQueueTimeoutError
+from tests.scripted.server import ScriptedServer, eventually, held
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with gevent.Timeout(15), ScriptedServer() as server:
+        yield server
+
+
+def slow_report(client: MongoClient[Any]) -> Any:
+    return client.shop.orders.find_one({"secret": "hidden"})
+
+
+def test_the_error_says_who_holds_them_and_for_how_long(server: ScriptedServer) -> None:
+    gate = Event()
+    server.fail("find", held(gate))
+    with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50) as client:
+        reporter = gevent.spawn(slow_report, client)
+        reporter.name = "reporter"
+        eventually(lambda: server.commands("find"))
+        with pytest.raises(WaitQueueTimeoutError) as raised:
+            client.shop.orders.insert_one({})
+        gate.set()
+        reporter.get()
+    (holder,) = raised.value.holders
+    assert holder["greenlet"] == "reporter (slow_report)"
+    assert (holder["connection"], holder["operation"], holder["purpose"]) == (1, "find", "other operations")
+    assert holder["seconds"] >= 0.05
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "hidden" not in shown
+    if sys.version_info >= (3, 11):
+        assert "by reporter (slow_report), for other operations; its last command: find" in shown
+
+
+def test_the_longest_holders_come_first(new_pool: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=7, wait_queue_timeout=0.01)
+    connections = [pool.check_out() for _ in range(7)]
+    with pytest.raises(WaitQueueTimeoutError) as raised:
+        pool.check_out()
+    assert [holder["connection"] for holder in raised.value.holders] == [1, 2, 3, 4, 5]
+    held = pool.stats()["held"]
+    assert [holder["connection"] for holder in held] == [1, 2, 3, 4, 5, 6, 7]
+    seconds = [holder["seconds"] for holder in held]
+    assert seconds == sorted(seconds, reverse=True)
+    for connection in connections:
+        pool.check_in(connection)
+    assert pool.stats()["held"] == []
+
+
+def test_a_connection_that_is_given_back_keeps_nobody_alive(new_pool: Any) -> None:
+    pool = new_pool()
+    greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
+    greenlet.get()
+    (connection,) = pool.inventory.available
+    assert connection.user is None

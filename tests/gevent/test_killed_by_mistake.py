@@ -1,0 +1,71 @@
+"""``gevent.killall`` of everything there is: the driver's own greenlets begin again."""
+
+from __future__ import annotations
+
+import gc
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from tests.scripted.server import ScriptedServer, cut, eventually
+
+
+@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+def server(request):
+    with gevent.Timeout(20), ScriptedServer(streams=request.param) as server:
+        yield server
+
+
+def own_greenlets(client):
+    """The greenlets of the client's: monitors and background runs."""
+    monitors = [each.monitor for each in client._topology._servers.values()]
+    rtt_monitors = [each._rtt_monitor for each in monitors if each._rtt_monitor is not None]
+    pools = [pool._upkeep for pool in client._topology.pools()]
+    return [*(each._background.greenlet for each in (*monitors, *rtt_monitors)), *(each.greenlet for each in pools)]
+
+
+@pytest.fixture
+def client(server):
+    with MongoClient(*server.address, heartbeatFrequencyMS=500, minPoolSize=1, retryReads=False) as client:
+        client.test.c.find_one()
+        yield client
+
+
+def test_the_server_is_watched_again(client, server):
+    before = own_greenlets(client)
+    gevent.killall(before)
+    assert all(each.dead for each in before)
+    eventually(lambda: not any(each.dead for each in own_greenlets(client)))
+    hellos = len(server.commands("hello"))
+    eventually(lambda: len(server.commands("hello")) > hellos)
+    assert client.test.c.find_one() is not None
+
+
+def test_the_pool_is_filled_up_again(client, server):
+    gevent.killall(own_greenlets(client))
+    server.fail("find", cut(5))
+    with pytest.raises(Exception, match="closed"):
+        client.test.c.find_one()
+    eventually(lambda: client.pool_stats()[0]["state"] == "ready" and client.pool_stats()[0]["available"] == 1)
+
+
+def test_again_and_again(client):
+    for _ in range(5):
+        gevent.killall(own_greenlets(client))
+        gevent.sleep(0)
+    assert client.test.c.find_one() is not None
+
+
+def test_after_the_end_nothing_begins_again(server):
+    client = MongoClient(*server.address, minPoolSize=1)
+    client.test.c.find_one()
+    gevent.killall(own_greenlets(client))
+    client.close()
+
+    def alive():
+        gc.collect()
+        found = (each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead)
+        return [each for each in found if "gmongo" in repr(getattr(each, "_run", None))]
+
+    eventually(lambda: not alive())
