@@ -194,15 +194,15 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
-        statements = []
+        statements, ids = [], []
         turns = Turns()
         for document in documents:
             checked_mapping("document", document)
             statements.append(("insert", insertable(document), True))
+            ids.append(None if isinstance(document, RawBSONDocument) else document["_id"])
             turns.take()
         fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         self._bulk(ordered, fields).execute(self._executor, statements, session)
-        ids = [None if isinstance(each, RawBSONDocument) else each["_id"] for _, each, _ in statements]
         return InsertManyResult(ids, self._write_concern.acknowledged)
 
     def _write(

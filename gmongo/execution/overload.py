@@ -40,7 +40,7 @@ class TokenBucket:
     @property
     def tokens(self) -> float:
         """What is there now."""
-        return self.CAPACITY - self.missing / 10
+        return (self.CAPACITY * 10 - self.missing) / 10
 
     def consume(self) -> bool:
         """Take a token out; False if there is not a whole one."""

@@ -182,6 +182,7 @@ class Bulk:
             if self._acknowledged:
                 self._add(run, batch, done, reply)
             done += len(batch.taken)
+            batch.let_go()
             if self._ordered and self.outcome["writeErrors"]:
                 return
 

@@ -21,6 +21,7 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _NEED_A_REPLY = ("collation", "arrayFilters")
 # What a message holds besides the documents; and what an update holds besides a document of the largest size.
 _OVERHEAD = 16 * 1024
+_FREED_AT_ONCE = 1000
 
 
 class Statements:
@@ -180,6 +181,14 @@ class WriteBatch(_Write):
     def encode(self, hello: Hello) -> list[bytes]:
         self.taken, encoded = self._statements.take(hello)
         return encoded
+
+    def let_go(self) -> None:
+        """Forget what was sent, in pieces: to free thousands of buffers at once takes milliseconds."""
+        encoded, self._encoded = self._encoded, None
+        turns = Turns()
+        while encoded:
+            del encoded[-_FREED_AT_ONCE:]
+            turns.take()
 
 
 class SingleWrite(_Write):

@@ -7,7 +7,7 @@ raises :class:`~gmongo.errors.ProtocolError` naming the field and the value.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 
 from gmongo.errors import ProtocolError
@@ -49,7 +49,7 @@ next_request_id: Callable[[], int] = chain.from_iterable(repeat(range(1, 2**31))
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """The buffers of an OP_MSG: one, or several if the documents beside the command are large."""
+    """The buffers of an OP_MSG: one, or many if the documents beside the command are large (see :func:`joined`)."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -62,23 +62,21 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
         buffers[-1] += b"\x01" + _INT32.pack(section) + identifier
         buffers += documents
     buffers[0] = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0) + buffers[0]
-    return _joined(buffers) if length > _JOIN_BELOW else [b"".join(buffers)]
+    return buffers if length > _JOIN_BELOW else [b"".join(buffers)]
 
 
-def _joined(buffers: list[bytes]) -> list[bytes]:
+def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
     """Small buffers joined, so that a thousand documents are not a thousand system calls."""
-    joined: list[bytes] = []
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
         run.append(buffer)
         size += len(buffer)
         if size >= _JOIN_BELOW:
-            joined.append(b"".join(run))
+            yield b"".join(run)
             run, size = [], 0
     if run:
-        joined.append(b"".join(run))
-    return joined
+        yield b"".join(run)
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gmongo.background import Turns
+from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError
 
 # What is encrypted at a time, so that a long message does not hold the loop.
@@ -99,10 +101,12 @@ class TlsTransport(Transport):
         if len(buffers) == 1 and len(buffers[0]) <= _PIECE:
             self._perform(self._engine.write, buffers[0])
             return
-        for data in buffers:
+        turns = Turns()
+        for data in joined(buffers):
             view = memoryview(data)
             while view:
                 view = view[self._perform(self._engine.write, view[:_PIECE]) :]
+                turns.take()
 
     def _read(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _socket
 import errno
+import mmap
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -15,17 +16,14 @@ from typing import Any
 from gevent import get_hub, getcurrent
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
-from gmongo.wire.message import (
-    DEFAULT_MAX_MESSAGE_SIZE,
-    HEADER_SIZE,
-    decode_header,
-)
+from gmongo.background import Turns
+from gmongo.wire.message import DEFAULT_MAX_MESSAGE_SIZE, HEADER_SIZE, decode_header, joined
 
 _READ = 1
 _WRITE = 2
-# Most replies fit; a larger one gets a buffer of its own, which grows only as bytes arrive.
+# Most replies fit; a larger one gets a buffer of its own.
 _BUFFER_SIZE = 16 * 1024
-_GROWTH = 1024 * 1024
+_PIECE = 512 * 1024
 
 
 class TransportError(OSError):
@@ -104,10 +102,16 @@ class Transport:
 
         :raises TransportError: the connection is lost.
         """
-        for data in buffers:
+        if len(buffers) == 1:
+            data = buffers[0]
             sent = self._try_to_send(data)
             if sent != len(data):
                 self._send_rest(memoryview(data)[sent:])
+            return
+        turns = Turns()
+        for data in joined(buffers):
+            self._send_rest(memoryview(data))
+            turns.take()
 
     def _send_rest(self, data: memoryview) -> None:
         while data:
@@ -162,17 +166,14 @@ class Transport:
         self._end = end + self._read(self._view[end:] if end else self._view)
 
     def _receive_large(self, length: int) -> memoryview:
-        """Read a message that does not fit the shared buffer; a false length costs no memory before bytes arrive."""
-        message = bytearray(min(length, _GROWTH))
+        """Read a message that does not fit the shared buffer, in pieces, between which others have their turns."""
+        message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
         while have < length:
-            if have == len(message):
-                message.extend(bytes(min(have, length - have)))
-            with memoryview(message) as view:
-                have += self._read(view[have:])
-        return memoryview(message)
+            have += self._read(message[have : have + _PIECE])
+        return message
 
     def _read(self, into: memoryview) -> int:
         """Wait until there is something to read and read it. The reply is hardly ever there at once, so wait first."""
@@ -257,3 +258,12 @@ class Transport:
 
     def __del__(self) -> None:
         self._close_socket()
+
+
+def _memory(length: int) -> bytearray | mmap.mmap:
+    """Memory for a message. Of a large one no page is there before it is written to: a false length costs nothing, and
+    nobody waits while 48 MB are cleared.
+    """
+    if length <= _PIECE:
+        return bytearray(length)
+    return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

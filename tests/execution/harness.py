@@ -8,6 +8,7 @@ from typing import Any
 import gevent
 
 from gmongo import MongoClient
+from gmongo.execution.overload import TokenBucket
 from gmongo.testing import Deployment
 from tests.scripted.server import ScriptedServer, eventually
 from tests.sdam.harness import Recorder
@@ -95,7 +96,7 @@ def bucket(client: Client) -> float:
 
 def set_tokens(client: Client, tokens: float) -> None:
     """Let a client have so many tokens."""
-    client._executor.overload.bucket._tenths = round(tokens * 10)
+    client._executor.overload.bucket.missing = TokenBucket.CAPACITY * 10 - round(tokens * 10)
 
 
 def told(recorder: Recorder, name: str) -> list[str]:

@@ -347,7 +347,7 @@ def test_a_large_batch_is_decoded_in_small_parts(large: Recorded) -> None:
     cursor = large.collection.find(batch_size=1000)
     next(cursor)
     assert cursor._cursor is not None
-    assert 0 < len(cursor._cursor._documents) < 100
+    assert 0 < len(cursor._cursor.documents) < 100
 
 
 def test_a_large_batch_counts_against_the_limit(large: Recorded) -> None:
