@@ -82,8 +82,7 @@ class Authentication:
     def _run(self, database: str, command: Mapping[str, Any]) -> Mapping[str, Any]:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
-        encoded, _more = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None)
-        reply = bson.decode(encoded)
+        reply = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from greenlet import greenlet
 
@@ -15,13 +15,16 @@ from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.connect import connect
 from gmongo.wire.limit import interrupt_after
-from gmongo.wire.message import OP_COMPRESSED, Reply, decode_reply
+from gmongo.wire.message import OP_COMPRESSED, Buffer, decode_reply
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport, TransportError
 
 if TYPE_CHECKING:
     from gmongo.cmap.authentication import Authentication
+
+
+Document = TypeVar("Document")
 
 
 class Purpose(Enum):
@@ -158,10 +161,13 @@ class Connection:
 
     # Talking
 
-    def exchange(self, request_id: int, buffers: Sequence[bytes], timeout: float | None) -> Reply:
+    def exchange(
+        self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Document]
+    ) -> Document:
         """Send a request and return its reply.
 
         :param timeout: seconds until the reply must be complete; None is without limit.
+        :param decode: decodes its body, which is not valid any more afterwards if it is below 64 KiB.
         :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` when the time was up.
         :raises ProtocolError: the reply breaks the protocol.
         """
@@ -170,35 +176,43 @@ class Connection:
         self.mid_message = True
         try:
             if timeout is None:
-                return self._exchange(request_id, buffers)
-            with interrupt_after(timeout, self._timeout_error(timeout), self._ref):
-                return self._exchange(request_id, buffers)
+                body = self._exchange(request_id, buffers)
+            else:
+                with interrupt_after(timeout, self._timeout_error(timeout), self._ref):
+                    body = self._exchange(request_id, buffers)
         except Exception as error:
             raise self._failed(error)
+        reply = decode(body)
+        if self._transport is not None:
+            self._transport.release()
+        return reply
 
-    def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Reply:
+    def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Buffer:
         transport = self._transport or self._open_transport()
         if self._compressor is not None:
             buffers = compressed(buffers, self._compressor)
         transport.send(buffers)
         return self._receive(transport, request_id)
 
-    def next_reply(self, timeout: float | None) -> Reply:
-        """The next reply of a stream whose last one said that more is to come. Raises as :meth:`exchange` does."""
+    def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Document]) -> Document:
+        """The next reply of a stream: while `mid_message` is true, more is to come. Raises as :meth:`exchange` does."""
+        transport = self._open_transport()
         try:
             with interrupt_after(timeout, self._timeout_error(timeout or 0), self._ref):
-                return self._receive(self._open_transport(), self._last_reply_id)
+                body = self._receive(transport, self._last_reply_id)
         except Exception as error:
             raise self._failed(error)
+        reply = decode(body)
+        transport.release()
+        return reply
 
-    def _receive(self, transport: Transport, request_id: int) -> Reply:
+    def _receive(self, transport: Transport, request_id: int) -> Buffer:
         reply_id, opcode, payload = transport.receive(request_id)
         if opcode == OP_COMPRESSED:
             opcode, payload = decompressed(payload, transport.max_message_size)
-        reply = decode_reply(opcode, payload)
+        body, self.mid_message = decode_reply(opcode, payload)
         self._last_reply_id = reply_id
-        self.mid_message = reply[1]
-        return reply
+        return body
 
     def send(self, buffers: Sequence[bytes], timeout: float | None) -> None:
         """Send a request that has no reply. Raises as :meth:`exchange` does."""

@@ -85,5 +85,5 @@ def say_hello(connection: Connection, command: Mapping[str, Any], timeout: float
     else:
         buffers = encode_op_query(request_id, "admin.$cmd", body)
     started = monotonic()
-    reply, _more = connection.exchange(request_id, buffers, timeout)
-    return read_hello(bson.decode(reply), monotonic() - started)
+    reply = connection.exchange(request_id, buffers, timeout, bson.decode)
+    return read_hello(reply, monotonic() - started)

@@ -318,8 +318,7 @@ class Executor:
         deadline = attempt.deadline
         limit = connection.socket_timeout if deadline is None else remaining(deadline)
         if attempt.operation.acknowledged:
-            body, _more = connection.exchange(request_id, buffers, limit)
-            reply = attempt.reply = attempt.operation.decode(body)
+            reply = attempt.reply = connection.exchange(request_id, buffers, limit, attempt.operation.decode)
             return reply
         connection.send(buffers, limit)
         return None

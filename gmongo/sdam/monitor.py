@@ -259,14 +259,16 @@ class Monitor:
         request_id = next_request_id()
         started = monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
-        body, self._streaming = self._connection.exchange(request_id, buffers, self._await_timeout)
-        return self._received(read_hello(bson.decode(body), monotonic() - started))
+        reply = self._connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
+        self._streaming = self._connection.mid_message
+        return self._received(read_hello(reply, monotonic() - started))
 
     def _next_streamed(self) -> Hello:
         assert self._connection is not None
         started = monotonic()
-        body, self._streaming = self._connection.next_reply(self._await_timeout)
-        return self._received(read_hello(bson.decode(body), monotonic() - started))
+        reply = self._connection.next_reply(self._await_timeout, bson.decode)
+        self._streaming = self._connection.mid_message
+        return self._received(read_hello(reply, monotonic() - started))
 
     def _received(self, hello: Hello) -> Hello:
         if hello.hello_ok:

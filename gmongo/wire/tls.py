@@ -61,6 +61,8 @@ class TlsTransport(Transport):
 
     __slots__ = ("_chunk", "_engine", "_host", "_incoming", "_outgoing", "_tls")
 
+    _waits_first = False
+
     def __init__(self, sock: _socket.socket, ref: bool, tls: Tls, host: str) -> None:
         super().__init__(sock, ref)
         self._tls = tls
@@ -108,7 +110,7 @@ class TlsTransport(Transport):
                 view = view[self._perform(self._engine.write, view[:_PIECE]) :]
                 turns.take()
 
-    def _read(self, into: memoryview) -> int:
+    def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):
             self._feed()  # as nothing is there yet, do not ask the engine in vain
         count: int = self._perform(self._engine.read, len(into), into)
@@ -141,7 +143,8 @@ class TlsTransport(Transport):
                 self.send_raw(data[sent:])
 
     def _feed(self) -> None:
-        count = super()._read(self._chunk)
+        self._wait(self._readable)
+        count = super()._receive_into(self._chunk)
         self._incoming.write(self._chunk[:count])
 
     def _say_why(self) -> None:

@@ -21,8 +21,12 @@ from gmongo.wire.message import DEFAULT_MAX_MESSAGE_SIZE, HEADER_SIZE, decode_he
 
 _READ = 1
 _WRITE = 2
-# Most replies fit; a larger one gets a buffer of its own.
-_BUFFER_SIZE = 16 * 1024
+# Most replies fit into a buffer of this size; a larger one gets memory of its own.
+_BUFFER_SIZE = 64 * 1024
+# Buffers that nobody uses. A transport has one only from the first byte of a reply until the reply has been decoded, so
+# that idle connections hold none, and busy ones share the few that lie in the processor's cache.
+_free_buffers: list[memoryview] = []
+_KEPT_FREE = 4
 _PIECE = 512 * 1024
 
 
@@ -41,7 +45,6 @@ class Transport:
 
     __slots__ = (
         "__weakref__",
-        "_buffer",
         "_end",
         "_hub",
         "_interruption",
@@ -54,6 +57,9 @@ class Transport:
         "max_message_size",
     )
 
+    # Whether to wait for the socket before receiving from it; not if bytes may lie elsewhere.
+    _waits_first = True
+
     def __init__(self, sock: _socket.socket, ref: bool = True) -> None:
         self._socket = sock
         self._hub = get_hub()
@@ -62,9 +68,8 @@ class Transport:
         self._waiting: Any = None  # the greenlet that waits for the socket
         self._interruption: BaseException | None = None
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE  # no reply may be longer
-        self._buffer = bytearray(_BUFFER_SIZE)
-        self._view = memoryview(self._buffer)
-        self._start = 0  # where unread bytes begin in the buffer
+        self._view: memoryview | None = None  # the buffer
+        self._start = 0  # where unread bytes begin in it
         self._end = 0  # and where they end
 
     def __repr__(self) -> str:
@@ -133,55 +138,72 @@ class Transport:
     # Receiving
 
     def receive(self, request_id: int) -> tuple[int, int, memoryview]:
-        """The next message: its request ID, opcode, and what follows its header, which is valid until the next call.
+        """The next message: its request ID, opcode, and what follows its header, which is valid until :meth:`release`.
 
-        A message above 16 KiB has a buffer of its own, which stays valid.
+        A message above 64 KiB has memory of its own, which stays valid.
 
         :raises TransportError: the connection is lost.
         :raises ProtocolError: a length is false, or the message does not reply to `request_id`.
         """
         while self._end - self._start < HEADER_SIZE:
             self._fill()
-        length, reply_id, _response_to, opcode = decode_header(
-            self._buffer, self._start, self.max_message_size, request_id
-        )
+        view = self._view
+        assert view is not None
+        length, reply_id, _response_to, opcode = decode_header(view, self._start, self.max_message_size, request_id)
         if length > _BUFFER_SIZE:
             return reply_id, opcode, self._receive_large(length)[HEADER_SIZE:]
         while self._end - self._start < length:
             self._fill()
         start = self._start
         self._start = start + length
-        return reply_id, opcode, self._view[start + HEADER_SIZE : start + length]
+        return reply_id, opcode, view[start + HEADER_SIZE : start + length]
+
+    def release(self) -> None:
+        """Done with the last message. What has come of the next one stays."""
+        view = self._view
+        if view is not None and self._start == self._end:
+            self._view = None
+            self._start = self._end = 0
+            if len(_free_buffers) < _KEPT_FREE:
+                _free_buffers.append(view)
 
     def _fill(self) -> None:
-        """Read once more into the shared buffer, which never has to hold more than one message."""
+        """Read once more into the buffer, which never has to hold more than one message."""
+        if self._waits_first:
+            self._wait(self._readable)  # the reply is hardly ever there at once
+        view = self._view
+        if view is None:
+            view = self._view = _free_buffers.pop() if _free_buffers else memoryview(bytearray(_BUFFER_SIZE))
         start, end = self._start, self._end
         if start == end:
             self._start = self._end = end = 0
         elif start:
-            unread = bytes(self._view[start:end])
+            unread = bytes(view[start:end])
             self._start, self._end = 0, len(unread)
             end = len(unread)
-            self._view[:end] = unread
-        self._end = end + self._read(self._view[end:] if end else self._view)
+            view[:end] = unread
+        self._end = end + self._receive_into(view[end:] if end else view)
 
     def _receive_large(self, length: int) -> memoryview:
         """Read a message that does not fit the shared buffer, in pieces, between which others have their turns."""
+        assert self._view is not None
         message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
         while have < length:
-            have += self._read(message[have : have + _PIECE])
+            if self._waits_first:
+                self._wait(self._readable)
+            have += self._receive_into(message[have : have + _PIECE])
         return message
 
-    def _read(self, into: memoryview) -> int:
-        """Wait until there is something to read and read it. The reply is hardly ever there at once, so wait first."""
+    def _receive_into(self, into: memoryview) -> int:
+        """Receive what there is, or wait for something."""
         while True:
-            self._wait(self._readable)
             try:
                 count = self._socket.recv_into(into)
             except BlockingIOError:
+                self._wait(self._readable)
                 continue
             except OSError as error:
                 raise TransportError(*error.args) from error
@@ -201,7 +223,7 @@ class Transport:
         have = 0
         with memoryview(data) as view:
             while have < size:
-                have += Transport._read(self, view[have:])
+                have += Transport._receive_into(self, view[have:])
         return bytes(data)
 
     # Waiting, and being interrupted

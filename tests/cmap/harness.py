@@ -129,7 +129,7 @@ def ping(connection: Connection, timeout: float | None = 5.0, name: str = "ping"
     """Send a command on a connection and return the reply."""
     request_id = next_request_id()
     body = bson.encode({name: 1, "$db": "admin"})
-    return bson.decode(bytes(connection.exchange(request_id, encode_op_msg(request_id, 0, body), timeout)[0]))
+    return connection.exchange(request_id, encode_op_msg(request_id, 0, body), timeout, bson.decode)
 
 
 def counts(pool: Pool) -> tuple[int, int, int, int]:
