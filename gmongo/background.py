@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
 from gevent import Greenlet, GreenletExit, Timeout, get_hub, getcurrent, sleep
 
 Owner = TypeVar("Owner")
+Item = TypeVar("Item")
 
 _log = logging.getLogger("gmongo.background")
 _AFTER_INTERRUPTION = 1.0  # seconds
 _TURN = 0.002  # seconds
+_ITEMS_BETWEEN_TURNS = 32
 
 
 class Turns:
@@ -30,6 +32,15 @@ class Turns:
         if monotonic() - self._since > _TURN:
             sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
             self._since = monotonic()
+
+
+def in_turns(items: Iterable[Item]) -> Iterator[Item]:
+    """The items of a loop of pure work, of which each takes a few microseconds, with turns for others."""
+    turns = Turns()
+    for count, item in enumerate(items):
+        if not count % _ITEMS_BETWEEN_TURNS:
+            turns.take()
+        yield item
 
 
 class Alarm:

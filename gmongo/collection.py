@@ -10,17 +10,17 @@ from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
 from gmongo._namespace import Defaults
-from gmongo.background import Turns
+from gmongo.background import in_turns
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
-from gmongo.errors import ConfigurationError, InvalidName, OperationFailure
+from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
-from gmongo.operations.bulk import Bulk, statement_of
+from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.operations.distinct import Count, Distinct
 from gmongo.operations.find import FindOne
 from gmongo.operations.find_and_modify import FindAndModify
@@ -194,15 +194,15 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
-        statements, ids = [], []
-        turns = Turns()
-        for document in documents:
+        elements, ids = [], []
+        for document in in_turns(documents):
             checked_mapping("document", document)
-            statements.append(("insert", insertable(document), True))
+            elements.append(insertable(document))
             ids.append(None if isinstance(document, RawBSONDocument) else document["_id"])
-            turns.take()
+        if not elements:
+            raise InvalidOperation("No operations to execute")
         fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
-        self._bulk(ordered, fields).execute(self._executor, statements, session)
+        self._bulk(ordered, fields).execute(self._executor, inserts(elements), session)
         return InsertManyResult(ids, self._write_concern.acknowledged)
 
     def _write(
@@ -379,15 +379,13 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if not isinstance(requests, list):
             raise TypeError(f"requests must be a list of write models, not {requests!r}")
-        statements = []
-        turns = Turns()
-        for model in requests:
-            statements.append(statement_of(model))
-            turns.take()
+        if not requests:
+            raise InvalidOperation("No operations to execute")
+        statements = [statement_of(model) for model in in_turns(requests)]
         fields = _present(
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
-        outcome = self._bulk(ordered, fields).execute(self._executor, statements, session)
+        outcome = self._bulk(ordered, fields).execute(self._executor, runs_of(statements, ordered), session)
         return BulkWriteResult(outcome, self._write_concern.acknowledged)
 
     def _bulk(self, ordered: bool, fields: Mapping[str, Any]) -> Bulk:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.background import Turns
-from gmongo.errors import BulkWriteError, InvalidOperation, OperationFailure
+from gmongo.background import in_turns
+from gmongo.errors import BulkWriteError, OperationFailure
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import Session
 from gmongo.operations.models import (
@@ -80,24 +80,30 @@ class _Run:
         self.retryable = self.retryable and retryable
 
 
-def _runs(statements: Sequence[_Statement], ordered: bool) -> Iterator[_Run]:
+def inserts(documents: list[Any]) -> list[_Run]:
+    """The one run that inserts documents."""
+    run = _Run()
+    run.kind = "insert"
+    run.elements = documents
+    run.indexes = list(range(len(documents)))
+    return [run]
+
+
+def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
     """In order, a run for each change of kind; unordered, one for each kind."""
-    turns = Turns()
     if not ordered:
         by_kind: dict[str, _Run] = defaultdict(_Run)
-        for index, (kind, element, retryable) in enumerate(statements):
+        for index, (kind, element, retryable) in enumerate(in_turns(statements)):
             by_kind[kind].add(index, kind, element, retryable)
-            turns.take()
         yield from by_kind.values()
         return
     run: _Run | None = None
-    for index, (kind, element, retryable) in enumerate(statements):
+    for index, (kind, element, retryable) in enumerate(in_turns(statements)):
         if run is None or run.kind != kind:
             if run is not None:
                 yield run
             run = _Run()
         run.add(index, kind, element, retryable)
-        turns.take()
     if run is not None:
         yield run
 
@@ -140,17 +146,15 @@ class Bulk:
             "upserted": [],
         }
 
-    def execute(self, executor: Executor, statements: Sequence[_Statement], session: Session | None) -> dict[str, Any]:
+    def execute(self, executor: Executor, runs: Iterable[_Run], session: Session | None) -> dict[str, Any]:
         """Write everything; returns the sum of the replies.
 
         :raises BulkWriteError: a write failed, or a write concern was not met.
         """
-        if not statements:
-            raise InvalidOperation("No operations to execute")
         implicit = executor.implicit_session() if session is None and self._acknowledged else None
         deadline = executor.deadline()
         try:
-            for run in _runs(statements, self._ordered):
+            for run in runs:
                 self._write(executor, run, session or implicit, deadline)
                 if self._ordered and self.outcome["writeErrors"]:
                     break

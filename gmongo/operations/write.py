@@ -22,6 +22,7 @@ _NEED_A_REPLY = ("collation", "arrayFilters")
 # What a message holds besides the documents; and what an update holds besides a document of the largest size.
 _OVERHEAD = 16 * 1024
 _FREED_AT_ONCE = 1000
+_BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
@@ -55,6 +56,7 @@ class Statements:
         taken: list[Mapping[str, Any]] = []
         encoded: list[bytes] = []
         room = hello.max_message_size - _OVERHEAD
+        next_turn = room
         turns = Turns()
         while len(taken) < hello.max_write_batch_size:
             statement = self._next(hello)
@@ -66,7 +68,9 @@ class Statements:
                 break
             taken.append(statement[0])
             encoded.append(statement[1])
-            turns.take()
+            if room < next_turn:
+                turns.take()
+                next_turn = room - _BYTES_BETWEEN_TURNS
         return taken, encoded
 
     def _next(self, hello: Hello) -> tuple[Mapping[str, Any], bytes] | None:
