@@ -29,15 +29,15 @@ class Peer:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock = sock
         self.selector = selector
-        self.incoming = b""
-        self.outgoing = b""
+        self.incoming = bytearray()
+        self.outgoing = memoryview(b"")
         selector.register(sock, READ, self.ready)
 
     def ready(self, events: int) -> None:
         """Do what the selector says is possible; a broken connection is closed, never raised."""
         try:
             if events & WRITE:
-                self._send(b"")
+                self._write(self.outgoing)
             if events & READ:
                 self._receive()
         except (ConnectionError, ValueError) as error:
@@ -50,19 +50,25 @@ class Peer:
         if not received:
             self._close()
             return
-        data = self.incoming + received
+        # Appended to and cut in place: the pieces of a large message are not copied again with each new one.
+        data = self.incoming
+        data += received
         while len(data) >= 16:
             length: int = INT32.unpack_from(data)[0]
             if len(data) < length:
                 break
-            self._send(answer(data[:length]))
-            data = data[length:]
-        self.incoming = data
+            message = bytes(data[:length])
+            del data[:length]
+            for piece in answer(message):
+                self._send(piece)
 
     def _send(self, reply: bytes) -> None:
-        waiting = self.outgoing + reply
-        if not waiting:
-            return
+        waiting = memoryview(bytes(self.outgoing) + reply if self.outgoing else reply)
+        if waiting:
+            self._write(waiting)
+
+    def _write(self, waiting: memoryview) -> None:
+        """Send as much as the kernel takes, and keep the rest for later."""
         try:
             sent = self.sock.send(waiting)
         except BlockingIOError:

@@ -13,8 +13,14 @@ DATABASE = "benchmark"
 ONE = "one"
 #: A ``find`` on this collection is answered with a hundred documents.
 HUNDRED = "hundred"
+#: A ``find`` on this collection is answered with one batch of 15 MB.
+LARGE = "large"
 DOCUMENT_BYTES = 300
 BATCH = 100
+LARGE_DOCUMENT_BYTES = 1000
+LARGE_BATCH = 15_000
+#: How many documents ``insert_many`` is given.
+MANY = 10_000
 
 QUERY: dict[str, Any] = {"_id": ObjectId("65a000000000000000000001")}
 CHANGE: dict[str, Any] = {"$set": {"visits": 42}}
@@ -34,14 +40,25 @@ def _fields() -> dict[str, Any]:
     }
 
 
-def _padded() -> dict[str, Any]:
+def _padded(size: int) -> dict[str, Any]:
     document = _fields()
     bare = len(bson.encode({**QUERY, **document}))
-    document["note"] = "x" * (DOCUMENT_BYTES - bare)
+    document["note"] = "x" * (size - bare)
     return document
 
 
 #: What ``insert_one`` is given; with an ``_id`` it is DOCUMENT_BYTES of BSON.
-UNSAVED = _padded()
+UNSAVED = _padded(DOCUMENT_BYTES)
 #: What ``find_one`` returns.
 SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
+
+
+def unsaved_many() -> list[dict[str, Any]]:
+    """What ``insert_many`` is given: fresh documents, as it adds an ``_id`` to each."""
+    return [dict(UNSAVED) for _ in range(MANY)]
+
+
+def saved(count: int, size: int) -> list[dict[str, Any]]:
+    """What a ``find`` returns: so many documents, each of so many bytes of BSON."""
+    fields = _padded(size)
+    return [{"_id": ObjectId(f"65a00000000000000000{number:04x}"), **fields} for number in range(count)]

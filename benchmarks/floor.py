@@ -1,8 +1,8 @@
 """The floor: the least that a greenlet can pay for the same bytes.
 
-Raw non-blocking sockets, one reused watcher per connection, one receive buffer per connection, ``bson`` for
-the documents, a list for a pool. There is no monitoring, no retrying, no time-out, no error handling. A
-driver has to do more, so it stays above this; how far above is the cost of what it adds.
+Raw non-blocking sockets, one reused watcher per connection, one receive buffer per connection, ``bson`` for the
+documents, a list for a pool, a queue of those who wait for it. There is no monitoring, no retrying, no time-out, no
+error handling. A driver has to do more, so it stays above this; how far above is the cost of what it adds.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import _socket
 import itertools
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,12 +18,11 @@ import bson
 import gevent
 from bson.binary import Binary
 from bson.objectid import ObjectId
-from gevent.lock import Semaphore
 
-from benchmarks.documents import CHANGE, DATABASE, HUNDRED, ONE, QUERY, UNSAVED
+from benchmarks.documents import CHANGE, DATABASE, HUNDRED, ONE, QUERY, UNSAVED, unsaved_many
 from benchmarks.replies import HEADER, INT32, OP_MSG
 
-_READ = 1
+_READ, _WRITE = 1, 2
 _BODY = b"\x00\x00\x00\x00\x00"
 #: Where the document of a reply starts: header, flags, section kind.
 _DOCUMENT = 21
@@ -40,19 +40,30 @@ class Channel:
         self._sock.setblocking(False)
         self._hub = gevent.get_hub()
         self._watcher = self._hub.loop.io(self._sock.fileno(), _READ)
+        self._room = self._hub.loop.io(self._sock.fileno(), _WRITE)
         self._view = memoryview(bytearray(65536))
         self.session = {"id": Binary(uuid.uuid4().bytes, 4)}
 
     def exchange(self, message: bytes) -> Document:
         """Send one request and return the document of its reply."""
-        if self._sock.send(message) != len(message):
-            raise ConnectionError(f"the kernel took only a part of a request of {len(message)} bytes")
+        sent = self._sock.send(message)
+        if sent != len(message):
+            self._send_rest(memoryview(message)[sent:])
         view = self._view
         filled = self._receive(view)
         length: int = INT32.unpack_from(view)[0]
         while filled < length:
             filled += self._receive(view[filled:])
         return bson.decode(view[_DOCUMENT:length])
+
+    def _send_rest(self, rest: memoryview) -> None:
+        while rest:
+            self._room.start(gevent.getcurrent().switch)
+            try:
+                self._hub.switch()
+            finally:
+                self._room.stop()
+            rest = rest[self._sock.send(rest) :]
 
     def _receive(self, room: memoryview) -> int:
         self._watcher.start(gevent.getcurrent().switch)
@@ -67,11 +78,12 @@ class Channel:
 
     def close(self) -> None:
         self._watcher.close()
+        self._room.close()
         self._sock.close()
 
 
 class Floor:
-    """The four operations over a list of open connections.
+    """The operations over a list of open connections.
 
     :param port: port of the canned server on 127.0.0.1.
     :param size: how many connections to open; further greenlets wait for one.
@@ -79,7 +91,8 @@ class Floor:
 
     def __init__(self, port: int, size: int) -> None:
         self._channels = [Channel(port) for _ in range(size)]
-        self._free = Semaphore(size)
+        self._waiting: deque[gevent.Greenlet] = deque()
+        self._hub = gevent.get_hub()
         self._next_id = itertools.count(1).__next__
 
     def close(self) -> None:
@@ -97,29 +110,47 @@ class Floor:
 
     def insert_one(self) -> int:
         document = {"_id": ObjectId(), **UNSAVED}
-        inserted: int = self._run({"insert": ONE, "ordered": True}, b"documents\x00", document)["n"]
+        payload = bson.encode(document)
+        inserted: int = self._run({"insert": ONE, "ordered": True}, b"documents\x00", payload)["n"]
         return inserted
+
+    def insert_many(self) -> int:
+        documents = unsaved_many()
+        for document in documents:
+            document["_id"] = ObjectId()
+        payload = b"".join([bson.encode(document) for document in documents])
+        self._run({"insert": ONE, "ordered": True}, b"documents\x00", payload)
+        return len(documents)
 
     def update_one(self) -> int:
         statement = {"q": QUERY, "u": CHANGE, "multi": False, "upsert": False}
-        updated: int = self._run({"update": ONE, "ordered": True}, b"updates\x00", statement)["n"]
+        updated: int = self._run({"update": ONE, "ordered": True}, b"updates\x00", bson.encode(statement))["n"]
         return updated
 
-    def _run(self, command: Document, label: bytes = b"", payload: Document | None = None) -> Document:
-        self._free.acquire()
-        channel = self._channels.pop()
+    def _run(self, command: Document, label: bytes = b"", payload: bytes = b"") -> Document:
+        channel = self._channels.pop() if self._channels else self._wait_for_channel()
         try:
             command["lsid"] = channel.session
             command["$db"] = DATABASE
             return channel.exchange(self._message(command, label, payload))
         finally:
-            self._channels.append(channel)
-            self._free.release()
+            self._give_back(channel)
 
-    def _message(self, command: Document, label: bytes, payload: Document | None) -> bytes:
+    def _wait_for_channel(self) -> Channel:
+        self._waiting.append(gevent.getcurrent())
+        channel: Channel = self._hub.switch()
+        return channel
+
+    def _give_back(self, channel: Channel) -> None:
+        if self._waiting:
+            self._hub.loop.run_callback(self._waiting.popleft().switch, channel)
+        else:
+            self._channels.append(channel)
+
+    def _message(self, command: Document, label: bytes, payload: bytes) -> bytes:
         sections = _BODY + bson.encode(command)
-        if payload is not None:
-            sequence = label + bson.encode(payload)
+        if payload:
+            sequence = label + payload
             sections += b"\x01" + INT32.pack(4 + len(sequence)) + sequence
         return HEADER.pack(16 + len(sections), self._next_id(), 0, OP_MSG) + sections
 
@@ -136,6 +167,7 @@ def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
     return {
         "find_one": floor.find_one,
         "insert_one": floor.insert_one,
+        "insert_many": floor.insert_many,
         "update_one": floor.update_one,
         "find_100": drain,
     }

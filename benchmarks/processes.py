@@ -6,10 +6,10 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER_EXIT_SECONDS = 5
@@ -20,13 +20,18 @@ class WorkerFailed(Exception):
 
 
 class Measurement(NamedTuple):
-    """What one worker is asked to do."""
+    """What one worker is asked to do.
+
+    :param extra: what else is switched on in a driver: ``listener``, ``debug`` or nothing.
+    :param listener: register a command listener, whatever else is switched on.
+    """
 
     contender: str
     operation: str
     greenlets: int
     repeats: int
-    listener: bool
+    extra: str | None = None
+    listener: bool = False
 
 
 class Result(NamedTuple):
@@ -68,27 +73,35 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 def run_worker(wanted: Measurement, port: int, timeout: float) -> Result:
-    """Measure once, in a new process.
+    """Measure operations once, in a new process.
 
     :param port: port of the canned server on 127.0.0.1.
     :param timeout: seconds until the worker is killed.
     :raises WorkerFailed: it exited with an error or was killed.
     """
+    found = run_python(["-m", "benchmarks.worker", *_arguments(wanted, port)], timeout)
+    return Result(found["microseconds"], found["per_second"])
+
+
+def run_python(arguments: Sequence[str], timeout: float) -> Any:
+    """Run a new interpreter and return what it printed, which is JSON.
+
+    :param timeout: seconds until it is killed.
+    :raises WorkerFailed: it exited with an error or was killed.
+    """
+    command = [sys.executable, *arguments]
     try:
-        done = subprocess.run(
-            _command(wanted, port), cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False
-        )
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         raise WorkerFailed(f"not finished after {timeout:g} seconds")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise WorkerFailed(last)
-    found = json.loads(done.stdout)
-    return Result(found["microseconds"], found["per_second"])
+    return json.loads(done.stdout)
 
 
-def _command(wanted: Measurement, port: int) -> list[str]:
-    command = [sys.executable, "-m", "benchmarks.worker", "--port", str(port)]
-    command += ["--contender", wanted.contender, "--operation", wanted.operation]
-    command += ["--greenlets", str(wanted.greenlets), "--count", str(wanted.repeats)]
-    return command + (["--listener"] if wanted.listener else [])
+def _arguments(wanted: Measurement, port: int) -> list[str]:
+    arguments = ["--port", str(port), "--contender", wanted.contender, "--operation", wanted.operation]
+    arguments += ["--greenlets", str(wanted.greenlets), "--count", str(wanted.repeats)]
+    arguments += ["--extra", wanted.extra] if wanted.extra else []
+    return arguments + (["--listener"] if wanted.listener else [])

@@ -12,9 +12,7 @@ from typing import NamedTuple, TypeVar
 from benchmarks.processes import WorkerFailed
 
 Entrant = TypeVar("Entrant")
-
-#: Each ratio is the first one's cost over the second one's.
-RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
+Found = TypeVar("Found")
 
 
 class Ratio(NamedTuple):
@@ -25,55 +23,71 @@ class Ratio(NamedTuple):
     high: float
 
 
-class Cell(NamedTuple):
-    """One operation at one number of greenlets.
+class Row(NamedTuple):
+    """One thing that is measured, at one number of greenlets.
 
-    :param costs: CPU microseconds per operation of each contender, one number a round.
+    :param greenlets: None where only one greenlet can do it.
+    :param unit: of the numbers.
+    :param numbers: those of each contender, one a round; empty for one that failed.
     :param failures: why a contender has no numbers.
     """
 
-    operation: str
-    greenlets: int
-    costs: dict[str, list[float]]
+    name: str
+    greenlets: int | None
+    unit: str
+    numbers: dict[str, list[float]]
     failures: dict[str, str]
 
 
-def order(contenders: Sequence[Entrant], number: int) -> list[Entrant]:
-    """The contenders as they take their turns in a round: everybody goes first equally often."""
-    first = number % len(contenders)
-    return [*contenders[first:], *contenders[:first]]
+def order(entrants: Sequence[Entrant], number: int) -> list[Entrant]:
+    """The entrants as they take their turns in a round: everybody goes first equally often."""
+    first = number % len(entrants)
+    return [*entrants[first:], *entrants[:first]]
 
 
-def run_cell(
-    operation: str, greenlets: int, contenders: Sequence[str], rounds: int, measure: Callable[[str], float]
-) -> Cell:
-    """Measure all contenders in turns. One that fails drops out, and the others go on.
+def take_turns(
+    entrants: Sequence[Entrant], rounds: int, measure: Callable[[Entrant], Found]
+) -> tuple[dict[Entrant, list[Found]], dict[Entrant, str]]:
+    """Measure all entrants in turns. One that fails drops out, and the others go on.
 
-    :param measure: takes a contender and gives its CPU microseconds per operation, or raises WorkerFailed.
+    :param measure: takes an entrant and gives what was found, or raises WorkerFailed.
+    :returns: what was found for each entrant, once a round, and why an entrant has nothing.
     """
-    cell = Cell(operation, greenlets, {name: [] for name in contenders}, {})
-    for number in range(rounds):
-        for name in order(contenders, number):
-            if name in cell.failures:
+    found: dict[Entrant, list[Found]] = {entrant: [] for entrant in entrants}
+    failures: dict[Entrant, str] = {}
+    for number in range(rounds if entrants else 0):
+        for position in order(range(len(entrants)), number):
+            entrant = entrants[position]
+            if entrant in failures:
                 continue
             try:
-                cell.costs[name].append(measure(name))
+                found[entrant].append(measure(entrant))
             except WorkerFailed as failure:
-                cell.failures[name] = str(failure)
-                cell.costs[name].clear()
-    return cell
+                failures[entrant] = str(failure)
+                found[entrant].clear()
+    return found, failures
 
 
-def ratio(cell: Cell, over: str, under: str) -> Ratio | None:
-    """The ratio of two contenders' costs; None unless both were measured."""
-    rounds = list(zip(cell.costs.get(over, ()), cell.costs.get(under, ()), strict=False))
-    if not rounds:
-        return None
-    ratios = [one / other for one, other in rounds]
-    return Ratio(median(ratios), min(ratios), max(ratios))
+def summary(numbers: Sequence[float]) -> Ratio | None:
+    """The middle and the range of some numbers; None if there are none."""
+    return Ratio(median(numbers), min(numbers), max(numbers)) if numbers else None
 
 
-def cost(cell: Cell, contender: str) -> float | None:
-    """The median cost of a contender in microseconds; None unless it was measured."""
-    costs = cell.costs.get(contender)
-    return median(costs) if costs else None
+def ratio(row: Row, over: str, under: str) -> Ratio | None:
+    """The ratio of two contenders; None unless both were measured."""
+    return _ratio(row.numbers.get(over, ()), row.numbers.get(under, ()))
+
+
+def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
+    """The ratio of a contender's numbers in two rows that took turns; None unless both were measured."""
+    return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
+
+
+def _ratio(over: Sequence[float], under: Sequence[float]) -> Ratio | None:
+    return summary([one / other for one, other in zip(over, under, strict=False)])
+
+
+def middle(row: Row, contender: str) -> float | None:
+    """The median of a contender's numbers; None unless it was measured."""
+    found = summary(row.numbers.get(contender, ()))
+    return found and found.median

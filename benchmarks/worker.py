@@ -23,30 +23,40 @@ SELECTION_TIMEOUT_MS = 5000
 Opened = tuple["dict[str, Operation]", Callable[[], None]]
 
 
-def _open_driver(package: str, options: argparse.Namespace) -> Opened:
+def prepare(contender: str) -> None:
+    """What a contender needs before anything else of its process is imported."""
+    if contender == "pymongo":
+        from gevent import monkey
+
+        monkey.patch_all()
+
+
+def open_client(package: str, port: int, **settings: Any) -> Any:
+    """A client of a driver.
+
+    :param package: the driver's name.
+    :param port: of the canned server on 127.0.0.1.
+    :param settings: further keyword arguments of ``MongoClient``.
+    """
     import importlib
 
-    from benchmarks.workloads import driver_operations, silent_listener
-
-    listeners = [silent_listener(package)] if options.listener else []
-    client: Any = importlib.import_module(package).MongoClient(
-        f"mongodb://127.0.0.1:{options.port}/?maxPoolSize={POOL_SIZE}",
+    return importlib.import_module(package).MongoClient(
+        f"mongodb://127.0.0.1:{port}/?maxPoolSize={POOL_SIZE}",
         serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
-        event_listeners=listeners,
+        **settings,
     )
-    return driver_operations(client), client.close
 
 
-def _open_gmongo(options: argparse.Namespace) -> Opened:
-    return _open_driver("gmongo", options)
+def _open_driver(options: argparse.Namespace) -> Opened:
+    package = options.contender
+    prepare(package)
+    from benchmarks.workloads import bulk_operations, driver_operations, log_silently, silent_listener
 
-
-def _open_pymongo(options: argparse.Namespace) -> Opened:
-    # Patching comes before every other import of this process but the standard library's few above.
-    from gevent import monkey
-
-    monkey.patch_all()
-    return _open_driver("pymongo", options)
+    if options.extra == "debug":
+        log_silently(package)
+    listeners = [silent_listener(package)] if options.listener or options.extra == "listener" else []
+    client = open_client(package, options.port, event_listeners=listeners)
+    return {**driver_operations(client), **bulk_operations(client)}, client.close
 
 
 def _open_floor(options: argparse.Namespace) -> Opened:
@@ -57,8 +67,8 @@ def _open_floor(options: argparse.Namespace) -> Opened:
 
 
 CONTENDERS: dict[str, Callable[[argparse.Namespace], Opened]] = {
-    "gmongo": _open_gmongo,
-    "pymongo": _open_pymongo,
+    "gmongo": _open_driver,
+    "pymongo": _open_driver,
     "floor": _open_floor,
 }
 
@@ -68,6 +78,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     operations, close = CONTENDERS[options.contender](options)
     from benchmarks.workloads import check, spent
 
+    pin_client()
     each = max(2, options.count // options.greenlets)
     operation = operations[options.operation]
     try:
@@ -91,10 +102,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--operation", default="find_one")
     parser.add_argument("--greenlets", type=int, default=10)
     parser.add_argument("--count", type=int, default=5000, help="operations of all greenlets together")
-    parser.add_argument("--listener", action="store_true", help="register a command listener")
+    parser.add_argument("--extra", choices=["listener", "debug"], help="what else is switched on in a driver")
+    parser.add_argument("--listener", action="store_true", help="the same as --extra listener, beside another extra")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    pin_client()
     json.dump(measure(_options()), sys.stdout)

@@ -1,17 +1,29 @@
-"""What is measured: four operations, and N greenlets that share a fixed count of them."""
+"""What is measured: operations, and N greenlets that share a fixed count of them."""
 
 from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gevent
 from gevent.event import Event
 
-from benchmarks.documents import BATCH, CHANGE, DATABASE, HUNDRED, ONE, QUERY, SAVED, UNSAVED
+from benchmarks.documents import (
+    BATCH,
+    CHANGE,
+    DATABASE,
+    HUNDRED,
+    MANY,
+    ONE,
+    QUERY,
+    SAVED,
+    UNSAVED,
+    unsaved_many,
+)
 
 Operation = Callable[[], Any]
 
@@ -30,24 +42,35 @@ class Spent(NamedTuple):
 class Workload(NamedTuple):
     """One row of the table.
 
+    :param operation: what is run.
     :param share: how many are run for each ``find_one`` that would be (a batch of 100 costs far more).
     :param result: what the operation returns when it has really been done.
+    :param greenlets: the numbers of them in a standard run.
+    :param most: of the greenlets that may run it at once, as each holds so much memory. None: any number.
+    :param extra: what else is switched on in the drivers; the floor has nothing of that kind.
     """
 
+    operation: str
     share: float
     result: Any
+    greenlets: tuple[int, ...] = (1, 10, 100, 1000)
+    most: int | None = None
+    extra: Literal["listener", "debug"] | None = None
 
 
 WORKLOADS = {
-    "find_one": Workload(1, SAVED),
-    "insert_one": Workload(1, 1),
-    "update_one": Workload(1, 1),
-    "find_100": Workload(0.25, BATCH),
+    "find_one": Workload("find_one", 1, SAVED),
+    "insert_one": Workload("insert_one", 1, 1),
+    "update_one": Workload("update_one", 1, 1),
+    "find_100": Workload("find_100", 0.25, BATCH),
+    "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), most=10),
+    "find_one+listener": Workload("find_one", 1, SAVED, greenlets=(10,), extra="listener"),
+    "find_one+debug": Workload("find_one", 1, SAVED, greenlets=(10,), extra="debug"),
 }
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
-    """The operations of anything that has PyMongo's API."""
+    """The operations on few documents of anything that has PyMongo's API."""
     one = client[DATABASE][ONE]
     hundred = client[DATABASE][HUNDRED]
 
@@ -69,6 +92,23 @@ def driver_operations(client: Any) -> dict[str, Operation]:
         "update_one": update_one,
         "find_100": drain,
     }
+
+
+def bulk_operations(client: Any) -> dict[str, Operation]:
+    """The operations on many documents of anything that has PyMongo's API."""
+    one = client[DATABASE][ONE]
+    return {"insert_many": lambda: len(one.insert_many(unsaved_many()).inserted_ids)}
+
+
+def log_silently(driver: str) -> None:
+    """Have a driver log everything, to a handler that does nothing with it.
+
+    :param driver: the name of the package, and of its logger.
+    """
+    logger = logging.getLogger(driver)
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
 
 
 def silent_listener(driver: str) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bson.codec_options import CodecOptions
 
 from gmongo import options as client_options
-from gmongo.auth.authenticator import Authenticator
-from gmongo.auth.credential import credential_of
+from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
@@ -29,6 +28,9 @@ from gmongo.wire.compression import what_is_missing
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
 from gmongo.write_concern import WriteConcern
+
+if TYPE_CHECKING:
+    from gmongo.auth.authenticator import Authenticator
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
 _DEFAULT_SELECTION_TIMEOUT = 30.0
@@ -184,7 +186,7 @@ class ClientOptions:
             zlib_level=get("zlibcompressionlevel", -1),
             tls=self._tls(),
             proxy=self._proxy(),
-            authenticator=None if self.credential is None else Authenticator(self.credential),
+            authenticator=None if self.credential is None else _authenticator(self.credential),
         )
 
     def _tls(self) -> Tls | None:
@@ -198,6 +200,13 @@ class ClientOptions:
             return None
         address = host, get("proxyport", _DEFAULT_PROXY_PORT)
         return Proxy(address, get("proxyusername") or None, get("proxypassword") or None)
+
+
+def _authenticator(credential: Credential) -> Authenticator:
+    # Mechanisms bring HTTP and more with them, which a client without a credential need not load.
+    from gmongo.auth.authenticator import Authenticator
+
+    return Authenticator(credential)
 
 
 def _usable(compressors: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
-from gmongo.auth.authenticator import Authenticator
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.options import ConnectionOptions
 from gmongo.errors import OperationFailure
@@ -17,6 +16,7 @@ from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import encode_op_msg, next_request_id
 
 if TYPE_CHECKING:
+    from gmongo.auth.authenticator import Authenticator
     from gmongo.cmap.connection import Connection
 
 

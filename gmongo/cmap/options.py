@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gmongo.auth.authenticator import Authenticator
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
+
+if TYPE_CHECKING:
+    from gmongo.auth.authenticator import Authenticator
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,175 @@
+"""What one operation makes the interpreter do, counted and held to a budget.
+
+Counted are the bytecode instructions and the calls of gmongo's own code. Unlike time they are the same in each run and
+on each machine, but not in each version of Python, so ``budget.json`` has a budget for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from gevent import getcurrent
+
+from benchmarks.processes import canned_server
+from benchmarks.workloads import Operation, check, driver_operations, silent_listener
+from gmongo import MongoClient
+
+BUDGET = Path(__file__).with_name("budget.json")
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+LISTENED = "find_one+listener"
+NAMES = ["find_one", "insert_one", "update_one", "find_100", LISTENED]
+#: The first rounds fill caches, and from Python 3.12 on the first traces miss instructions.
+WARM_UP, ROUNDS = 3, 5
+EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",), sys.setprofile: ("call", "c_call")}
+KINDS = [event for events in EVENTS.values() for event in events]
+REGRESSION, STALE = 1.1, 0.8
+HOW = f"To change the budget of Python {VERSION} on purpose: python -m benchmarks.instructions --write"
+#: No heartbeat comes in the middle of a run.
+QUIET: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 3_600_000}
+
+
+class Counts(NamedTuple):
+    """Bytecode instructions, functions entered (or generators resumed), and calls of what is written in C."""
+
+    instructions: int
+    python_calls: int
+    c_calls: int
+
+
+HEADS = ("instructions", "Python calls", "C calls")
+Budget = Mapping[str, Counts]
+#: How often each event happened in each function.
+Tally = Counter[tuple[str, str]]
+
+
+def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
+    """Run an operation and count its events in gmongo; what other greenlets do meanwhile is left out.
+
+    :param start: ``sys.settrace`` or ``sys.setprofile``.
+    """
+    tally: Tally = Counter()
+    greenlet = getcurrent()
+
+    def observe(frame: FrameType, event: str, _argument: Any) -> Any:
+        # By module and not by file, so that the methods that dataclasses generate count as well.
+        module, code = str(frame.f_globals.get("__name__")), frame.f_code
+        if module.partition(".")[0] != "gmongo" or getcurrent() is not greenlet:
+            return None
+        if start is sys.settrace:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event in EVENTS[start]:
+            tally[event, f"{module}:{code.co_firstlineno} {code.co_name}"] += 1
+        return observe
+
+    start(observe)
+    try:
+        operation()
+    finally:
+        start(None)
+    return tally
+
+
+def measure() -> dict[str, Tally]:
+    """Count each operation, against the canned server.
+
+    All are traced before any is profiled: Python 3.12 crashes when it does both at once, and 3.13 loses instructions
+    when they take turns.
+    """
+    gc.disable()  # a collection may run finalizers of the driver
+    with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET) as plain:
+        operations = driver_operations(plain)
+        for name in operations:
+            check(name, operations[name])
+        with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET) as listened:
+            operations[LISTENED] = driver_operations(listened)["find_one"]
+            traced, profiled = ({name: _cheapest(operations[name], start) for name in NAMES} for start in EVENTS)
+    return {name: traced[name] + profiled[name] for name in NAMES}
+
+
+def _cheapest(operation: Operation, start: Callable[[Any], None]) -> Tally:
+    """The smallest tally of some rounds: a reply that arrives in pieces costs more."""
+    return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
+
+
+def by_function(tally: Tally) -> Budget:
+    """The counts of each function alone, most instructions first."""
+    rows = {function: Counts(*(tally[event, function] for event in KINDS)) for _event, function in tally}
+    return dict(sorted(rows.items(), key=itemgetter(1), reverse=True))
+
+
+def total(tally: Tally) -> Counts:
+    """The sums over all functions."""
+    return Counts(*map(sum, zip(*by_function(tally).values(), strict=True)))
+
+
+def budgets() -> dict[str, Budget]:
+    """The budgets of all versions of Python, such as ``{"3.12": {"find_one": Counts(...)}}``."""
+    stored = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}
+    return {version: {name: Counts(**counts) for name, counts in each.items()} for version, each in stored.items()}
+
+
+def write(measured: Budget) -> None:
+    """Make what was measured the budget of this version of Python."""
+    new = sorted({**budgets(), VERSION: measured}.items())
+    stored = {version: {name: counts._asdict() for name, counts in budget.items()} for version, budget in new}
+    BUDGET.write_text(json.dumps(stored, indent=2) + "\n")
+
+
+def complaints(measured: Budget, budget: Budget) -> list[str]:
+    """A line for each count that is far from its budget, above or below, and at last how to change it."""
+    lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
+    for name in [name for name in measured if name in budget]:
+        for kind, found, allowed in zip(HEADS, measured[name], budget[name], strict=True):
+            line = f"{name}: {found} {kind} are {found / allowed - 1:+.0%} of the budget of {allowed}"
+            if found > allowed * REGRESSION:
+                lines.append(f"{line}, a regression")
+            elif found < allowed * STALE:
+                lines.append(f"{line}, which is stale: lower it, or the gain may be lost unseen")
+    return [*lines, HOW] if lines else []
+
+
+def table(measured: Budget, budget: Budget) -> str:
+    """A row for each operation or function, each count with its budget in brackets if there is one."""
+    width = max(map(len, measured))
+    lines = [" " * width + "".join(f"{head:>16}" for head in HEADS)]
+    for name, counts in measured.items():
+        limits = [f" ({limit})" for limit in budget[name]] if name in budget else [""] * len(HEADS)
+        cells = (f"{found}{limit}" for found, limit in zip(counts, limits, strict=True))
+        lines.append(f"{name:{width}}" + "".join(f"{cell:>16}" for cell in cells))
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run what the command line asks for.
+
+    :returns: the exit status: 1 when a count is far from its budget, else 0.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"make this the budget of Python {VERSION}")
+    parser.add_argument("--by-function", choices=NAMES, metavar="NAME", help=f"what costs most in {', '.join(NAMES)}")
+    options = parser.parse_args()
+    tallies = measure()
+    if options.by_function:
+        print(table(by_function(tallies[options.by_function]), {}))
+        return 0
+    measured = {name: total(tally) for name, tally in tallies.items()}
+    if options.write:
+        write(measured)
+    budget = budgets().get(VERSION, {})
+    found = complaints(measured, budget) if budget else []
+    title = "one operation (its budget)" if budget else "which has no budget"
+    print(f"Python {VERSION}, {title}", table(measured, budget), *found, sep="\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

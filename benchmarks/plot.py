@@ -1,0 +1,95 @@
+"""``python -m benchmarks.plot run.json docs/``: the page of results and its plot, from a run's ``--json`` file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks import crowd, operations, page
+from benchmarks.record import Record, from_json
+from benchmarks.rounds import Row, ratio, ratio_to_row
+from benchmarks.sheets import TITLES
+from benchmarks.targets import target_of
+
+COLOURS = {"gmongo": "C0", "pymongo": "C1", "floor": "C7"}
+WIDTH = 0.8
+
+
+def write(record: Record, directory: Path) -> None:
+    """Renew the page and its plot. Needs matplotlib.
+
+    :raises ValueError: the page lacks the marks between which results belong.
+    """
+    page.write(record, directory)
+    draw(record, directory / page.PLOT)
+
+
+def draw(record: Record, path: Path) -> None:
+    """Plot gmongo over PyMongo, both over the floor, and how throughput of a crowd holds up."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    # The same numbers make the same file, in which texts are texts.
+    matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(3, 1, figsize=(10, 11), layout="constrained")
+    rows = record.tables.get(operations.TABLE, [])
+    _bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
+    floored = [row for row in rows if "floor" in row.numbers]
+    _bars(axes[1], floored, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
+    _crowd(axes[2], record.tables.get(crowd.TABLE, []))
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: str) -> None:
+    """A group of bars for each row, and a line across it where its target is."""
+    width = WIDTH / len(contenders)
+    for number, contender in enumerate(contenders):
+        ratios = [ratio(row, contender, under) for row in rows]
+        places = [place - WIDTH / 2 + (number + 0.5) * width for place in range(len(rows))]
+        heights = [found.median if found else 0 for found in ratios]
+        spread = [
+            [found.median - found.low if found else 0 for found in ratios],
+            [found.high - found.median if found else 0 for found in ratios],
+        ]
+        axes.bar(places, heights, width, yerr=spread, color=COLOURS[contender], label=TITLES[contender], capsize=2)
+    targets = [(place, target) for place, row in enumerate(rows) if (target := target_of(row, under))]
+    for place, target in targets:
+        axes.hlines(target.limit, place - WIDTH / 2, place + WIDTH / 2, color="C3", linewidth=2)
+    axes.hlines([], 0, 0, color="C3", linewidth=2, label="gmongo's target")
+    axes.axhline(1, color="black", linestyle=":", linewidth=1)
+    axes.set_xticks(range(len(rows)), [f"{row.name}\n{row.greenlets}" for row in rows], rotation=45, fontsize=8)
+    axes.set(title=title, ylim=(0, None))
+    axes.legend()
+
+
+def _crowd(axes: Any, rows: list[Row]) -> None:
+    throughput = {row.greenlets: row for row in rows if row.name == crowd.THROUGHPUT}
+    for name, sizes in crowd.SIZES.items():
+        found = {size: ratio_to_row(throughput[size], throughput[crowd.BASE], name) for size in sizes if throughput}
+        points = [(size, each.median) for size, each in found.items() if each]
+        axes.plot(*zip(*points, strict=True) if points else ((), ()), "o-", color=COLOURS[name], label=TITLES[name])
+    for row in throughput.values():
+        target = target_of(row, crowd.BASE)
+        if target:
+            axes.plot([row.greenlets], [target.limit], "_", color="C3", markersize=20, label="gmongo's target")
+    axes.set(title="Throughput on 100 connections over that of 100 greenlets (higher is better)", xlabel="greenlets")
+    axes.set(xscale="log", ylim=(0, 1.3))
+    axes.grid(alpha=0.3)
+    axes.legend()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plot", description=__doc__)
+    parser.add_argument("run", type=Path, help="what a run wrote with --json")
+    parser.add_argument("directory", type=Path, help="of the page, such as docs/")
+    options = parser.parse_args()
+    write(from_json(json.loads(options.run.read_text())), options.directory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""The tables as texts, for the terminal and for the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from benchmarks import crowd, operations, stall, start
+from benchmarks.record import Record
+from benchmarks.rounds import Ratio, Row, middle, ratio, ratio_to_row, summary
+from benchmarks.targets import TARGETS, Target, found, target_of
+
+TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
+#: Each ratio is the first one's number over the second one's.
+RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
+REACHED, MISSED, NOTHING = "✓", "✗", "-"
+
+
+class Sheet(NamedTuple):
+    """A table of texts.
+
+    :param lines: its groups of lines, each a list of texts as long as the head.
+    """
+
+    title: str
+    head: list[str]
+    groups: list[list[list[str]]]
+
+
+def sheets(record: Record) -> Iterator[Sheet]:
+    """All tables that a run has, and at last what became of the targets."""
+    for name, make in _SHEETS.items():
+        rows = record.tables.get(name)
+        if rows:
+            yield make(rows)
+    rows = record.rows()
+    units = {row.name: row.unit for row in rows}
+    measured = [(target, number) for target in TARGETS if (number := found(target, rows))]
+    lines = [_target_line(target, number, units[target.row]) for target, number in measured]
+    if lines:
+        yield Sheet("Targets for gmongo", ["what", "greenlets", "number", "target", "found"], [lines])
+
+
+def _operations(rows: Sequence[Row]) -> Sheet:
+    contenders = [name for name in TITLES if any(name in row.numbers for row in rows)]
+    pairs = [pair for pair in RATIOS if set(pair) <= set(contenders)]
+    head = ["operation", "greenlets"]
+    head += [f"{TITLES[over]} / {TITLES[under]}" for over, under in pairs]
+    head += [f"{TITLES[name]} µs" for name in contenders]
+    names = dict.fromkeys(row.name for row in rows)
+    groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
+    return Sheet("Client CPU per operation: median ratio, ± half the range of all rounds", head, groups)
+
+
+def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
+    ratios = [_ratio(row, over, under) for over, under in pairs]
+    return [row.name, str(row.greenlets), *ratios, *(_orientation(middle(row, name)) for name in contenders)]
+
+
+def _crowd(rows: Sequence[Row]) -> Sheet:
+    head = ["contender", "greenlets", crowd.THROUGHPUT, crowd.COST, "operations / s", "µs"]
+    by_place = {(row.name, row.greenlets): row for row in rows}
+    groups = [
+        [_crowd_line(by_place, name, size) for size in sizes]
+        for name, sizes in crowd.SIZES.items()
+        if any(name in row.numbers for row in rows)
+    ]
+    title = f"A crowd on 100 connections, over {crowd.BASE} greenlets: median ratio, ± half the range of all rounds"
+    return Sheet(title, head, groups)
+
+
+def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -> list[str]:
+    ratios, numbers = [], []
+    for quantity in (crowd.THROUGHPUT, crowd.COST):
+        row = rows[quantity, size]
+        target = target_of(row, crowd.BASE) if name == "gmongo" else None
+        ratios.append(_number(ratio_to_row(row, rows[quantity, crowd.BASE], name), target))
+        numbers.append(_orientation(middle(row, name)))
+    return [TITLES[name], str(size), *ratios, *numbers]
+
+
+def _stall(rows: Sequence[Row]) -> Sheet:
+    return _duel("Stalls of the loop: medians", rows)
+
+
+def _start(rows: Sequence[Row]) -> Sheet:
+    return _duel("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
+
+
+def _duel(title: str, rows: Sequence[Row]) -> Sheet:
+    lines = []
+    for row in rows:
+        numbers = [
+            _number(summary(row.numbers.get(name, ())), target_of(row, None) if name == "gmongo" else None)
+            for name in ("gmongo", "pymongo")
+        ]
+        lines.append(
+            [row.name, row.unit, *numbers, _number(ratio(row, "gmongo", "pymongo"), target_of(row, "pymongo"))]
+        )
+    return Sheet(title, ["what", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
+
+
+_SHEETS = {operations.TABLE: _operations, crowd.TABLE: _crowd, stall.TABLE: _stall, start.TABLE: _start}
+
+
+def _ratio(row: Row, over: str, under: str) -> str:
+    """With the range only where gmongo takes part; what the others have is for orientation."""
+    found = ratio(row, over, under)
+    if over == "gmongo":
+        return _number(found, target_of(row, under))
+    return NOTHING if found is None else _three_digits(found.median)
+
+
+def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
+    limit = f"{'≥' if target.at_least else '≤'} {target.limit:.2f}"
+    return [target.row, str(target.greenlets or ""), _what(target.under, unit), limit, _number(number, target)]
+
+
+def _what(under: str | int | None, unit: str) -> str:
+    if under is None:
+        return f"gmongo, {unit}"
+    return f"gmongo / {TITLES[under] if isinstance(under, str) else f'gmongo at {under}'}"
+
+
+def _number(number: Ratio | None, target: Target | None) -> str:
+    if number is None:
+        return NOTHING
+    spread = abs((number.high - number.low) / 2 / number.median) if number.median else 0.0
+    mark = "" if target is None else f" {REACHED}" if target.is_reached(number.median) else f" {MISSED}"
+    return f"{_three_digits(number.median)} ±{spread:.0%}{mark}"
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.2f}" if abs(number) < 100 else f"{number:.0f}"
+
+
+def _orientation(number: float | None) -> str:
+    return NOTHING if number is None else f"{number:.0f}"
+
+
+def failures(rows: Iterable[Row]) -> list[str]:
+    """A line for each failure, with the places where it happened."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for name, reason in row.failures.items():
+            place = row.name if row.greenlets is None else f"{row.name} x{row.greenlets}"
+            places.setdefault((name, reason), []).append(place)
+    return [f"{TITLES[name]}: {why} ({', '.join(where)})" for (name, why), where in places.items()]

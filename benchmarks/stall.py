@@ -1,0 +1,36 @@
+"""The table of stalls: how long a driver keeps all other greenlets waiting while it works on one large batch.
+
+Each turn is a process of ``benchmarks.stall_worker``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.processes import run_python
+from benchmarks.rounds import Row, take_turns
+from benchmarks.settings import Settings
+
+TABLE = "stall"
+READ, FIRST, INSERT = "read 15 MB: longest stall", "read 15 MB: first document", "insert 10,000: longest stall"
+#: Each quantity that a worker finds.
+NAMES = {"read": READ, "first": FIRST, "insert": INSERT}
+DRIVERS = ("gmongo", "pymongo")
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Measure both drivers in turns; each turn finds all that the table has."""
+    if TABLE not in settings.only:
+        return
+    settings.tell("stalls of the loop")
+
+    def measure(driver: str) -> Any:
+        arguments = ["-m", "benchmarks.stall_worker", "--contender", driver, "--port", str(settings.port)]
+        return run_python(arguments, settings.timeout)
+
+    drivers = [name for name in DRIVERS if name in settings.contenders]
+    found, failures = take_turns(drivers, settings.rounds, measure)
+    for quantity, name in NAMES.items():
+        numbers = {driver: [each[quantity] for each in results] for driver, results in found.items()}
+        yield Row(name, None, "ms", numbers, failures if name == READ else {})

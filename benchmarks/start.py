@@ -1,0 +1,84 @@
+"""The table of starting: what it takes to import a driver, and what memory its clients need when nothing happens.
+
+Each number is found in a fresh interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from benchmarks.processes import run_python
+from benchmarks.rounds import Row, take_turns
+from benchmarks.settings import Settings
+
+TABLE = "start"
+FIRST_CLIENT, FURTHER_CLIENT = "memory of import and a client", "memory of a further client"
+DRIVERS = ("gmongo", "pymongo")
+
+
+class Import(NamedTuple):
+    """An import of a driver.
+
+    :param before: is done before the measurement.
+    :param measured: is measured.
+    """
+
+    before: str
+    measured: str
+
+
+GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
+#: gmongo imports gevent by itself, PyMongo does not. So that each way of counting can be seen, there are all of them.
+IMPORTS = {
+    "import, the driver alone": {"gmongo": Import("", "import gmongo"), "pymongo": Import("", "import pymongo")},
+    "import, gevent and patching included": {
+        "gmongo": Import("", "import gmongo"),
+        "pymongo": Import("", f"{PATCH}; import pymongo"),
+    },
+    "import, gevent already there": {
+        "gmongo": Import(GEVENT, "import gmongo"),
+        "pymongo": Import(GEVENT, "import pymongo"),
+    },
+    "import, gevent already there, PyMongo patched": {
+        "gmongo": Import(GEVENT, "import gmongo"),
+        "pymongo": Import(PATCH, "import pymongo"),
+    },
+}
+_PROGRAM = """{before}
+from time import process_time
+start = process_time()
+{measured}
+print((process_time() - start) * 1000)
+"""
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Measure both drivers in turns, first their imports and then their memory."""
+    if TABLE not in settings.only:
+        return
+    drivers = [name for name in DRIVERS if name in settings.contenders]
+    for name, imports in IMPORTS.items():
+        settings.tell(name)
+        numbers, failures = take_turns(drivers, settings.rounds, _import(imports, settings.timeout))
+        yield Row(name, None, "ms", numbers, failures)
+    settings.tell("memory")
+    found, failures = take_turns(drivers, settings.rounds, _memory(settings))
+    for number, (name, unit) in enumerate([(FIRST_CLIENT, "MB"), (FURTHER_CLIENT, "KB")]):
+        numbers = {driver: [each[number] for each in results] for driver, results in found.items()}
+        yield Row(name, None, unit, numbers, {} if number else failures)
+
+
+def _import(imports: dict[str, Import], timeout: float) -> Callable[[str], float]:
+    def measure(driver: str) -> float:
+        return float(run_python(["-c", _PROGRAM.format(**imports[driver]._asdict())], timeout))
+
+    return measure
+
+
+def _memory(settings: Settings) -> Callable[[str], Any]:
+    def measure(driver: str) -> Any:
+        arguments = ["-m", "benchmarks.start_worker", driver, str(settings.port)]
+        return run_python(arguments, settings.timeout)
+
+    return measure

@@ -1,0 +1,66 @@
+"""What the numbers shall be, as data, and whether they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from benchmarks import crowd, stall, start
+from benchmarks.rounds import Ratio, Row, ratio, ratio_to_row, summary
+
+
+class Target(NamedTuple):
+    """What a number of gmongo's in a row shall be.
+
+    :param row: the name of the row.
+    :param greenlets: of the row.
+    :param under: what the number is divided by: another contender's number in the same row, or its own at so many
+        greenlets. None: it is taken as it is.
+    :param limit: what the median shall be at the most.
+    :param at_least: the limit is what it shall be at the least.
+    """
+
+    row: str
+    greenlets: int | None
+    under: str | int | None
+    limit: float
+    at_least: bool = False
+
+    def is_reached(self, found: float) -> bool:
+        return found >= self.limit if self.at_least else found <= self.limit
+
+
+SINGLE = ("find_one", "insert_one", "update_one")
+TARGETS = [
+    *(Target(name, 1, "pymongo", 0.35) for name in SINGLE),
+    *(Target(name, greenlets, "pymongo", 0.20) for name in SINGLE for greenlets in (10, 100)),
+    *(Target(name, greenlets, "floor", 2.0) for name in SINGLE for greenlets in (10, 100)),
+    *(Target("find_100", greenlets, "pymongo", 0.45) for greenlets in (1, 10, 100, 1000)),
+    *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
+    *(Target(name, 10, "pymongo", 0.35) for name in ("find_one+listener", "find_one+debug")),
+    Target(crowd.THROUGHPUT, 1000, crowd.BASE, 0.90, at_least=True),
+    Target(stall.READ, None, None, 5.0),
+    Target(stall.FIRST, None, "pymongo", 0.20),
+    *(Target(name, None, "pymongo", 1.0) for name in start.IMPORTS),
+    *(Target(name, None, "pymongo", 0.70) for name in (start.FIRST_CLIENT, start.FURTHER_CLIENT)),
+]
+_BY_PLACE = {(target.row, target.greenlets, target.under): target for target in TARGETS}
+
+
+def target_of(row: Row, under: str | int | None) -> Target | None:
+    """The target for a number of a row; None if there is none."""
+    return _BY_PLACE.get((row.name, row.greenlets, under))
+
+
+def found(target: Target, rows: Iterable[Row]) -> Ratio | None:
+    """What a target's number is in these rows; None unless it was measured."""
+    by_place = {(row.name, row.greenlets): row for row in rows}
+    row = by_place.get((target.row, target.greenlets))
+    if row is None:
+        return None
+    if target.under is None:
+        return summary(row.numbers.get("gmongo", ()))
+    if isinstance(target.under, str):
+        return ratio(row, "gmongo", target.under)
+    base = by_place.get((target.row, target.under))
+    return base and ratio_to_row(row, base, "gmongo")

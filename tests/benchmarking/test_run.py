@@ -1,0 +1,104 @@
+"""Small runs from end to end: each row works for each contender."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import crowd, stall, start
+from benchmarks.__main__ import main
+from benchmarks.operations import contenders, sizes
+from benchmarks.workloads import WORKLOADS, log_silently
+
+SMALL = ["--rounds", "1", "--operations", "4"]
+
+
+def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], dict]]:
+    """Run in this process; table -> place -> numbers, none of which failed."""
+    assert main([*SMALL, *arguments, "--json", str(file)]) == 0
+    tables = json.loads(file.read_text())["tables"]
+    assert not any(row["failures"] for rows in tables.values() for row in rows)
+    return {
+        name: {(row["name"], row["greenlets"]): row["numbers"] for row in rows} for name, rows in tables.items() if rows
+    }
+
+
+def test_operations(tmp_path):
+    names = [name for name in WORKLOADS if name != "update_one"]
+    found = run(["--only", ",".join(names), "--greenlets", "2"], tmp_path / "run.json")
+    assert set(found) == {"operations"}
+    assert set(found["operations"]) == {(name, 2) for name in names}
+    for (name, _greenlets), numbers in found["operations"].items():
+        everybody = ["gmongo", "pymongo"] if WORKLOADS[name].extra else ["gmongo", "pymongo", "floor"]
+        assert {name: len(each) for name, each in numbers.items()} == dict.fromkeys(everybody, 1)
+        assert all(number > 0 for each in numbers.values() for number in each)
+
+
+def test_a_crowd(tmp_path, monkeypatch):
+    monkeypatch.setattr(crowd, "SIZES", {"gmongo": (100, 150), "floor": (100, 150)})
+    found = run(["--only", "crowd"], tmp_path / "run.json")
+    assert set(found["crowd"]) == {(name, size) for name in (crowd.THROUGHPUT, crowd.COST) for size in (100, 150)}
+
+
+def test_stalls(tmp_path):
+    found = run(["--only", "stall"], tmp_path / "run.json")
+    assert set(found["stall"]) == {(name, None) for name in stall.NAMES.values()}
+    for numbers in found["stall"].values():
+        assert min(*numbers["gmongo"], *numbers["pymongo"]) > 0
+
+
+def test_starting(tmp_path):
+    found = run(["--only", "start"], tmp_path / "run.json")
+    assert set(found["start"]) == {(name, None) for name in (*start.IMPORTS, start.FIRST_CLIENT, start.FURTHER_CLIENT)}
+    for numbers in found["start"].values():
+        assert {name: len(each) for name, each in numbers.items()} == {"gmongo": 1, "pymongo": 1}
+
+
+def test_one_contender_is_enough_and_a_page_is_written(tmp_path):
+    pytest.importorskip("matplotlib")
+    arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--docs", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "| find_one | 1 |" in (tmp_path / "performance.md").read_text()
+    assert (tmp_path / "performance.svg").exists()
+
+
+def test_a_contender_that_fails_is_named(tmp_path, capsys):
+    file = tmp_path / "run.json"
+    arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--timeout", "1"]
+    arguments[arguments.index("4")] = "100000000"
+    assert main([*arguments, "--json", str(file)]) == 1
+    assert "floor: not finished after 1 seconds (find_one x1)" in capsys.readouterr().out
+    assert json.loads(file.read_text())["tables"]["operations"][0]["numbers"] == {"floor": []}
+
+
+def test_an_unknown_row_is_refused_by_its_name():
+    command = [sys.executable, "-m", "benchmarks", "--only", "find_two"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "'find_two' is none of find_one, " in done.stderr
+
+
+def test_how_many_greenlets_take_part():
+    assert sizes(WORKLOADS["find_one"], None) == [1, 10, 100, 1000]
+    assert sizes(WORKLOADS["find_one"], [3]) == [3]
+    assert sizes(WORKLOADS["insert_many"], [3, 10, 100]) == [3, 10]
+    assert sizes(WORKLOADS["find_one+debug"], None) == [10]
+
+
+def test_the_floor_has_no_extras():
+    everybody = ["gmongo", "pymongo", "floor"]
+    assert contenders(WORKLOADS["find_one"], everybody) == everybody
+    assert contenders(WORKLOADS["find_one+listener"], everybody) == everybody[:2]
+
+
+def test_a_driver_that_logs_silently_makes_all_records(monkeypatch):
+    logger = logging.Logger("benchmarked")
+    monkeypatch.setitem(logging.root.manager.loggerDict, "benchmarked", logger)
+    log_silently("benchmarked")
+    assert logger.isEnabledFor(logging.DEBUG)
+    assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
+    assert not logger.propagate

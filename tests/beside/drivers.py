@@ -1,0 +1,104 @@
+"""Which driver plays, and what it tells of while it does: for the programs of this folder."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+def load(name: str) -> Any:
+    """The driver; PyMongo after ``monkey.patch_all()``. Call it before anything else is imported that patching changes.
+
+    :param name: ``gmongo`` or ``pymongo``.
+    """
+    if name == "pymongo":
+        from gevent import monkey
+
+        monkey.patch_all()
+    driver = import_module(name)
+    import_module(f"{name}.monitoring")
+    return driver
+
+
+def hold(seconds: float) -> None:
+    """Hold the loop: the sleep that patching has not touched."""
+    from gevent import monkey
+
+    monkey.get_original("time", "sleep")(seconds)
+
+
+def say(*words: Any) -> None:
+    """Tell the test."""
+    print(*words, flush=True)
+
+
+def listen() -> None:
+    """Wait for a line from the test; other greenlets run meanwhile."""
+    _orders().readline()
+
+
+@cache
+def _orders() -> Any:
+    from gevent.fileobject import FileObjectPosix
+
+    return FileObjectPosix(sys.stdin.fileno(), "rb", close=False)
+
+
+def described(error: BaseException | None) -> str:
+    """An error in a few words: its class and its first ones."""
+    return "" if error is None else f"{type(error).__name__}: {str(error)[:60]}"
+
+
+def witness(driver: Any) -> Any:
+    """A listener that counts commands that begin and end, and what is held against the server."""
+    monitoring = driver.monitoring
+
+    class Witness(  # type: ignore[misc]
+        monitoring.CommandListener,
+        monitoring.ServerListener,
+        monitoring.ConnectionPoolListener,
+    ):
+        def __init__(self) -> None:
+            self.open: Counter[int] = Counter()
+            self.pings = self.most_pings = 0
+            self.marked_unknown = self.pools_cleared = 0
+
+        def started(self, event: Any) -> None:
+            self.open[event.request_id] += 1
+            if event.command_name == "ping":
+                self.pings += 1
+                self.most_pings = max(self.most_pings, self.pings)
+
+        def succeeded(self, event: Any) -> None:
+            self.open[event.request_id] -= 1
+            self.pings -= event.command_name == "ping"
+
+        failed = succeeded
+
+        @property
+        def unended(self) -> int:
+            return sum(count > 0 for count in self.open.values())
+
+        @property
+        def blamed(self) -> dict[str, int]:
+            return {"marked Unknown": self.marked_unknown, "pools cleared": self.pools_cleared}
+
+        def description_changed(self, event: Any) -> None:
+            known = event.previous_description.is_server_type_known
+            self.marked_unknown += known and not event.new_description.is_server_type_known
+
+        def pool_cleared(self, event: Any) -> None:
+            self.pools_cleared += 1
+
+        def _ignore(self, event: Any) -> None:
+            pass
+
+        opened = closed = pool_created = pool_ready = pool_closed = _ignore
+        connection_created = connection_ready = connection_closed = _ignore
+        connection_check_out_started = connection_check_out_failed = _ignore
+        connection_checked_out = connection_checked_in = _ignore
+
+    return Witness()
