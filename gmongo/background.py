@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from gevent import Greenlet, GreenletExit, Timeout, get_hub, getcurrent, sleep
 
+from gmongo.safe_log import safely
+
 Owner = TypeVar("Owner")
 Item = TypeVar("Item")
 
@@ -135,7 +137,7 @@ def _run(reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], fl
         try:
             pause = step(owner)
         except (Exception, Timeout):  # of a listener: the work goes on all the same
-            _log.exception("background work for %r was interrupted", owner)
+            safely(_log.exception, "background work for %r was interrupted", owner)
             pause = _AFTER_INTERRUPTION
         del owner
         if pause is not None and pause < 0:

@@ -73,8 +73,6 @@ class CommandEvents:
 
     def started(self, sent: Sent) -> None:
         command = {} if sent.sensitive else sent.command
-        if command_log.isEnabledFor(DEBUG):
-            self._log("Command started", sent, databaseName=sent.database, command=document_text(command))
         if self._listeners:
             event = CommandStartedEvent(
                 sent.command,
@@ -87,25 +85,27 @@ class CommandEvents:
             )
             event.command = command
             publish(self._listeners, "started", event)
+        if command_log.isEnabledFor(DEBUG):
+            self._log("Command started", sent, databaseName=sent.database, command=document_text(command))
 
     def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
         shown = {} if sent.sensitive else reply
-        if command_log.isEnabledFor(DEBUG):
-            elapsed = milliseconds(duration)
-            self._log("Command succeeded", sent, durationMS=elapsed, reply=document_text(shown))
         if self._listeners:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
             publish(self._listeners, "succeeded", event)
+        if command_log.isEnabledFor(DEBUG):
+            elapsed = milliseconds(duration)
+            self._log("Command succeeded", sent, durationMS=elapsed, reply=document_text(shown))
 
     def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
         failure = _failure(error)
         if sent.sensitive:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
-        if command_log.isEnabledFor(DEBUG):
-            self._log("Command failed", sent, durationMS=milliseconds(duration), failure=document_text(failure))
         if self._listeners:
             event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
             publish(self._listeners, "failed", event)
+        if command_log.isEnabledFor(DEBUG):
+            self._log("Command failed", sent, durationMS=milliseconds(duration), failure=document_text(failure))
 
     def _log(self, message: str, sent: Sent, **extra: Any) -> None:
         connection = sent.connection

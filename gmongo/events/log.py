@@ -13,6 +13,7 @@ from typing import Any
 
 from bson import json_util
 
+from gmongo.safe_log import safely
 from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
@@ -35,7 +36,7 @@ def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], 
 
 def log(logger: logging.Logger, text: str, structured: dict[str, Any], level: int = DEBUG) -> None:
     """Log `text` with its structured form beside it."""
-    logger.log(level, "%s", text, extra={"structured": structured})
+    safely(logger.log, level, "%s", text, extra={"structured": structured})
 
 
 def document_text(document: Mapping[str, Any]) -> str:

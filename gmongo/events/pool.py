@@ -47,44 +47,44 @@ class PoolEvents:
     def pool_created(self, options: Mapping[str, Any]) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())
         text = f"Connection pool created for {self.where}" + (f" using options {pairs}" if pairs else "")
-        self._log("Connection pool created", text, **options)
         self._publish("pool_created", monitoring.PoolCreatedEvent, dict(options))
+        self._log("Connection pool created", text, **options)
 
     def pool_ready(self) -> None:
-        self._log("Connection pool ready", f"Connection pool ready for {self.where}")
         self._publish("pool_ready", monitoring.PoolReadyEvent)
+        self._log("Connection pool ready", f"Connection pool ready for {self.where}")
 
     def pool_cleared(self, service_id: Any, interrupt: bool) -> None:
         text, extra = f"Connection pool for {self.where} cleared", {}
         if service_id is not None:
             text, extra = f"{text} for serviceId {service_id}", {"serviceId": str(service_id)}
-        self._log("Connection pool cleared", text, **extra)
         self._publish("pool_cleared", monitoring.PoolClearedEvent, service_id, interrupt)
+        self._log("Connection pool cleared", text, **extra)
 
     def pool_closed(self) -> None:
-        self._log("Connection pool closed", f"Connection pool closed for {self.where}")
         self._publish("pool_closed", monitoring.PoolClosedEvent)
+        self._log("Connection pool closed", f"Connection pool closed for {self.where}")
 
     def connection_created(self, connection_id: int) -> None:
-        self._log_connection("Connection created", connection_id)
         self._publish("connection_created", monitoring.ConnectionCreatedEvent, connection_id)
+        self._log_connection("Connection created", connection_id)
 
     def connection_ready(self, connection_id: int, duration: float) -> None:
         elapsed = milliseconds(duration)
-        self._log_connection("Connection ready", connection_id, f", established in={elapsed} ms", durationMS=elapsed)
         self._publish("connection_ready", monitoring.ConnectionReadyEvent, connection_id, duration)
+        self._log_connection("Connection ready", connection_id, f", established in={elapsed} ms", durationMS=elapsed)
 
     def connection_closed(self, connection_id: int, reason: str, error: BaseException | None) -> None:
         text = f". Reason: {CLOSED_REASONS[reason]}"
         extra: dict[str, Any] = {"reason": CLOSED_REASONS[reason]}
         if reason == ConnectionClosedReason.ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
-        self._log_connection("Connection closed", connection_id, text, **extra)
         self._publish("connection_closed", monitoring.ConnectionClosedEvent, connection_id, reason)
+        self._log_connection("Connection closed", connection_id, text, **extra)
 
     def check_out_started(self) -> None:
-        self._log("Connection checkout started", f"Checkout started for connection to {self.where}")
         self._publish("connection_check_out_started", monitoring.ConnectionCheckOutStartedEvent)
+        self._log("Connection checkout started", f"Checkout started for connection to {self.where}")
 
     def check_out_failed(self, reason: str, error: BaseException, duration: float) -> None:
         elapsed = milliseconds(duration)
@@ -92,17 +92,17 @@ class PoolEvents:
         extra: dict[str, Any] = {"reason": FAILED_REASONS[reason], "durationMS": elapsed}
         if reason == ConnectionCheckOutFailedReason.CONN_ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
-        self._log("Connection checkout failed", f"{text}. Duration: {elapsed} ms", **extra)
         self._publish("connection_check_out_failed", monitoring.ConnectionCheckOutFailedEvent, reason, duration)
+        self._log("Connection checkout failed", f"{text}. Duration: {elapsed} ms", **extra)
 
     def checked_out(self, connection_id: int, duration: float) -> None:
         elapsed = milliseconds(duration)
-        self._log_connection("Connection checked out", connection_id, f", duration={elapsed} ms", durationMS=elapsed)
         self._publish("connection_checked_out", monitoring.ConnectionCheckedOutEvent, connection_id, duration)
+        self._log_connection("Connection checked out", connection_id, f", duration={elapsed} ms", durationMS=elapsed)
 
     def checked_in(self, connection_id: int) -> None:
-        self._log_connection("Connection checked in", connection_id)
         self._publish("connection_checked_in", monitoring.ConnectionCheckedInEvent, connection_id)
+        self._log_connection("Connection checked in", connection_id)
 
     def _log_connection(self, message: str, connection_id: int, rest: str = "", **extra: Any) -> None:
         text = f"{message}: address={self.where}, driver-generated ID={connection_id}{rest}"

@@ -1,4 +1,7 @@
-"""Events and log messages of discovery and monitoring."""
+"""Events and log messages of discovery and monitoring.
+
+Listeners are told first, as by the other publishers: who is interrupted in a log handler has told them all the same.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +27,31 @@ class TopologyEvents:
         self._listeners = listeners
 
     def topology_opened(self) -> None:
-        self._log("Starting topology monitoring")
         publish(self._listeners.topology, "opened", monitoring.TopologyOpenedEvent(self._id))
+        self._log("Starting topology monitoring")
 
     def topology_closed(self) -> None:
-        self._log("Stopped topology monitoring")
         publish(self._listeners.topology, "closed", monitoring.TopologyClosedEvent(self._id))
+        self._log("Stopped topology monitoring")
 
     def topology_changed(self, previous: Any, new: Any) -> None:
+        if self._listeners.topology:
+            event = monitoring.TopologyDescriptionChangedEvent(previous, new, self._id)
+            publish(self._listeners.topology, "description_changed", event)
         self._log(
             "Topology description changed",
             f". Previous description: {previous}. New description: {new}",
             previousDescription=repr(previous),
             newDescription=repr(new),
         )
-        if self._listeners.topology:
-            event = monitoring.TopologyDescriptionChangedEvent(previous, new, self._id)
-            publish(self._listeners.topology, "description_changed", event)
 
     def server_opened(self, address: Address) -> None:
-        self._log("Starting server monitoring", **where(address))
         publish(self._listeners.server, "opened", monitoring.ServerOpeningEvent(address, self._id))
+        self._log("Starting server monitoring", **where(address))
 
     def server_closed(self, address: Address) -> None:
-        self._log("Stopped server monitoring", **where(address))
         publish(self._listeners.server, "closed", monitoring.ServerClosedEvent(address, self._id))
+        self._log("Stopped server monitoring", **where(address))
 
     def server_changed(self, previous: Any, new: Any) -> None:
         if self._listeners.server:
@@ -56,14 +59,17 @@ class TopologyEvents:
             publish(self._listeners.server, "description_changed", event)
 
     def heartbeat_started(self, address: Address, connection: Any, awaited: bool) -> None:
-        self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
+        self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
 
     def heartbeat_succeeded(
         self, address: Address, connection: Any, duration: float, reply: Any, awaited: bool
     ) -> None:
+        if self._listeners.heartbeat:
+            event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
+            publish(self._listeners.heartbeat, "succeeded", event)
         if topology_log.isEnabledFor(DEBUG):
             text = document_text(reply)
             self._log(
@@ -75,13 +81,13 @@ class TopologyEvents:
                 **_of(connection),
                 **where(address),
             )
-        if self._listeners.heartbeat:
-            event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
-            publish(self._listeners.heartbeat, "succeeded", event)
 
     def heartbeat_failed(
         self, address: Address, connection: Any, duration: float, error: Exception, awaited: bool
     ) -> None:
+        if self._listeners.heartbeat:
+            event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
+            publish(self._listeners.heartbeat, "failed", event)
         self._log(
             "Server heartbeat failed",
             f", failure: {error}",
@@ -91,9 +97,6 @@ class TopologyEvents:
             **_of(connection),
             **where(address),
         )
-        if self._listeners.heartbeat:
-            event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
-            publish(self._listeners.heartbeat, "failed", event)
 
     def _log(self, message: str, detail: str = "", **extra: Any) -> None:
         if topology_log.isEnabledFor(DEBUG):

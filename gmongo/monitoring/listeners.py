@@ -31,6 +31,7 @@ from gmongo.monitoring.server import (
     TopologyDescriptionChangedEvent,
     TopologyOpenedEvent,
 )
+from gmongo.safe_log import safely
 
 __all__ = [
     "CommandListener",
@@ -208,17 +209,22 @@ def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> 
     """Hand an event to each listener in turn.
 
     A listener that fails is logged and does no harm. What is thrown into the greenlet meanwhile
-    (``GreenletExit``, ``gevent.Timeout``) is no failure of the listener, and goes through.
+    (``GreenletExit``, ``gevent.Timeout``) is no failure of the listener, and goes through, once all have been told.
 
     :param listeners: one of the tuples of :class:`EventListeners`.
     :param method_name: the method to call, such as ``"started"``.
     :param event: the event.
     """
+    thrown: BaseException | None = None
     for listener in listeners:
         try:
             getattr(listener, method_name)(event)
         except Exception:
-            _log.exception("%s.%s failed on %r", type(listener).__name__, method_name, event)
+            safely(_log.exception, "%s.%s failed on %r", type(listener).__name__, method_name, event)
+        except BaseException as error:
+            thrown = thrown or error
+    if thrown is not None:
+        raise thrown
 
 
 def _checked_listener(listener: Any) -> Any:

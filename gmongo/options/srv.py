@@ -19,6 +19,7 @@ from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.query import names_of, split_options
 from gmongo.options.table import find
+from gmongo.safe_log import safely
 
 _log = logging.getLogger("gmongo.topology")
 
@@ -130,7 +131,7 @@ class SrvName:
             if self._accepts(host):
                 accepted.append((host, port))
             else:
-                _log.warning("%s", self._complaint(host))
+                safely(_log.warning, "%s", self._complaint(host))
         if not accepted:
             raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
         return Answer(accepted, answer.ttl)

@@ -23,6 +23,7 @@ from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
 from gmongo.errors import AutoReconnect
 from gmongo.events.sdam import TopologyEvents
+from gmongo.safe_log import safely
 from gmongo.sdam.error_rules import is_network_error
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -144,7 +145,7 @@ class Monitor:
             try:
                 at_once = self._check_and_report(previous)
             except (Exception, Timeout):  # of a listener: the server is watched all the same
-                _log.exception("the monitor of %s was interrupted", address_text(self.address))
+                safely(_log.exception, "the monitor of %s was interrupted", address_text(self.address))
                 at_once = False
             if at_once:
                 turns.take()  # many hellos may have come in one piece

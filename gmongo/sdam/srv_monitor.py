@@ -11,6 +11,7 @@ from gevent import get_hub
 
 from gmongo.background import Alarm, Enduring
 from gmongo.errors import ConfigurationError
+from gmongo.safe_log import safely
 from gmongo.sdam.settings import TopologySettings
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
@@ -75,7 +76,7 @@ class SrvMonitor:
         try:
             hosts, ttl = self._records.verified_hosts()
         except ConfigurationError as error:
-            _log.warning("the SRV records could not be read again, so the hosts stay as they are: %s", error)
+            safely(_log.warning, "the SRV records could not be read again, so the hosts stay as they are: %s", error)
             return self._settings.heartbeat_frequency
         owner = self._owner()
         if owner is not None and owner.is_polled():

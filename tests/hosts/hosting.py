@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from gmongo.testing import Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60  # a few seconds are enough, but not if others keep the machine busy
+PYTHON = (sys.executable, "-u", "-W", "default")
 TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
 
 
@@ -41,7 +42,7 @@ class Host:
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         with log.open("wb") as output:
             self.process = gevent.subprocess.Popen(
-                [sys.executable, "-u", "-W", "default", *arguments],
+                arguments,
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": path, **environment},
                 stdin=subprocess.DEVNULL,
@@ -85,9 +86,11 @@ class Host:
 
 
 @contextmanager
-def hosted(deployment: Deployment, log: Path, *arguments: str, **environment: str) -> Iterator[Host]:
-    """Run ``python *arguments`` on the database; a failure shows the program's log."""
-    host = Host(list(arguments), {"HOSTED_DATABASE": deployment.uri, **environment}, log)
+def hosted(
+    deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON, **environment: str
+) -> Iterator[Host]:
+    """Run ``program *arguments`` on the database; a failure shows the program's log."""
+    host = Host([*program, *arguments], {"HOSTED_DATABASE": deployment.uri, **environment}, log)
     try:
         with gevent.Timeout(PATIENCE):
             yield host
@@ -98,11 +101,13 @@ def hosted(deployment: Deployment, log: Path, *arguments: str, **environment: st
         host.kill()
 
 
-def get(port: int, name: str) -> tuple[int, str]:
+def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
     """The process that answered, and what it read from the database.
 
     A connection that ends without a byte of an answer is tried again, as any proxy does: a server that is being
     reloaded or killed drops those that it has not served yet.
+
+    :param dropped: collects the name each time that this happens.
     """
     while True:
         try:
@@ -111,6 +116,8 @@ def get(port: int, name: str) -> tuple[int, str]:
             answer = b""
         if answer:
             break
+        if dropped is not None:
+            dropped.append(name)
         gevent.sleep(0.01)
     head, _, body = answer.decode().partition("\r\n\r\n")
     if " 200 " not in head.splitlines()[0]:
@@ -129,10 +136,12 @@ class Load:
     """Greenlets that ask for one name after the other, until the ``with`` ends; they raise what went wrong.
 
     :ivar answered_by: the processes, in the order of their answers.
+    :ivar dropped: what had to be asked again, because the server ended the connection without an answer.
     """
 
     def __init__(self, port: int, width: int = 4) -> None:
         self.answered_by: list[int] = []
+        self.dropped: list[str] = []
         self._port = port
         self._ends = False
         self._readers = [gevent.spawn(self._ask, f"visitor-{number}") for number in range(width)]
@@ -151,7 +160,7 @@ class Load:
         number = 0
         while not self._ends:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
-            process, found = get(self._port, name)
+            process, found = get(self._port, name, self.dropped)
             if found != name:
                 raise AssertionError(f"asked for {name}, got {found}")
             self.answered_by.append(process)

@@ -54,6 +54,8 @@ def belong_to_the_living(deployment, host):
 
 
 def assert_ends_well(deployment, host):
+    """It is told to end when all workers are up: gunicorn tells each of them once, and one that is only just being
+    forked does not hear it, so that gunicorn would kill it after the whole grace period."""
     until(lambda: belong_to_the_living(deployment, host))
     assert host.end() == 0
     until(lambda: not connections(deployment))
@@ -68,6 +70,19 @@ def test_reload_under_load(gunicorn, deployment):
             until(lambda: not alive(before))
         assert_ends_well(deployment, host)
         assert len(workers(host)) == 4
+        assert host.trouble == []
+
+
+def test_workers_replaced_after_some_requests(gunicorn, deployment):
+    """A worker answers 30 to 40 requests at least, then ends, and another one comes."""
+    with gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
+        with Load(host.port()) as load:
+            until(lambda: len(set(load.answered_by)) >= 5)
+        retired = len(host.said("(Autorestarting worker)"))
+        until(lambda: len(workers(host)) == 2 + retired and len(alive(workers(host))) == 2)
+        assert_ends_well(deployment, host)
+        assert retired >= 3
+        assert load.dropped == []
         assert host.trouble == []
 
 

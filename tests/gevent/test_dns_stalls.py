@@ -1,0 +1,327 @@
+"""The loop is not held while a name is looked up, and whoever waits for that can be interrupted at once."""
+
+from __future__ import annotations
+
+import _socket
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dns.resolver
+import gevent
+import gevent.subprocess
+import pytest
+from dnslib import QTYPE, DNSRecord
+from gevent import get_hub
+from gevent.event import Event
+from gevent.resolver.thread import Resolver
+
+from gmongo import MongoClient
+from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
+from tests.scripted.dns import Host, NameServer, install
+from tests.scripted.server import ScriptedServer, eventually
+from tests.switching.stalls import Ticker
+
+SLOW = 0.3  # seconds
+NAME, CLUSTER = "db.example.test", "cluster.example.test"
+ROUNDS = 5  # the least stall of these is the driver's; the machine may be busy with something else
+
+
+class SlowNameServer(NameServer):
+    """Answers each question after `delay` seconds; those that are held, not before its gate is open.
+
+    :ivar held: the questions that wait at the gate.
+    """
+
+    delay = 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Event()
+        self.held: list[str] = []
+        self._kind = ""
+
+    def hold(self, kind: str) -> None:
+        """Close the gate for questions of one kind."""
+        self._kind, self.held = kind, []
+        self.gate.clear()
+
+    def _answer(self, data: bytes, asker: Any) -> None:
+        gevent.sleep(self.delay)
+        if (kind := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
+            self.held.append(kind)
+            self.gate.wait()
+        super()._answer(data, asker)
+
+
+class SlowResolver(Resolver):
+    """gevent's resolver of native threads; what it calls there holds its thread, as the C library does.
+
+    :ivar asked: the names.
+    """
+
+    delay = 0.0
+
+    def __init__(self) -> None:
+        super().__init__(get_hub())
+        self.gate = threading.Event()
+        self.gate.set()
+        self.asked: list[str] = []
+
+    def getaddrinfo(self, host: str, port: int, *_: Any) -> list[Any]:
+        self.asked.append(host)
+        return self.pool.apply(self._look_up, (port,))
+
+    def _look_up(self, port: int) -> list[Any]:
+        time.sleep(self.delay)
+        self.gate.wait()
+        return [(_socket.AF_INET, _socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+
+@pytest.fixture
+def server():
+    with gevent.Timeout(60), ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def resolver(monkeypatch):
+    """Who looks up plain names."""
+    resolver = SlowResolver()
+    monkeypatch.setattr(get_hub(), "resolver", resolver)
+    yield resolver
+    resolver.gate.set()
+
+
+def publish(names: SlowNameServer, server: ScriptedServer) -> None:
+    """The records of a cluster of one server."""
+    dns.resolver.default_resolver.timeout = 30  # it asks once, and waits
+    names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
+    names.texts[CLUSTER] = [["authSource=admin"]]
+    names.addresses[NAME] = "127.0.0.1"
+
+
+@pytest.fixture
+def names(monkeypatch, server):
+    """Who is asked for the records of a cluster."""
+    with SlowNameServer() as names:
+        install(monkeypatch.setattr, names)
+        publish(names, server)
+        yield names
+        names.gate.set()
+
+
+def srv_client() -> MongoClient[Any]:
+    return MongoClient(f"mongodb+srv://{CLUSTER}/?tls=false")
+
+
+def least_stall(activity: Any) -> float:
+    """How long a ticker had no turn at most, in the best round; in seconds."""
+    stalls = []
+    for _ in range(ROUNDS):
+        ticker = Ticker()
+        gevent.sleep(0.01)
+        ticker.longest = 0.0
+        activity()
+        gevent.sleep(0.005)  # the ticker has its turn after the last stall, too
+        ticker.stop()
+        stalls.append(ticker.longest)
+        if ticker.longest < SLOW / 3:
+            break
+    return min(stalls)
+
+
+def state() -> dict[str, int]:
+    """What an interrupted lookup could leave behind."""
+    gc.collect()
+    alive = [each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead]
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "greenlets": sum("gmongo" in repr(each._run) for each in alive),
+        "watchers": get_hub().loop.activecnt,
+        "lookups": get_hub().threadpool.task_queue.unfinished_tasks,
+    }
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Nothing is left once the lookups have ended, and what was done with the client is over."""
+    get_hub().threadpool.apply(int)  # its first use opens descriptors that stay
+    before = eventually(state)  # which has a timer of its own running
+    yield
+    eventually(lambda: all(count <= before[what] for what, count in state().items()))
+
+
+# The loop goes on
+
+
+def test_plain_name(server, resolver):
+    resolver.delay = SLOW
+
+    def use() -> None:
+        with MongoClient(f"{NAME}:{server.port}") as client:
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+    assert least_stall(use) < SLOW / 3
+    assert NAME in resolver.asked
+
+
+def test_srv_name(names):
+    names.delay = SLOW
+
+    def use() -> None:
+        with srv_client() as client:
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+    assert least_stall(use) < SLOW / 3
+    assert {kind for _name, kind in names.questions} >= {"SRV", "TXT"}
+
+
+# Interruptions take effect while the name server has not answered yet
+
+
+def time_out(greenlet: gevent.Greenlet) -> None:
+    """Throw somebody's time-out, and see that this very object comes out."""
+    foreign = gevent.Timeout(1000)
+    greenlet.kill(foreign)
+    assert greenlet.exception is foreign
+
+
+def kill(greenlet: gevent.Greenlet) -> None:
+    greenlet.kill()
+    assert isinstance(greenlet.value, gevent.GreenletExit)
+
+
+interruptions = pytest.mark.parametrize("interrupt", [kill, time_out])
+
+
+def at_once(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
+    """The greenlet is over before the loop has gone round a few times."""
+    turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
+    interrupt(greenlet)
+    assert not turns.ready()
+    turns.kill()
+
+
+@interruptions
+@pytest.mark.parametrize("kind", ["SRV", "TXT"])
+def test_making_a_client_of_a_srv_name(names, interrupt, kind):
+    with nothing_left():
+        names.hold(kind)
+        maker = gevent.spawn(srv_client)
+        eventually(lambda: names.held)
+        at_once(maker, interrupt)
+        names.gate.set()
+    with srv_client() as client:
+        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@interruptions
+def test_an_operation_that_waits_until_its_server_is_looked_up(server, resolver, interrupt):
+    with nothing_left():
+        resolver.gate.clear()
+        with MongoClient(f"{NAME}:{server.port}") as client:
+            reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
+            eventually(lambda: resolver.asked)
+            at_once(reader, interrupt)
+            resolver.gate.set()
+            assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
+
+
+@interruptions
+def test_an_operation_whose_connection_is_looked_up(server, resolver, interrupt):
+    with nothing_left(), MongoClient(f"{NAME}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
+        eventually(lambda: client.nodes)
+        asked = len(resolver.asked)
+        resolver.gate.clear()
+        reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
+        eventually(lambda: len(resolver.asked) > asked)
+        at_once(reader, interrupt)
+        (pool,) = client.pool_stats()
+        assert (pool["total"], pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0, 0)
+        assert (pool["generation"], pool["state"]) == (0, "ready")
+        resolver.gate.set()
+        assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
+        assert server.commands("find")[0]["filter"] == {"_id": 2}
+
+
+def test_a_client_is_closed_while_its_monitor_looks_its_server_up(server, resolver):
+    """The monitor cannot end before the lookup does, and does not connect any more then."""
+    with nothing_left():
+        resolver.gate.clear()
+        client = MongoClient(f"{NAME}:{server.port}")
+        eventually(lambda: resolver.asked)
+        client.close()
+        assert state()["lookups"] == 1
+        resolver.gate.set()
+    assert server.connection_count == 0
+
+
+def test_the_limits_of_the_driver_hold_for_lookups(server, resolver):
+    with nothing_left():
+        options = {"serverMonitoringMode": "poll", "connectTimeoutMS": 50, "serverSelectionTimeoutMS": 100}
+        with MongoClient(f"{NAME}:{server.port}", retryReads=False, **options) as client:
+            eventually(lambda: client.nodes)
+            resolver.gate.clear()
+            with pytest.raises(AutoReconnect):
+                client.db.c.find_one()
+            with pytest.raises(ServerSelectionTimeoutError):
+                client.db.c.find_one()
+            resolver.gate.set()
+
+
+# In a process that is patched, where dnspython's own sockets are gevent's
+
+PATCHED = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, sys
+from tests.gevent.test_dns_stalls import *
+
+with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
+    install(setattr, names)
+    publish(names, server)
+    test_srv_name(names)
+    names.delay = 0
+    for kind in "SRV", "TXT":
+        names.hold(kind)
+        with gevent.Timeout(0.05) as mine:
+            try:
+                srv_client()
+            except gevent.Timeout as error:
+                print(error is mine, bool(names.held))
+        names.gate.set()
+    with srv_client() as client:
+        print(client.db.c.find_one({"_id": 1}))
+print(gevent.get_hub().join(timeout=5))
+"""
+
+
+def output_of(program: str) -> list[str]:
+    child = gevent.subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
+    assert (child.returncode, child.stderr) == (0, "")
+    return child.stdout.splitlines()
+
+
+def test_patched_process():
+    assert output_of(PATCHED) == ["True True", "True True", "{'_id': 1}", "True"]
+
+
+EXIT = """
+from tests.gevent.test_dns_stalls import *
+get_hub().resolver = resolver = SlowResolver()
+resolver.gate.clear()
+client = MongoClient(NAME)
+eventually(lambda: resolver.asked)
+print("end")
+"""
+
+
+def test_a_process_ends_while_a_name_is_looked_up():
+    """The lookup never ends, so the time limit of the test would."""
+    assert output_of(EXIT) == ["end"]

@@ -1,0 +1,261 @@
+"""Log handlers and listeners of the application that switch, are slow, or raise, in a process that is patched.
+
+A crowd uses one client meanwhile, some of it under time-outs that are short: operations work, nothing is lost, and the
+process ends.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections import Counter
+
+import gevent
+import gevent.subprocess
+import pytest
+
+from gmongo import MongoClient
+from gmongo.monitoring import CommandListener, ConnectionPoolListener
+from gmongo.testing import Deployment
+from tests.scripted.server import eventually
+
+PROGRAM = """
+from gevent import monkey
+monkey.patch_all()
+import collections, gc, gevent, json, logging, sys, threading, time
+from gmongo import MongoClient, monitoring
+
+uri, where, way, manner = sys.argv[1:]
+lock = threading.Lock()
+counts = collections.Counter()
+loggers = set()
+
+def locked():
+    with lock:
+        time.sleep(0.0005)
+
+def slow():
+    time.sleep(0.004)
+
+def raising():
+    time.sleep(0)
+    raise ValueError("of the application")
+
+act = {"locked": locked, "slow": slow, "raising": raising}[way]
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        loggers.add(record.name)
+        act()
+
+def method(name):
+    def heard(self, event):
+        self.hear(name, event)
+    return heard
+
+METHODS = [
+    "started succeeded failed opened description_changed closed",
+    "pool_created pool_ready pool_cleared pool_closed connection_created connection_ready connection_closed",
+    "connection_check_out_started connection_check_out_failed connection_checked_out connection_checked_in",
+]
+KINDS = (
+    monitoring.CommandListener, monitoring.ConnectionPoolListener, monitoring.ServerHeartbeatListener,
+    monitoring.ServerListener, monitoring.TopologyListener,
+)
+Listener = type("Listener", KINDS, {name: method(name) for line in METHODS for name in line.split()})
+
+class Witness(Listener):
+    def hear(self, name, event):
+        counts[type(event).__name__] += 1
+
+class Nuisance(Listener):
+    def hear(self, name, event):
+        act()
+
+def use(number):
+    c = client.test.c
+    c.insert_one({"_id": number})
+    with client.start_session() as session, session.start_transaction():
+        c.update_one({"_id": number}, {"$set": {"of": number}}, session=session)
+    assert list(c.find({"of": number}, batch_size=1)) == [{"_id": number, "of": number}]
+
+def interrupted(number):
+    for milliseconds in (0, 1, 2, 4, 8, 16, 32, 64):
+        mine = gevent.Timeout(milliseconds / 1000 + number / 10000)
+        try:
+            with mine:
+                client.test.c.find_one({"_id": -1})
+        except gevent.Timeout as error:
+            assert error is mine
+            counts["interrupted"] += 1
+
+def dropped(number):
+    assert MongoClient(uri).test.c.find_one({"_id": -1}) is None
+
+def settled():
+    (pool,) = client.pool_stats()
+    return (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
+
+logging.raiseExceptions = False
+if where == "handler":
+    logging.getLogger("gmongo").setLevel(logging.DEBUG)
+    logging.getLogger("gmongo").addHandler(Handler())
+    logging.getLogger("gmongo").propagate = False
+    listeners = [Witness()]
+else:
+    logging.getLogger("gmongo").addHandler(logging.NullHandler())
+    listeners = [Witness(), Nuisance()]
+
+with MongoClient(uri, maxPoolSize=3, heartbeatFrequencyMS=500, event_listeners=listeners) as client:
+    acts = (use, interrupted, dropped) if manner == "interrupted" else (use, dropped)
+    crowd = [gevent.spawn(each, number) for number in range(20) for each in acts if each is not dropped or number < 2]
+    gevent.joinall(crowd)
+    with gevent.Timeout(10, False):
+        while not settled():
+            time.sleep(0.01)
+    (pool,) = client.pool_stats()
+    during = {
+        "errors": sorted({repr(each.exception) for each in crowd if each.exception}),
+        "settled": settled(),
+        "generation": pool["generation"],
+        "sessions": client._executor.sessions.in_use,
+        "stored": client.test.c.count_documents({}),
+    }
+del crowd, client
+gc.collect()
+joined = gevent.get_hub().join(timeout=20)
+print(json.dumps({"during": during, "joined": joined, "counts": counts, "loggers": sorted(loggers)}))
+"""
+
+
+@pytest.fixture
+def deployment():
+    with gevent.Timeout(100), Deployment.replica_set(members=1) as deployment:
+        yield deployment
+
+
+def play(deployment, *scene):
+    """What became of it."""
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, deployment.uri, *scene]
+    child = gevent.subprocess.run(command, capture_output=True, text=True)
+    assert (child.returncode, child.stderr) == (0, "")
+    return json.loads(child.stdout)
+
+
+BALANCES = [
+    ("CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"),
+    ("ServerHeartbeatStartedEvent", "ServerHeartbeatSucceededEvent", "ServerHeartbeatFailedEvent"),
+    ("ConnectionCheckOutStartedEvent", "ConnectionCheckedOutEvent", "ConnectionCheckOutFailedEvent"),
+    ("ConnectionCheckedOutEvent", "ConnectionCheckedInEvent"),
+    ("ConnectionCreatedEvent", "ConnectionClosedEvent"),
+    ("PoolCreatedEvent", "PoolClosedEvent"),
+    ("ServerOpeningEvent", "ServerClosedEvent"),
+    ("TopologyOpenedEvent", "TopologyClosedEvent"),
+]
+SCENES = [
+    ("handler", "locked", "undisturbed"),
+    ("handler", "slow", "undisturbed"),
+    ("handler", "raising", "undisturbed"),
+    ("handler", "locked", "interrupted"),
+    ("handler", "slow", "interrupted"),
+    ("listener", "locked", "interrupted"),
+    ("listener", "slow", "interrupted"),
+    ("listener", "raising", "interrupted"),
+]
+
+
+@pytest.mark.parametrize(("where", "way", "manner"), SCENES)
+def test_a_crowd(deployment, where, way, manner):
+    found = play(deployment, where, way, manner)
+    assert found["during"] == {"errors": [], "settled": True, "generation": 0, "sessions": 0, "stored": 20}
+    counts = Counter(found["counts"])
+    for begun, *ended in BALANCES:
+        assert counts[begun] == sum(counts[each] for each in ended) > 0, begun
+    assert bool(counts["interrupted"]) == (manner == "interrupted")
+    assert found["joined"]
+    components = {"gmongo.command", "gmongo.connection", "gmongo.serverSelection", "gmongo.topology"}
+    assert set(found["loggers"]) >= (components if where == "handler" else set())
+    eventually(lambda: not any(member.connections for member in deployment.members))
+
+
+# Whoever is interrupted while he tells one, tells the others all the same
+
+
+class Record(CommandListener, ConnectionPoolListener):
+    """Notes the events of commands and check-outs, and may sleep in one of them."""
+
+    def __init__(self, sleeps_at: str = "") -> None:
+        self.heard: list[str] = []
+        self.sleeps_at = sleeps_at
+
+    def _hear(self, event):
+        self.heard.append(type(event).__name__)
+        if self.heard[-1] == self.sleeps_at:
+            gevent.sleep(5)
+
+    def _ignore(self, event):
+        pass
+
+    started = succeeded = failed = connection_checked_out = connection_checked_in = _hear
+    connection_check_out_started = connection_check_out_failed = _hear
+    pool_created = pool_ready = pool_cleared = pool_closed = _ignore
+    connection_created = connection_ready = connection_closed = _ignore
+
+
+EVENTS = {
+    "ConnectionCheckOutStartedEvent": "Connection checkout started",
+    "ConnectionCheckedOutEvent": "Connection checked out",
+    "CommandStartedEvent": "Command started",
+    "CommandSucceededEvent": "Command succeeded",
+    "ConnectionCheckedInEvent": "Connection checked in",
+}
+
+
+def assert_complete(heard):
+    counts = Counter(heard)
+    for begun, *ended in (each for each in BALANCES if each[0] in EVENTS):
+        assert counts[begun] == sum(counts[each] for each in ended), begun
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_listener_after_one_that_is_interrupted(deployment, event):
+    first, second = Record(event), Record()
+    with MongoClient(deployment.uri, event_listeners=[first, second]) as client:
+        reader = gevent.spawn(client.test.c.find_one)
+        eventually(lambda: event in first.heard)
+        reader.kill()
+    assert second.heard == first.heard
+
+
+class Sleeper(logging.Handler):
+    """Sleeps on one message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self.message = message
+        self.sleeps = False
+
+    def emit(self, record):
+        if record.structured["message"] == self.message:
+            self.sleeps = True
+            gevent.sleep(5)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_listener_after_a_log_handler_that_is_interrupted(deployment, event):
+    record, handler = Record(), Sleeper(EVENTS[event])
+    loggers = [logging.getLogger(name) for name in ("gmongo.connection", "gmongo.command")]
+    with MongoClient(deployment.uri, event_listeners=[record]) as client:
+        for logger in loggers:
+            logger.addHandler(handler)
+            logger.setLevel(logging.DEBUG)
+        try:
+            reader = gevent.spawn(client.test.c.find_one)
+            eventually(lambda: handler.sleeps)
+            reader.kill()
+        finally:
+            for logger in loggers:
+                logger.removeHandler(handler)
+                logger.setLevel(logging.NOTSET)
+    assert_complete(record.heard)

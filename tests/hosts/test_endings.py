@@ -1,0 +1,101 @@
+"""Processes that end with a client open and operations under way: quietly, and with no connection left."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from gmongo.testing import Deployment
+
+from .hosting import connections, hosted, until
+
+BEGINNING = """
+import os, signal, sys, threading, time, gevent
+from gmongo import MongoClient
+
+def begin():
+    client = MongoClient(os.environ["HOSTED_DATABASE"], minPoolSize=3)
+    client.hosted.notes.insert_one({})
+    readers = [gevent.spawn(client.hosted.held.find_one) for _ in range(3)]  # which are not answered
+    gevent.sleep(0.05)
+    print("begun", flush=True)
+    return client, readers
+
+def destroy():
+    gevent.get_hub().destroy(destroy_loop=True)
+"""
+
+# What the program does -> its status.
+ENDINGS = {
+    "its last line": ("kept = begin()", 0),
+    "sys.exit": ("kept = begin(); sys.exit(3)", 3),
+    "sys.exit in a greenlet": ("kept = begin(); gevent.spawn(sys.exit, 3).join(); gevent.sleep(60)", 3),
+    "the hub is destroyed": ("kept = begin(); destroy()", 0),
+    "the hub is destroyed, and another one used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
+}
+# With native threads, which a patched process has not.
+THREADS = {
+    "another thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
+    "the hub of another thread is destroyed": (
+        "each = threading.Thread(target=lambda: (begin(), destroy())); each.start(); each.join()"
+    ),
+}
+
+# What the program does when it is signalled -> the signal, and its status.
+SIGNALS = {
+    "SIGTERM, which kills": ("", signal.SIGTERM, -signal.SIGTERM),
+    "SIGTERM, handled": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
+    "SIGTERM, handled in the loop": ("gevent.signal_handler(signal.SIGTERM, sys.exit, 4)", signal.SIGTERM, 4),
+    "SIGTERM, the client is closed": (
+        "gevent.signal_handler(signal.SIGTERM, lambda: (kept[0].close(), sys.exit(4)))",
+        signal.SIGTERM,
+        4,
+    ),
+}
+
+
+@pytest.fixture
+def deployment():
+    with Deployment.replica_set(members=1) as deployment:
+        blocked = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 60_000}
+        deployment.set_fail_point("failCommand", "alwaysOn", blocked)
+        yield deployment
+
+
+def program(deployment, tmp_path, lines):
+    return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{BEGINNING}\n{lines}\n")
+
+
+@pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_end(deployment, tmp_path, ending, patched):
+    lines, status = ending
+    with program(deployment, tmp_path, f"{patch(patched)}\n{lines}") as host:
+        assert host.process.wait() == status
+        until(lambda: not connections(deployment))
+        assert set(host.lines) == {"begun"}
+
+
+@pytest.mark.parametrize("lines", THREADS.values(), ids=THREADS)
+def test_end_of_another_thread(deployment, tmp_path, lines):
+    with program(deployment, tmp_path, lines) as host:
+        assert host.process.wait() == 0
+        until(lambda: not connections(deployment))
+        assert host.lines == ["begun"]
+
+
+@pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])
+@pytest.mark.parametrize("reaction", SIGNALS.values(), ids=SIGNALS)
+def test_signal(deployment, tmp_path, reaction, patched):
+    lines, number, status = reaction
+    with program(deployment, tmp_path, f"{patch(patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)") as host:
+        until(lambda: "begun" in host.lines)
+        host.signal(number)
+        assert host.process.wait() == status
+        until(lambda: not connections(deployment))
+        assert host.lines == ["begun"]
+
+
+def patch(patched):
+    return "from gevent import monkey; monkey.patch_all()" if patched else ""
