@@ -173,10 +173,9 @@ class Collection(Defaults, Generic[DocumentType]):
         :raises DocumentTooLarge: the document is larger than the server takes.
         """
         checked_mapping("document", document)
-        insertable(document)
+        inserted_id = insertable(document)
         fields = _present(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
         self._write("insert", document, fields, session)
-        inserted_id = None if isinstance(document, RawBSONDocument) else document["_id"]
         return InsertOneResult(inserted_id, self._write_concern.acknowledged)
 
     def insert_many(
@@ -197,8 +196,8 @@ class Collection(Defaults, Generic[DocumentType]):
         elements, ids = [], []
         for document in in_turns(documents):
             checked_mapping("document", document)
-            elements.append(insertable(document))
-            ids.append(None if isinstance(document, RawBSONDocument) else document["_id"])
+            ids.append(insertable(document))
+            elements.append(document)
         if not elements:
             raise InvalidOperation("No operations to execute")
         fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)

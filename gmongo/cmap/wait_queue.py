@@ -41,11 +41,10 @@ class Waiter(Generic[Item]):
         try:
             while self.item is None and self.error is None:
                 switch()
-        except BaseException:
+        finally:
             self.greenlet = None
             if self._waking is not None:  # it must not switch to wherever the greenlet is by then
                 self._waking.stop()
-            raise
 
     def wake(self) -> None:
         """Let the greenlet go on in the next pass of the loop. Does not switch."""

@@ -38,7 +38,8 @@ def statement_of(model: Any) -> _Statement:
     :raises TypeError: it is not a write model.
     """
     if isinstance(model, InsertOne):
-        return "insert", insertable(model.document), True
+        insertable(model.document)
+        return "insert", model.document, True
     if isinstance(model, (DeleteOne, DeleteMany)):
         one = isinstance(model, DeleteOne)
         element = delete_statement(model.filter, limit=int(one), collation=model.collation, hint=model.hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import bson
@@ -58,29 +59,25 @@ class Statements:
         room = hello.max_message_size - _OVERHEAD
         next_turn = room
         turns = Turns()
-        while len(taken) < hello.max_write_batch_size:
-            statement = self._next(hello)
-            if statement is None:
-                break
-            room -= len(statement[1])
+        for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
+            room -= len(body)
             if taken and room < 0:
-                self._ahead = statement
+                self._ahead = document, body
                 break
-            taken.append(statement[0])
-            encoded.append(statement[1])
+            taken.append(document)
+            encoded.append(body)
             if room < next_turn:
                 turns.take()
                 next_turn = room - _BYTES_BETWEEN_TURNS
         return taken, encoded
 
-    def _next(self, hello: Hello) -> tuple[Mapping[str, Any], bytes] | None:
+    def _encoded(self, hello: Hello) -> Iterator[tuple[Mapping[str, Any], bytes]]:
         if self._ahead is not None:
-            statement, self._ahead = self._ahead, None
-            return statement
-        document = next(self._documents, None)
-        if document is None:
-            return None
-        return document, _encoded(document, self.kind, hello, self._codec_options, self._acknowledged)
+            ahead, self._ahead = self._ahead, None
+            yield ahead
+        kind, codec_options, acknowledged = self.kind, self._codec_options, self._acknowledged
+        for document in self._documents:
+            yield document, _encoded(document, kind, hello, codec_options, acknowledged)
 
 
 def _encoded(
@@ -216,10 +213,15 @@ class SingleWrite(_Write):
 
 
 def insertable(document: Any) -> Any:
-    """Give a document its ``_id`` if it has none, in place; raw documents stay as they are."""
-    if "_id" not in document and not isinstance(document, bson.raw_bson.RawBSONDocument):
+    """Give a document its ``_id`` if it has none, in place.
+
+    :returns: the ``_id``; None for a raw document, which stays as it is.
+    """
+    if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
+        return None
+    if "_id" not in document:
         document["_id"] = bson.ObjectId()
-    return document
+    return document["_id"]
 
 
 def update_statement(
