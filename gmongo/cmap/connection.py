@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
 from enum import Enum
@@ -81,7 +82,7 @@ class Connection:
         self.hello: Hello
         self.inherited = False  # whether this is a forked child's copy of a connection of its parent's
         self.purpose = Purpose.OTHER
-        self.user: greenlet | None = None  # who has checked it out
+        self.user: weakref.ref[greenlet] | None = None  # who has checked it out, and may be gone since then
         self.since = 0.0  # when that was, by the monotonic clock
         self.doing: str | None = None  # the command it was last used for
         self.mid_message = False

@@ -26,7 +26,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
     return [
         {
             "connection": connection.id,
-            "greenlet": _name(connection.user),
+            "greenlet": _name(connection.user()),
             "operation": connection.doing,
             "purpose": connection.purpose.value,
             "seconds": now - connection.since,
@@ -38,8 +38,10 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
 
 def _name(user: greenlet | None) -> str:
     """A greenlet by name. Its repr would show arguments, which may be secret, or long."""
+    if user is None:
+        return "a greenlet that is gone"
     name = getattr(user, "name", None)
     if name is None:
-        return "main" if user is not None and user.parent is None else type(user).__name__
+        return "main" if user.parent is None else type(user).__name__
     runs = getattr(getattr(user, "_run", None), "__qualname__", None)
     return f"{name} ({runs})" if runs else str(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
+from weakref import ref
 
 from gevent import getcurrent
 
@@ -178,7 +179,7 @@ class Pool:
                 self._close(connection, ClosedReason.POOL_CLOSED)
                 raise self._refusal()
             self._serve()
-        connection.user = getcurrent()
+        connection.user = ref(getcurrent())
         connection.since = monotonic()
         return connection
 

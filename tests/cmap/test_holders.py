@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from collections.abc import Iterator
@@ -60,6 +61,13 @@ def test_the_longest_holders_come_first(new_pool: Any, go: Any) -> None:
     for connection in connections:
         pool.check_in(connection)
     assert pool.stats()["held"] == []
+
+
+def test_a_holder_may_be_gone(new_pool: Any) -> None:
+    pool = new_pool()
+    gevent.spawn(pool.check_out).get()
+    gc.collect()
+    assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
 
 def test_a_connection_that_is_given_back_keeps_nobody_alive(new_pool: Any) -> None:

@@ -29,6 +29,7 @@ LEAVES = frozenset(
         "read_concern",
         "read_preferences",
         "results",
+        "safe_log",
         "server_api",
         "server_type",
         "topology_type",
