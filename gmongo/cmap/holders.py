@@ -43,5 +43,7 @@ def _name(user: greenlet | None) -> str:
     name = getattr(user, "name", None)
     if name is None:
         return "main" if user.parent is None else type(user).__name__
+    if user.dead:
+        return f"{name}, which has ended"
     runs = getattr(getattr(user, "_run", None), "__qualname__", None)
     return f"{name} ({runs})" if runs else str(name)

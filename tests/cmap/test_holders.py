@@ -63,9 +63,18 @@ def test_the_longest_holders_come_first(new_pool: Any, go: Any) -> None:
     assert pool.stats()["held"] == []
 
 
+def test_a_holder_may_have_ended(new_pool: Any) -> None:
+    pool = new_pool()
+    culprit = gevent.spawn(pool.check_out)
+    culprit.name = "culprit"
+    culprit.get()
+    assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["culprit, which has ended"]
+
+
 def test_a_holder_may_be_gone(new_pool: Any) -> None:
     pool = new_pool()
     gevent.spawn(pool.check_out).get()
+    gevent.sleep(0.01)  # the hub remembers whom it switched to last
     gc.collect()
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
