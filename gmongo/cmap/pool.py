@@ -302,8 +302,7 @@ class Pool:
 
         :raises InvalidOperation: the connection is of another pool, or not checked out (CMAP-133).
         """
-        in_use = self.inventory.in_use
-        if connection not in in_use:
+        if connection not in self.inventory.in_use:
             if connection.inherited:  # the child's pool has forgotten it
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
@@ -311,7 +310,8 @@ class Pool:
             if self._events.wanted():
                 self._events.checked_in(connection.id)
         finally:
-            if connection in in_use:  # a listener may have switched
+            in_use = self.inventory.in_use  # not before: a listener may have switched, and a fork begins a new set
+            if connection in in_use:
                 in_use.remove(connection)
                 connection.user = None
                 self._put_back(connection)

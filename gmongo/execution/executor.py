@@ -10,7 +10,6 @@ from typing import Any
 import bson
 from gevent import sleep
 
-from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.overload import OVERLOADED, RETRYABLE
 from gmongo.errors import DocumentTooLarge, OperationFailure, PyMongoError
@@ -223,7 +222,7 @@ class Executor:
             if retry is not None and retry.tried and not attempt.numbered:
                 # Without its number the server could not tell the second try from a second write.
                 raise OperationFailure("Selected server does not support retryable writes") from retry.error
-        checkout = Checkout(server.pool, deadline)
+        checkout = server.pool.checkout(deadline)
         with checkout as connection:
             if self._load_balanced and attempt.starts:
                 attempt.transaction.pin = checkout.keep(Purpose.TRANSACTION)  # type: ignore[union-attr]

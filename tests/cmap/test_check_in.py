@@ -8,6 +8,7 @@ import gevent
 import pytest
 
 from gmongo.errors import InvalidOperation, PyMongoError
+from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import counts, filled
 from tests.scripted.server import eventually, silent
 
@@ -132,3 +133,13 @@ def test_operations_give_back_what_they_take(new_client: Any, server: Any, recor
         client.db.c.insert_many(1 / 0 for _ in range(3))
     assert len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn")) >= 4
     assert client.pool_stats()[0]["in_use"] == 0
+
+
+def test_a_fork_while_a_check_in_is_told_of(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
+    """The child's pool begins again in the middle of a check-in of the parent's: the connection is not the child's."""
+    pool = new_pool()
+    connection = pool.check_out()
+    monkeypatch.setattr(PoolEvents, "checked_in", lambda _events, _id: pool.forget(lambda: RuntimeError("forked")))
+    pool.check_in(connection)
+    assert pool.stats()["total"] == 0
+    assert recorder.only("Closed") == []

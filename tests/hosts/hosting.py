@@ -175,6 +175,21 @@ def connections(deployment: Deployment) -> dict[int, Any]:
     return {each.peer_port: each for member in deployment.members for each in member.connections.values()}
 
 
+def assert_ends_with_requests_under_way(deployment: Deployment, host: Host, port: int) -> None:
+    """Three requests are under way when the host is asked to end: it answers them, ends, and leaves no connection."""
+    deployment.set_fail_point(
+        "failCommand",
+        {"times": 3},
+        {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500},
+    )
+    deployment.commands.clear()
+    under_way = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
+    until(lambda: len(deployment.commands.named("find")) >= 3)
+    assert host.end() == 0
+    assert [each.get()[1] for each in under_way] == ["late-0", "late-1", "late-2"]
+    until(lambda: not connections(deployment))
+
+
 def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
     """For each connection that is open at the server, which of these processes hold its other end."""
     sockets = {process: _sockets(process) for process in processes}

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.testing import Deployment
 
-from .hosting import Load, connections, get, hosted, owners, until
+from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners, until
 
 pytest.importorskip("gunicorn")
 pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
@@ -121,15 +121,5 @@ def test_requests_under_way_are_answered_before_the_end(gunicorn, deployment):
     with gunicorn("-w", "1") as host:
         port = host.port()
         get(port, "first")
-        deployment.set_fail_point(
-            "failCommand",
-            {"times": 3},
-            {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500},
-        )
-        deployment.commands.clear()
-        under_way = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
-        until(lambda: len(deployment.commands.named("find")) >= 3)
-        assert host.end() == 0
-        assert [each.get()[1] for each in under_way] == ["late-0", "late-1", "late-2"]
-        until(lambda: not connections(deployment))
+        assert_ends_with_requests_under_way(deployment, host, port)
         assert host.trouble == []

@@ -14,12 +14,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gevent
 import pytest
 
 from gmongo.testing import Deployment
 
-from .hosting import Load, connections, get, hosted, owners, until
+from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners, until
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
 SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
@@ -134,15 +133,5 @@ def test_requests_under_way_are_answered_before_the_end(uwsgi, deployment, port)
     with uwsgi() as host:
         with Load(port) as load:
             until(lambda: both(host) and both(host) <= set(load.answered_by))
-        deployment.set_fail_point(
-            "failCommand",
-            {"times": 3},
-            {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500},
-        )
-        deployment.commands.clear()
-        under_way = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
-        until(lambda: len(deployment.commands.named("find")) >= 3)
-        assert host.end() == 0
-        assert [each.get()[1] for each in under_way] == ["late-0", "late-1", "late-2"]
-        until(lambda: not connections(deployment))
+        assert_ends_with_requests_under_way(deployment, host, port)
         assert trouble(host) == []
