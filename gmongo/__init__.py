@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gmongo import uri_parser as uri_parser  # which applications reach without importing it
 from gmongo._version import __version__
 from gmongo.collection import ReturnDocument
 from gmongo.cursor_type import CursorType

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as short
 from typing import Any
 
 from bson.codec_options import CodecOptions
@@ -57,5 +58,5 @@ class Defaults:
 
 def _checked(name: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be an instance of {kind.__name__}, not {value!r}")
+        raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
     return value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import bson
-from bson.codec_options import DEFAULT_CODEC_OPTIONS
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
@@ -15,7 +16,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.execution.deadline import check_await_time, until
-from gmongo.execution.sessions import ImplicitSession, Session
+from gmongo.execution.sessions import ImplicitSession, Session, checked_session
 from gmongo.operations.change_stream import ChangeStreamAggregate, Position, is_resumable
 from gmongo.operations.reaper import Dropped
 from gmongo.operations.server_cursor import ServerCursor
@@ -81,7 +82,7 @@ class ChangeStream(Generic[DocumentType]):
         # The token of a change goes back to the server as it came, whatever the application decodes changes into.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: Any = _RAW if self._decodes else self._codec_options
-        self._session: Session = session or self._client._executor.implicit_session()
+        self._session: Session = checked_session(session) or self._client._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._interrupted = False
         self._closed = False
@@ -232,7 +233,12 @@ class ChangeStream(Generic[DocumentType]):
         """The token to go on with after the change returned last, by `resume_after` or `start_after`; None before there
         is one.
         """
-        return self._position.token
+        token = self._position.token
+        if token is None or not self._decodes:
+            return token
+        token = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
+        plain: Mapping[str, Any] = bson.decode(token, CodecOptions(self._codec_options.document_class))
+        return plain
 
     @property
     def alive(self) -> bool:
@@ -283,7 +289,7 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
         return target["admin"]["$cmd.aggregate"], 1
 
     def _stage(self) -> dict[str, Any]:
-        return {"allChangesForCluster": True, **super()._stage()}
+        return {**super()._stage(), "allChangesForCluster": True}
 
 
 def _present(**fields: Any) -> dict[str, Any]:
@@ -294,13 +300,13 @@ def _present(**fields: Any) -> dict[str, Any]:
 def _checked(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
     if value is not None and not isinstance(value, kind):
         wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-        raise TypeError(f"{name} must be a {wanted}, not {value!r}")
+        raise TypeError(f"{name} must be a {wanted}, not {short(value)}")
     return value
 
 
 def _natural(name: str, value: Any) -> Any:
     if isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {short(value)}")
     if _checked(name, value, int) is not None and value < 0:
         raise ValueError(f"{name} must be >= 0, not {value}")
     return value

@@ -1,28 +1,33 @@
-"""From a URI and keyword arguments to what each floor of the driver is told."""
+"""From a URI and keyword arguments to the options of each floor of the driver."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+# Errors show no more than a short piece of what they were given.
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from bson.codec_options import CodecOptions
 
 from gmongo import options as client_options
+from gmongo import pool_options
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
-from gmongo.errors import ConfigurationError
+from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.execution.executor import ExecutionOptions
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
 from gmongo.monitoring import EventListeners
 from gmongo.options import Options
+from gmongo.options.hosts import split_hosts
 from gmongo.options.notices import notice
+from gmongo.options.uri import read_uri
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
-from gmongo.uri_parser import parse_uri, split_hosts
 from gmongo.wire.address import Address
 from gmongo.wire.compression import what_is_missing
 from gmongo.wire.socks5 import Proxy
@@ -47,12 +52,12 @@ class ClientOptions:
     """The options of one client, checked and sorted by who needs them.
 
     :param host: a host, a URI, or a list of hosts and URIs.
-    :param port: of hosts that have none.
+    :param port: of hosts that have none; None is 27017.
     :param keywords: options that override those of a URI.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(self, host: str | Sequence[str] | None, port: int | None, keywords: Mapping[str, Any]) -> None:
+    def __init__(self, host: str | Sequence[str], port: int | None, keywords: Mapping[str, Any]) -> None:
         if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
             raise TypeError(f"port must be an integer, not {port!r}")
         checked = client_options.validate_keyword_options(keywords)
@@ -60,6 +65,7 @@ class ClientOptions:
         self._password: str | None = checked.pop("password", None)
         self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or 27017, checked)
         merged.update(checked)
+        self.srv_hostname: str | None = srv_hostname
         client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
         self.credential = credential_of(merged, self._username, self._password, self.default_database)
@@ -72,10 +78,10 @@ class ClientOptions:
         self.listeners = EventListeners(merged.get("event_listeners") or ())
 
     def _gather(
-        self, host: str | Sequence[str] | None, port: int, keywords: Mapping[str, Any]
+        self, host: str | Sequence[str], port: int, keywords: Mapping[str, Any]
     ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
         """Seeds, default database and options of all hosts and URIs, and the host of a ``mongodb+srv`` URI."""
-        entities = [host or "localhost"] if host is None or isinstance(host, str) else list(host)
+        entities = [host] if isinstance(host, str) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
         seeds: dict[Address, None] = {}
@@ -83,10 +89,15 @@ class ClientOptions:
         for entity in entities:
             if not isinstance(entity, str):
                 raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
+            if "/" in entity and "://" not in entity and not entity.endswith(".sock"):
+                raise InvalidURI(
+                    f"a URI must begin with 'mongodb://' or 'mongodb+srv://', but {short(entity)} does not; "
+                    "as a host, only the path of a Unix domain socket may contain a '/'"
+                )
             if "://" not in entity:
                 seeds.update(dict.fromkeys(split_hosts(entity, port)))
                 continue
-            parsed = parse_uri(
+            parsed = read_uri(
                 entity,
                 port,
                 warn=True,
@@ -117,45 +128,150 @@ class ClientOptions:
             if wanted:
                 raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")
 
+    # What applications may ask for
+
     @property
-    def connect_at_once(self) -> bool:
-        """Whether the client starts its monitors when it is made, rather than when it is first used."""
+    def connect(self) -> bool:
+        """Whether the client looks for its servers when it is made (the default), or when it is first used."""
         return bool(self.merged.get("connect", True))
 
-    def execution(self) -> ExecutionOptions:
-        """What the executor is told."""
+    @property
+    def srv_service_name(self) -> str:
+        """Of a ``mongodb+srv`` URI; ``mongodb`` by default."""
+        return self.merged.get("srvservicename", "mongodb")
+
+    @property
+    def direct_connection(self) -> bool | None:
+        """Whether the client keeps to the one host it was given; None if that was not said."""
+        return self.merged.get("directconnection")
+
+    @property
+    def load_balanced(self) -> bool | None:
+        """Whether the host is a load balancer; None if that was not said."""
+        return self.merged.get("loadbalanced")
+
+    @property
+    def replica_set_name(self) -> str | None:
+        """The name that the replica set must have."""
+        return self.merged.get("replicaset")
+
+    @property
+    def local_threshold_ms(self) -> float:
+        """How much slower than the fastest a server may be to be chosen, in milliseconds; 15 by default."""
+        return self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
+
+    @property
+    def server_selection_timeout(self) -> float:
+        """How long an operation waits for a server, in seconds; 30 by default."""
+        return self.merged.get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT)
+
+    @property
+    def heartbeat_frequency(self) -> float:
+        """The time between two checks of a server, in seconds; 10 by default."""
+        return self.merged.get("heartbeatfrequencyms", _DEFAULT_HEARTBEAT)
+
+    @property
+    def server_monitoring_mode(self) -> str:
+        """``auto`` (the default), ``stream`` or ``poll``."""
+        return self.merged.get("servermonitoringmode", "auto")
+
+    @property
+    def server_selector(self) -> Callable[..., Any] | None:
+        """The application's function that narrows the choice of servers."""
+        return self.merged.get("server_selector")
+
+    @property
+    def event_listeners(self) -> list[Any]:
+        """The listeners of this client, and those that were registered for all."""
+        return self.listeners.all
+
+    @property
+    def timeout(self) -> float | None:
+        """The limit for one operation in all, in seconds; None leaves it to the other limits."""
+        return self.merged.get("timeoutms")
+
+    @property
+    def retry_reads(self) -> bool:
+        """Whether reads are tried again; true by default."""
+        return self.merged.get("retryreads", True)
+
+    @property
+    def retry_writes(self) -> bool:
+        """Whether writes are tried again; true by default."""
+        return self.merged.get("retrywrites", True)
+
+    @property
+    def max_adaptive_retries(self) -> int:
+        """How often an operation is tried again on an overloaded server."""
+        return self.merged.get("maxadaptiveretries", MAX_RETRIES)
+
+    @property
+    def enable_overload_retargeting(self) -> bool:
+        """Whether such a try goes to another server, if there is one."""
+        return self.merged.get("enableoverloadretargeting", True)
+
+    @property
+    def auto_encryption_opts(self) -> None:
+        """None: there is no client-side encryption yet."""
+        return None
+
+    @property
+    def pool_options(self) -> pool_options.PoolOptions:
+        """The options of each connection pool."""
         get = self.merged.get
+        pool, driver = self._pool(), get("driver")
+        return pool_options.PoolOptions(
+            max_pool_size=pool.max_pool_size,
+            min_pool_size=pool.min_pool_size,
+            max_idle_time_seconds=pool.max_idle_time,
+            max_connecting=pool.max_connecting,
+            wait_queue_timeout=pool.wait_queue_timeout,
+            connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
+            socket_timeout=get("sockettimeoutms"),
+            tls_allow_invalid_hostnames=bool(get("tlsallowinvalidhostnames") or get("tlsinsecure")),
+            appname=get("appname"),
+            driver=driver,
+            compression_settings=pool_options.CompressionSettings(
+                [name for name in get("compressors") or () if what_is_missing(name) is None],
+                get("zlibcompressionlevel", -1),
+            ),
+            server_api=self.server_api,
+            load_balanced=self.load_balanced,
+            metadata=client_metadata(get("appname"), (driver,) if driver else ()),
+            non_default_options=pool.specified,
+        )
+
+    # What each floor is told at construction
+
+    def execution(self) -> ExecutionOptions:
+        """The options of the executor."""
         return ExecutionOptions(
-            retry_reads=get("retryreads", True),
-            retry_writes=get("retrywrites", True),
-            timeout=get("timeoutms"),
-            max_adaptive_retries=get("maxadaptiveretries", MAX_RETRIES),
-            base_backoff=get("basebackoffms", BASE_BACKOFF),
-            overload_retargeting=get("enableoverloadretargeting", True),
+            retry_reads=self.retry_reads,
+            retry_writes=self.retry_writes,
+            timeout=self.timeout,
+            max_adaptive_retries=self.max_adaptive_retries,
+            base_backoff=self.merged.get("basebackoffms", BASE_BACKOFF),
+            overload_retargeting=self.enable_overload_retargeting,
         )
 
     def topology(self) -> TopologySettings:
-        """What the topology is told."""
-        get = self.merged.get
+        """The options of the topology."""
         return TopologySettings(
             seeds=self.seeds,
             listeners=self.listeners,
-            replica_set_name=get("replicaset"),
-            direct_connection=self._is_direct(),
-            load_balanced=bool(get("loadbalanced")),
-            heartbeat_frequency=get("heartbeatfrequencyms", _DEFAULT_HEARTBEAT),
-            local_threshold=get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS) / 1000,
-            server_selection_timeout=get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT),
-            server_selector=get("server_selector"),
-            monitoring_mode=get("servermonitoringmode", "auto"),
+            replica_set_name=self.replica_set_name,
+            direct_connection=bool(self.direct_connection),
+            load_balanced=bool(self.load_balanced),
+            heartbeat_frequency=self.heartbeat_frequency,
+            local_threshold=self.local_threshold_ms / 1000,
+            server_selection_timeout=self.server_selection_timeout,
+            server_selector=self.server_selector,
+            monitoring_mode=self.server_monitoring_mode,
             srv=self._srv,
-            srv_max_hosts=get("srvmaxhosts") or 0,
+            srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             pool=self._pool(),
             connection=self._connection(),
         )
-
-    def _is_direct(self) -> bool:
-        return bool(self.merged.get("directconnection"))
 
     def _pool(self) -> PoolOptions:
         get = self.merged.get
@@ -181,7 +297,7 @@ class ClientOptions:
             socket_timeout=get("sockettimeoutms"),
             metadata=client_metadata(get("appname"), (driver,) if driver else ()),
             server_api=_server_api_fields(self.server_api),
-            load_balanced=bool(get("loadbalanced")),
+            load_balanced=bool(self.load_balanced),
             compressors=_usable(get("compressors") or ()),
             zlib_level=get("zlibcompressionlevel", -1),
             tls=self._tls(),

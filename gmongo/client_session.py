@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from reprlib import repr as short
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
 from gevent import getcurrent
@@ -31,6 +32,7 @@ __all__ = ["ClientSession", "SessionOptions", "TransactionOptions"]
 
 T = TypeVar("T")
 
+_NONE: Mapping[str, Any] = {}
 # How long a greenlet that is to end is kept by the abort of its transaction, in seconds.
 _MOMENT = 1.0
 # MongoDB 5.0
@@ -181,9 +183,16 @@ class ClientSession:
         return self._operation_time
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
-        """Take over the cluster time of another session, if it is newer."""
-        if not isinstance(cluster_time, Mapping) or not isinstance(cluster_time.get("clusterTime"), Timestamp):
-            raise ValueError(f"cluster_time must be a document with a clusterTime, not {cluster_time!r}")
+        """Take over the cluster time of another session, if it is newer.
+
+        :param cluster_time: the `cluster_time` of that session.
+        :raises TypeError: it is no mapping.
+        :raises ValueError: it has no ``clusterTime`` that is a timestamp.
+        """
+        if not isinstance(cluster_time, Mapping):
+            raise TypeError(f"cluster_time must be a mapping, not an instance of {type(cluster_time).__name__}")
+        if not isinstance(cluster_time.get("clusterTime"), Timestamp):
+            raise ValueError("cluster_time must have a clusterTime that is a Timestamp")
         known = self._cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self._cluster_time = cluster_time
@@ -191,7 +200,7 @@ class ClientSession:
     def advance_operation_time(self, operation_time: Timestamp) -> None:
         """Take over the operation time of another session, if it is newer."""
         if not isinstance(operation_time, Timestamp):
-            raise TypeError(f"operation_time must be a Timestamp, not {operation_time!r}")
+            raise TypeError(f"operation_time must be a Timestamp, not {short(operation_time)}")
         if self._operation_time is None or operation_time > self._operation_time:
             self._operation_time = operation_time
 
@@ -346,6 +355,9 @@ class ClientSession:
             if session is not None:
                 self._executor.sessions.release(session)
 
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a ClientSession cannot be copied: start another one")
+
     def __enter__(self) -> ClientSession:
         return self
 
@@ -408,7 +420,7 @@ class ClientSession:
             raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
         if self._transaction.active:
             operation.acknowledged = True  # a transaction has one write concern, which comes with its end
-        elif not operation.acknowledged:
+        elif not operation.acknowledged or (operation.write_concern or _NONE).get("w") == 0:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         elif not operation.ends_transaction:
             self._transaction.leave()
@@ -477,9 +489,9 @@ class _TransactionBlock:
 
 def _check(name: str, value: Any, kind: type) -> None:
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{name} must be an instance of {kind.__name__}, not {value!r}")
+        raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
 
 
 def _check_acknowledged(write_concern: WriteConcern) -> None:
     if not write_concern.acknowledged:
-        raise ConfigurationError(f"transactions do not support unacknowledged write concerns: {write_concern!r}")
+        raise ConfigurationError(f"transactions do not support unacknowledged write concerns: {short(write_concern)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as short
 from typing import Any
 
 __all__ = [
@@ -71,6 +72,7 @@ class Collation:
     :param maxVariable: a value of :class:`CollationMaxVariable`.
     :param normalization: whether strings are brought into Unicode normal form first.
     :param backwards: whether accents compare from the end of the string, as in some French dictionaries.
+    :param kwargs: further fields, such as the ``version`` that a server tells of a collation.
 
     Raises :class:`TypeError` if a parameter is of the wrong type. The values are judged by the server.
     """
@@ -88,6 +90,7 @@ class Collation:
         maxVariable: str | None = None,
         normalization: bool | None = None,
         backwards: bool | None = None,
+        **kwargs: Any,
     ) -> None:
         self._document: dict[str, Any] = {"locale": _checked("locale", locale, str)}
         for name, value, kind in (
@@ -102,6 +105,7 @@ class Collation:
         ):
             if value is not None:
                 self._document[name] = _checked(name, value, kind)
+        self._document.update(kwargs)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -131,11 +135,11 @@ def validate_collation_or_none(value: Collation | Mapping[str, Any] | None) -> d
         return value.document
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"collation must be a Collation, a mapping or None, not {value!r}")
+    raise TypeError(f"collation must be a Collation, a mapping or None, not {short(value)}")
 
 
 def _checked(name: str, value: Any, kind: type) -> Any:
     # bool is a kind of int, but strength=True would be a slip.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"collation {name} must be of type {kind.__name__}, not {value!r}")
+        raise TypeError(f"collation {name} must be of type {kind.__name__}, not {short(value)}")
     return value

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
+from bson.son import SON
 from bson.timestamp import Timestamp
 
 from gmongo._namespace import Defaults
@@ -18,13 +20,14 @@ from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
+from gmongo.execution.sessions import checked_session
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.operations.distinct import Count, Distinct
-from gmongo.operations.find import FindOne
+from gmongo.operations.find import FindOne, without_modifiers
 from gmongo.operations.find_and_modify import FindAndModify
-from gmongo.operations.keys import fields_document, index_document
+from gmongo.operations.keys import fields_document, sort_document
 from gmongo.operations.models import (
     IndexModel,
     ReturnDocument,
@@ -40,6 +43,7 @@ from gmongo.operations.models import (
 from gmongo.operations.run_command import Administer, CursorCommand
 from gmongo.operations.write import (
     SingleWrite,
+    check_unacknowledged,
     delete_statement,
     insertable,
     update_statement,
@@ -66,6 +70,10 @@ DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 _Filter = Mapping[str, Any]
 _CollationIn = Mapping[str, Any] | Collation | None
 _ORDERED = {"ordered": True}
+_EVERYTHING: Mapping[str, Any] = {}
+_NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
+# The order of an index's keys is part of it, and people have relied on these being SON.
+_IN_ORDER: CodecOptions[Any] = CodecOptions(document_class=SON)
 # MongoDB 5.0: from here on a secondary passes the output of $out and $merge on to the primary.
 _SECONDARIES_WRITE = 13
 
@@ -118,7 +126,7 @@ class Collection(Defaults, Generic[DocumentType]):
     def _administer(self, command: dict[str, Any], session: ClientSession | None, comment: Any = None) -> Any:
         if comment is not None:
             command["comment"] = comment
-        operation = Administer(self._database_name, command, self._write_concern_document)
+        operation = Administer(self._database_name, command, self._codec_options, self._write_concern_document)
         return self._executor.run(operation, session)
 
     @property
@@ -196,7 +204,9 @@ class Collection(Defaults, Generic[DocumentType]):
         elements, ids = [], []
         for document in in_turns(documents):
             checked_mapping("document", document)
-            ids.append(insertable(document))
+            inserted_id = insertable(document)
+            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # whose _id is not looked for
+                ids.append(inserted_id)
             elements.append(document)
         if not elements:
             raise InvalidOperation("No operations to execute")
@@ -304,7 +314,7 @@ class Collection(Defaults, Generic[DocumentType]):
             collation=None if collation is None else validate_collation_or_none(collation),
             array_filters=None if array_filters is None else checked_array_filters(array_filters),
             hint=None if hint is None else checked_hint(hint),
-            sort=None if sort is None else index_document(sort),
+            sort=None if sort is None else sort_document(sort),
         )
         fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
         reply = self._write("update", statement, fields, session, retryable=not multi)
@@ -312,7 +322,7 @@ class Collection(Defaults, Generic[DocumentType]):
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if "upserted" in reply:
             reply["upserted"] = reply["upserted"][0]["_id"]
-        return UpdateResult(reply, self._write_concern.acknowledged)
+        return UpdateResult(reply or None, self._write_concern.acknowledged)
 
     # Deleting
 
@@ -376,8 +386,9 @@ class Collection(Defaults, Generic[DocumentType]):
         :param ordered: one after the other, stopping at the first error.
         :raises BulkWriteError: some writes failed; its `details` say which, and what was done.
         """
+        checked_session(session)
         if not isinstance(requests, list):
-            raise TypeError(f"requests must be a list of write models, not {requests!r}")
+            raise TypeError(f"requests must be a list of write models, not {short(requests)}")
         if not requests:
             raise InvalidOperation("No operations to execute")
         statements = [statement_of(model) for model in in_turns(requests)]
@@ -421,10 +432,13 @@ class Collection(Defaults, Generic[DocumentType]):
             filter = {"_id": filter}
         if args or kwargs:
             cursor: Cursor[Any] = Cursor(self, filter, *args, **kwargs)
-            fields, session = cursor._find_fields(), cursor.session
+            filter, fields = cursor._query()
+            session = cursor.session
         else:
-            fields, session = {}, None
-        operation = FindOne(self._database_name, self._name, filter or {}, fields, self._codec_options)
+            filter, fields, session = filter or _EVERYTHING, {}, None
+            if "$query" in filter:
+                filter, fields = without_modifiers(filter, fields)
+        operation = FindOne(self._database_name, self._name, filter, fields, self._codec_options)
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document
         return self._executor.run(operation, session)
@@ -501,13 +515,15 @@ class Collection(Defaults, Generic[DocumentType]):
         command = _present(
             {"query": checked_mapping("filter", filter), **fields},
             fields=None if projection is None else fields_document(projection),
-            sort=None if sort is None else index_document(sort),
+            sort=None if sort is None else sort_document(sort),
             hint=None if hint is None else checked_hint(hint),
             let=checked_let(let),
             comment=comment,
         )
         operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
         operation.acknowledged = operation.retryable = self._write_concern.acknowledged
+        if not operation.acknowledged:
+            check_unacknowledged(command)
         operation.write_concern = self._write_concern_document
         return self._executor.run(operation, session)
 
@@ -527,9 +543,16 @@ class Collection(Defaults, Generic[DocumentType]):
         pipeline.append({"$group": {"_id": 1, "n": {"$sum": 1}}})
         if "hint" in kwargs:
             kwargs["hint"] = checked_hint(kwargs["hint"])
-        collection = self.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
-        with collection.aggregate(pipeline, session, comment=comment, **kwargs) as cursor:
-            result = cursor.try_next()
+        fields = _present(kwargs, comment=comment)
+        try:
+            with aggregate_cursor(
+                CommandCursor, self, self._name, pipeline, session, fields, decoded_as=DEFAULT_CODEC_OPTIONS
+            ) as cursor:
+                result = cursor.try_next()
+        except OperationFailure as error:
+            if error.code != NAMESPACE_NOT_FOUND:
+                raise
+            return 0
         return int(result["n"]) if result else 0
 
     def estimated_document_count(self, comment: Any = None, **kwargs: Any) -> int:
@@ -540,15 +563,10 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
-        operation = Count(self._database_name, self._name, _present(kwargs, comment=comment))
+        operation = Count(self._database_name, self._name, _present(kwargs, comment=comment), self._codec_options)
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document
-        try:
-            return self._executor.run(operation)
-        except OperationFailure as error:
-            if error.code == NAMESPACE_NOT_FOUND:
-                return 0
-            raise
+        return self._executor.run(operation)
 
     def distinct(
         self,
@@ -561,7 +579,7 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> list[Any]:
         """The distinct values of a field among the documents that match."""
         if not isinstance(key, str):
-            raise TypeError(f"key must be a string, not {key!r}")
+            raise TypeError(f"key must be a string, not {short(key)}")
         fields = _present(
             {"key": key, **kwargs},
             query=None if filter is None else checked_mapping("filter", filter),
@@ -673,7 +691,7 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> list[str]:
         """Create indexes, and return their names."""
         if not isinstance(indexes, list) or not all(isinstance(each, IndexModel) for each in indexes):
-            raise TypeError(f"indexes must be a list of IndexModel, not {indexes!r}")
+            raise TypeError(f"indexes must be a list of IndexModel, not {short(indexes)}")
         documents = [index.document for index in indexes]
         self._administer({"createIndexes": self._name, "indexes": documents, **kwargs}, session, comment)
         return [document["name"] for document in documents]
@@ -699,13 +717,12 @@ class Collection(Defaults, Generic[DocumentType]):
     def list_indexes(self, session: ClientSession | None = None, comment: Any = None) -> CommandCursor[dict[str, Any]]:
         """A cursor over the specifications of the indexes."""
         command = _present({"listIndexes": self._name, "cursor": {}}, comment=comment)
-        operation = CursorCommand(self._database_name, command, DEFAULT_CODEC_OPTIONS)
-        collection = self.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
+        operation = CursorCommand(self._database_name, command, self._codec_options, decoded_as=_IN_ORDER)
         try:
-            return CommandCursor._run(collection, operation, session, comment=comment)
+            return CommandCursor._run(self, operation, session, comment=comment)
         except OperationFailure as error:
             if error.code == NAMESPACE_NOT_FOUND:
-                return CommandCursor._over(collection, [], session)
+                return CommandCursor._over(self, [], session)
             raise
 
     def index_information(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, dict[str, Any]]:
@@ -733,7 +750,12 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Create search indexes, and return their names."""
+        """Create search indexes, and return their names.
+
+        :raises TypeError: `models` holds something else than :class:`~gmongo.operations.SearchIndexModel`.
+        """
+        if not all(isinstance(model, SearchIndexModel) for model in models):
+            raise TypeError("models must be a list of SearchIndexModel")
         documents = [model.document for model in models]
         command = {"createSearchIndexes": self._name, "indexes": documents, **kwargs}
         return [each["name"] for each in self._search_command(command, session, comment)["indexesCreated"]]
@@ -768,12 +790,14 @@ class Collection(Defaults, Generic[DocumentType]):
         **kwargs: Any,
     ) -> CommandCursor[Any]:
         """A cursor over the search indexes, or over the one called `name`."""
+        if "pipeline" in kwargs:
+            raise ConfigurationError("list_search_indexes() makes the pipeline; the option pipeline cannot be given")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
         plain = self.with_options(read_concern=ReadConcern())  # search indexes know no concerns
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
-        operation = Administer(self._database_name, _present(command, comment=comment))
+        operation = Administer(self._database_name, _present(command, comment=comment), self._codec_options)
         return self._executor.run(operation, session)
 
     # The collection as a whole
@@ -799,7 +823,8 @@ class Collection(Defaults, Generic[DocumentType]):
             {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs},
             comment=comment,
         )
-        return self._executor.run(Administer("admin", command, self._write_concern_document), session)
+        operation = Administer("admin", command, self._codec_options, self._write_concern_document)
+        return self._executor.run(operation, session)
 
     def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
         """The options that the collection was created with."""
@@ -818,7 +843,7 @@ class Collection(Defaults, Generic[DocumentType]):
         raise NotImplementedError("compare with None instead: collection is not None")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"'Collection' object is not callable; {self._name!r} is no method of it")
+        raise TypeError(f"'Collection' object is not callable; {short(self._name)} is no method of it")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Collection):
@@ -827,6 +852,10 @@ class Collection(Defaults, Generic[DocumentType]):
 
     def __hash__(self) -> int:
         return hash((self._database, self._name))
+
+    @property
+    def _Collection__database(self) -> Database[Any]:  # by which libraries reach it that subclass PyMongo's collection
+        return self._database
 
     def __repr__(self) -> str:
         return f"Collection({self._database!r}, {self._name!r})"
@@ -839,10 +868,19 @@ def aggregate_cursor(
     pipeline: Sequence[Mapping[str, Any]],
     session: ClientSession | None,
     fields: dict[str, Any],
+    decoded_as: CodecOptions[Any] | None = None,
 ) -> CommandCursor[Any]:
-    """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind."""
+    """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind.
+
+    :param decoded_as: how the result is decoded; None is as the collection's documents.
+    :raises TypeError: `pipeline` is no list.
+    :raises ConfigurationError: `fields` has one that is not the caller's to set.
+    """
     if not isinstance(pipeline, (list, tuple)):
-        raise TypeError(f"pipeline must be a list, not {pipeline!r}")
+        raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
+    for name in _NO_OPTIONS_OF_AGGREGATE:
+        if name in fields:
+            raise ConfigurationError(f"{name} is no option of aggregate(); Database.command() runs it as you write it")
     fields = dict(fields)
     batch_size = fields.pop("batchSize", None)
     max_await_time_ms = fields.pop("maxAwaitTimeMS", None)
@@ -861,9 +899,13 @@ def aggregate_cursor(
         raw=kind._raw,
     )
     operation.read_concern = collection._read_concern_document
+    operation.decoded_as = decoded_as
     if not operation.retryable:
         operation.write_concern = collection._write_concern_document
-    return kind._run(collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment"))
+        operation.takes_session = collection.write_concern.acknowledged
+    cursor = kind._run(collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment"))
+    cursor._awaits = bool(pipeline) and "$changeStream" in pipeline[0]
+    return cursor
 
 
 def _aggregate_selector(collection: Collection[Any], pipeline: Sequence[Mapping[str, Any]]) -> Any:
@@ -885,19 +927,19 @@ def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:
 def _returning(return_document: bool, upsert: bool) -> dict[str, Any]:
     if not isinstance(return_document, bool):
         raise TypeError(
-            f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {return_document!r}"
+            f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {short(return_document)}"
         )
     return {"new": return_document, "upsert": checked_flag("upsert", upsert)}
 
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a collection must be a string, not {name!r}")
+        raise TypeError(f"the name of a collection must be a string, not {short(name)}")
     if not name or ".." in name:
-        raise InvalidName(f"the name of a collection must not be empty or have an empty part, was {name!r}")
+        raise InvalidName(f"the name of a collection must not be empty or have an empty part, was {short(name)}")
     if "$" in name and not (name.startswith("oplog.$main") or name.startswith("$cmd")):
-        raise InvalidName(f"the name of a collection must not contain '$', was {name!r}")
+        raise InvalidName(f"the name of a collection must not contain '$', was {short(name)}")
     if name[0] == "." or name[-1] == ".":
-        raise InvalidName(f"the name of a collection must not begin or end with '.', was {name!r}")
+        raise InvalidName(f"the name of a collection must not begin or end with '.', was {short(name)}")
     if "\x00" in name:
-        raise InvalidName(f"the name of a collection must not contain the null character, was {name!r}")
+        raise InvalidName(f"the name of a collection must not contain the null character, was {short(name)}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from bson.codec_options import CodecOptions
 
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import Session, checked_session
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.address import Address
@@ -29,6 +33,8 @@ class CommandCursor(Generic[DocumentType]):
     """
 
     _raw = False
+    _awaits = False
+    """Whether the server waits for documents that are not there yet, so that an empty batch is an end for now."""
 
     def __init__(
         self,
@@ -44,12 +50,13 @@ class CommandCursor(Generic[DocumentType]):
         reply = CursorReply(
             cursor_info["id"], namespace, cursor_info["firstBatch"], address or ("", None), {"cursor": cursor_info}
         )
-        self._open(collection, reply, batch_size, max_await_time_ms, session, comment, None)
+        self._open(collection, reply, collection.codec_options, batch_size, max_await_time_ms, session, comment, None)
 
     def _open(
         self,
         collection: Collection[Any],
         reply: CursorReply,
+        codec_options: CodecOptions[Any],
         batch_size: int,
         max_await_time_ms: int | None,
         session: Session | None,
@@ -62,7 +69,7 @@ class CommandCursor(Generic[DocumentType]):
             client._reaper,
             reply,
             session,
-            collection.codec_options,
+            codec_options,
             batch_size=batch_size,
             max_await_time_ms=max_await_time_ms,
             comment=comment,
@@ -82,7 +89,7 @@ class CommandCursor(Generic[DocumentType]):
     ) -> Any:
         """Run the operation that opens a cursor, and return the cursor."""
         executor = collection.database.client._executor
-        chosen: Session = session or executor.implicit_session()
+        chosen: Session = executor.implicit_session() if session is None else checked_session(session)
         deadline = executor.deadline()
         check_await_time(max_await_time_ms, deadline)
         try:
@@ -91,7 +98,8 @@ class CommandCursor(Generic[DocumentType]):
             chosen.end_implicit()
             raise
         cursor = cls.__new__(cls)
-        cursor._open(collection, reply, batch_size, max_await_time_ms, chosen, comment, deadline)
+        codec_options = operation.decoded_as or collection.codec_options
+        cursor._open(collection, reply, codec_options, batch_size, max_await_time_ms, chosen, comment, deadline)
         return cursor
 
     @classmethod
@@ -128,7 +136,7 @@ class CommandCursor(Generic[DocumentType]):
         :raises ValueError: `batch_size` is negative.
         """
         if not isinstance(batch_size, int):
-            raise TypeError(f"batch_size must be an integer, not {batch_size!r}")
+            raise TypeError(f"batch_size must be an integer, not {short(batch_size)}")
         if batch_size < 0:
             raise ValueError(f"batch_size must be >= 0, not {batch_size}")
         self._cursor.set_batch_size(2 if batch_size == 1 else batch_size)
@@ -148,8 +156,11 @@ class CommandCursor(Generic[DocumentType]):
         return self._cursor.try_next_document()
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """The remaining documents, or at most `length` of them."""
-        return take_list(self, length)
+        """The remaining documents, or at most `length` of them.
+
+        Of a ``$changeStream`` there are always more to come, so it gives those that are there.
+        """
+        return take_list(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
         """End the cursor, on the server too. It may be called again."""
@@ -173,17 +184,12 @@ class RawBatchCommandCursor(CommandCursor[bytes]):
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCommandCursor")
 
 
-def take_list(cursor: Any, length: int | None) -> list[Any]:
+def take_list(cursor: Iterable[Any], length: int | None) -> list[Any]:
     """The remaining documents of a cursor, or at most `length` of them."""
     if length is None:
         return list(cursor)
     if not isinstance(length, int):
-        raise TypeError(f"to_list() length must be an integer, not {length!r}")
+        raise TypeError(f"to_list() length must be an integer, not {short(length)}")
     if length < 1:
-        raise ValueError(f"to_list() length must be greater than 0, not {length!r}")
-    documents: list[Any] = []
-    for document in cursor:
-        documents.append(document)
-        if len(documents) >= length:
-            break
-    return documents
+        raise ValueError(f"to_list() length must be greater than 0, not {short(length)}")
+    return list(islice(cursor, length))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
+from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,11 +18,11 @@ from gmongo.command_cursor import take_list
 from gmongo.cursor_type import CursorType
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
-from gmongo.execution.sessions import Session
-from gmongo.operations.find import Find
-from gmongo.operations.keys import fields_document, index_document
+from gmongo.execution.sessions import Session, checked_session
+from gmongo.operations.find import Find, without_modifiers
+from gmongo.operations.keys import fields_document, index_document, sort_document
 from gmongo.operations.models import checked_flag, checked_hint
-from gmongo.operations.run_command import Inspect
+from gmongo.operations.run_command import Explain
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.address import Address
 
@@ -82,13 +83,12 @@ class Cursor(Generic[DocumentType]):
         let: Mapping[str, Any] | None = None,
     ) -> None:
         if filter is not None and not isinstance(filter, Mapping):
-            raise TypeError(f"filter must be a mapping, not {filter!r}")
-        if session is not None and not isinstance(session, ClientSession):
-            raise TypeError(f"session must be a ClientSession, not {session!r}")
+            raise TypeError(f"filter must be a mapping, not {short(filter)}")
+        checked_session(session)
         if let is not None and not isinstance(let, Mapping):
-            raise TypeError(f"let must be a mapping, not {let!r}")
+            raise TypeError(f"let must be a mapping, not {short(let)}")
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
-            raise ValueError(f"not a valid value for cursor_type: {cursor_type!r}")
+            raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
         self._collection = collection
         self._filter: Mapping[str, Any] = {} if filter is None else filter
         self._session = session
@@ -99,21 +99,22 @@ class Cursor(Generic[DocumentType]):
             (_OPLOG_REPLAY, oplog_replay),
         ):
             if not isinstance(wanted, bool):
-                raise TypeError(f"{_FLAGS[flag]} must be True or False, not {wanted!r}")
+                raise TypeError(f"{_FLAGS[flag]} must be True or False, not {short(wanted)}")
             self._flags |= flag if wanted else 0
         self._skip = _natural("skip", skip)
         self._limit = _integer("limit", limit)
+        self._check_exhaust()
         self._batch_size = _natural("batch_size", batch_size)
         self._max_await_time_ms: int | None = None
         self._fields: dict[str, Any] = {}
         self._set("projection", fields_document(projection) or None if projection is not None else None)
-        self._set("sort", index_document(sort) if sort else None)
+        self._set("sort", sort_document(sort) if sort else None)
         self._set("collation", validate_collation_or_none(collation))
         self._set("hint", None if hint is None else checked_hint(hint))
         self._set("maxScan", max_scan)
         self._set("maxTimeMS", max_time_ms)
-        self._set("max", None if max is None else _bound("max", max))
-        self._set("min", None if min is None else _bound("min", min))
+        self._set("max", _bound("max", max) if max else None)
+        self._set("min", _bound("min", min) if min else None)
         self._set("returnKey", return_key)
         self._set("showRecordId", show_record_id)
         self._set("snapshot", snapshot)
@@ -126,6 +127,10 @@ class Cursor(Generic[DocumentType]):
             self._fields.pop(field, None)
         else:
             self._fields[field] = value
+
+    def _check_exhaust(self) -> None:
+        if self._flags & _EXHAUST and self._limit:
+            raise InvalidOperation("an exhaust cursor cannot have a limit")
 
     # Options, until the first document
 
@@ -153,6 +158,8 @@ class Cursor(Generic[DocumentType]):
         """Return at most `limit` documents; 0 is without limit, and a negative one is served in a single batch."""
         self._check_unsent()
         self._limit = _integer("limit", limit)
+        self._empty = False
+        self._check_exhaust()
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
@@ -188,11 +195,11 @@ class Cursor(Generic[DocumentType]):
 
     def max(self, spec: Any) -> Cursor[DocumentType]:
         """Return documents below these keys of the hinted index."""
-        return self._change("max", _bound("max", spec))
+        return self._change("max", _bound("max", spec) or None)
 
     def min(self, spec: Any) -> Cursor[DocumentType]:
         """Return documents from these keys of the hinted index on."""
-        return self._change("min", _bound("min", spec))
+        return self._change("min", _bound("min", spec) or None)
 
     def collation(self, collation: Collation | Mapping[str, Any] | None) -> Cursor[DocumentType]:
         """Compare strings like this."""
@@ -213,6 +220,7 @@ class Cursor(Generic[DocumentType]):
         """Set bits of the query's flags."""
         self._check_unsent()
         self._flags |= _integer("mask", mask)
+        self._check_exhaust()
         return self
 
     def remove_option(self, mask: int) -> Cursor[DocumentType]:
@@ -241,11 +249,20 @@ class Cursor(Generic[DocumentType]):
                 fields[name] = True
         return fields
 
-    def _operation(self, fields: dict[str, Any]) -> Find:
+    def _query(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        """The filter, and the other fields of the command.
+
+        :raises InvalidOperation: the bounds of an index are given, but not the index.
+        """
+        filter, fields = without_modifiers(self._filter, self._find_fields())
+        if ("min" in fields or "max" in fields) and "hint" not in fields:
+            raise InvalidOperation("min and max are the bounds of an index: hint must name it")
+        return filter, fields
+
+    def _operation(self) -> Find:
         collection = self._collection
-        operation = Find(
-            collection.database.name, collection.name, self._filter, fields, collection.codec_options, self._raw
-        )
+        filter, fields = self._query()
+        operation = Find(collection.database.name, collection.name, filter, fields, collection.codec_options, self._raw)
         operation.selector = collection.read_preference
         operation.read_concern = collection._read_concern_document
         return operation
@@ -257,7 +274,7 @@ class Cursor(Generic[DocumentType]):
             executor = client._executor
             session: Session = self._session or executor.implicit_session()
             tailable = bool(self._flags & _TAILABLE)
-            operation = self._operation(self._find_fields())
+            operation = self._operation()
             operation.takes_max_time = not tailable or bool(self._flags & _AWAIT_DATA)
             deadline = executor.deadline()
             check_await_time(self._max_await_time_ms, deadline)
@@ -284,9 +301,9 @@ class Cursor(Generic[DocumentType]):
 
     def explain(self) -> Any:
         """How the server would run the query."""
-        self._check_unsent()
-        fields = {"find": self._collection.name, "filter": self._filter, **self._find_fields()}
-        operation = Inspect(self._collection.database.name, {"explain": fields})
+        filter, fields = self._query()
+        command = {"explain": {"find": self._collection.name, "filter": filter, **fields}}
+        operation = Explain(self._collection.database.name, command, codec_options=self._collection.codec_options)
         operation.selector = self._collection.read_preference
         return self._collection.database.client._executor.run(operation, self._session)
 
@@ -295,7 +312,7 @@ class Cursor(Generic[DocumentType]):
         options = {
             name: self._fields[name] for name in ("maxTimeMS", "comment", "collation", "hint") if name in self._fields
         }
-        return self._collection.distinct(key, self._filter, session=self._session, **options)
+        return self._collection.distinct(key, self._filter or None, session=self._session, **options)
 
     # Documents
 
@@ -313,7 +330,7 @@ class Cursor(Generic[DocumentType]):
     next = __next__
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """The remaining documents, or at most `length` of them."""
+        """The remaining documents, or at most `length` of them. Of a tailable cursor, those that are there."""
         return take_list(self, length)
 
     def __getitem__(self, index: int | slice) -> Any:
@@ -322,7 +339,7 @@ class Cursor(Generic[DocumentType]):
         if isinstance(index, slice):
             return self._slice(index)
         if not isinstance(index, int):
-            raise TypeError(f"index {index!r} cannot be applied to Cursor instances")
+            raise TypeError(f"index {short(index)} cannot be applied to Cursor instances")
         if index < 0:
             raise IndexError("Cursor instances do not support negative indices")
         with self.clone() as clone:
@@ -335,7 +352,7 @@ class Cursor(Generic[DocumentType]):
             raise IndexError("Cursor instances do not support slice steps")
         start, stop = index.start or 0, index.stop
         if start < 0 or (stop is not None and stop < start):
-            raise IndexError(f"stop index must be greater than start index for slice {index!r}")
+            raise IndexError(f"stop index must be greater than start index for slice {short(index)}")
         self._skip = start
         self._limit = 0 if stop is None else stop - start
         self._empty = stop == start  # where limit 0 would be all
@@ -424,7 +441,7 @@ class RawBatchCursor(Cursor[bytes]):
 
 def _integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {short(value)}")
     return value
 
 
@@ -435,8 +452,8 @@ def _natural(name: str, value: Any) -> int:
 
 
 def _bound(name: str, spec: Any) -> Mapping[str, Any]:
-    if not isinstance(spec, (list, tuple)):
-        raise TypeError(f"{name} must be a list of (field, value) pairs, not {spec!r}")
+    if not isinstance(spec, (list, tuple, Mapping)):
+        raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
     return dict(spec)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -22,7 +23,9 @@ from gmongo.errors import (
     OperationFailure,
 )
 from gmongo.execution.classify import is_namespace_missing
-from gmongo.operations.run_command import Administer, CursorCommand, RunCommand
+from gmongo.execution.sessions import checked_session
+from gmongo.operations.models import checked_mapping
+from gmongo.operations.run_command import Administer, CursorCommand, RunCommand, RunCursorCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Primary, _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -36,6 +39,7 @@ DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 
 _FORBIDDEN = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
+_CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
 class Database(Defaults, Generic[DocumentType]):
@@ -61,7 +65,7 @@ class Database(Defaults, Generic[DocumentType]):
     ) -> None:
         super().__init__(*client._defaults(codec_options, read_preference, write_concern, read_concern))
         if not isinstance(name, str):
-            raise TypeError(f"the name of a database must be a string, not {name!r}")
+            raise TypeError(f"the name of a database must be a string, not {short(name)}")
         if name != "$external":
             _check_name(name)
         self._client = client
@@ -131,11 +135,12 @@ class Database(Defaults, Generic[DocumentType]):
     ) -> Collection[Any]:
         """Create a collection, and return it.
 
-        :param check_exists: look first whether it is there.
+        :param check_exists: look first whether it is there; not in a transaction, where servers refuse that.
         :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``validator``.
         :raises CollectionInvalid: it exists already.
         """
-        if check_exists and name in self.list_collection_names(session, {"name": name}):
+        in_transaction = session is not None and checked_session(session).in_transaction
+        if check_exists and not in_transaction and name in self.list_collection_names(session, {"name": name}):
             raise CollectionInvalid(f"collection {name} already exists")
         return Collection(
             self, name, True, codec_options, read_preference, write_concern, read_concern, session, **kwargs
@@ -154,11 +159,13 @@ class Database(Defaults, Generic[DocumentType]):
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
         if not isinstance(name, str):
-            raise TypeError(f"name_or_collection must be a string or a Collection, not {name_or_collection!r}")
+            raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
+        if encrypted_fields is not None:
+            checked_mapping("encrypted_fields", encrypted_fields)
         command: dict[str, Any] = {"drop": name}
         if comment is not None:
             command["comment"] = comment
-        operation = Administer(self._name, command, self._write_concern.document or None)
+        operation = Administer(self._name, command, self._codec_options, self._write_concern.document or None)
         try:
             return self._client._executor.run(operation, session)
         except OperationFailure as error:
@@ -180,10 +187,10 @@ class Database(Defaults, Generic[DocumentType]):
         """
         command: dict[str, Any] = {"listCollections": 1, "cursor": {}, **kwargs}
         if filter is not None:
-            command["filter"] = filter
+            command["filter"] = checked_mapping("filter", filter)
         if comment is not None:
             command["comment"] = comment
-        operation = CursorCommand(self._name, command, DEFAULT_CODEC_OPTIONS)
+        operation = CursorCommand(self._name, command, self._codec_options, decoded_as=DEFAULT_CODEC_OPTIONS)
         return CommandCursor._run(self["$cmd.listCollections"], operation, session, comment=comment)
 
     def list_collection_names(
@@ -194,8 +201,8 @@ class Database(Defaults, Generic[DocumentType]):
         **kwargs: Any,
     ) -> list[str]:
         """The names of the collections."""
-        if filter is None or (len(filter) == 1 and "name" in filter):
-            kwargs.setdefault("nameOnly", True)
+        if not filter or (len(filter) == 1 and "name" in filter):
+            kwargs["nameOnly"] = True
         return [each["name"] for each in self.list_collections(session, filter, comment, **kwargs)]
 
     def validate_collection(
@@ -213,7 +220,7 @@ class Database(Defaults, Generic[DocumentType]):
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
         if not isinstance(name, str):
-            raise TypeError(f"name_or_collection must be a string or a Collection, not {name_or_collection!r}")
+            raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
         command: dict[str, Any] = {"validate": name, "scandata": scandata, "full": full}
         if comment is not None:
             command["comment"] = comment
@@ -254,7 +261,7 @@ class Database(Defaults, Generic[DocumentType]):
         """
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
-        operation = RunCommand(self._name, document, read_preference or _PRIMARY, options)
+        operation = RunCommand(self._name, document, _selector(read_preference), options)
         operation.selector_is_explicit = read_preference is not None
         try:
             return self._client._executor.run(operation, session)
@@ -280,9 +287,11 @@ class Database(Defaults, Generic[DocumentType]):
         :param comment: of the commands that get further batches.
         :param max_await_time_ms: how long the server may wait for a further batch, in milliseconds.
         """
+        if max_await_time_ms is not None and not isinstance(max_await_time_ms, int):
+            raise TypeError(f"max_await_time_ms must be an integer, not {short(max_await_time_ms)}")
         document = _command_document(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
-        operation = CursorCommand(self._name, document, options, read_preference or _PRIMARY, retryable=False)
+        operation = RunCursorCommand(self._name, document, options, _selector(read_preference))
         collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(collection, operation, session, max_await_time_ms=max_await_time_ms, comment=comment)
 
@@ -358,7 +367,7 @@ class Database(Defaults, Generic[DocumentType]):
         raise NotImplementedError("compare with None instead: database is not None")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"'Database' object is not callable; {self._name!r} is no method of MongoClient")
+        raise TypeError(f"'Database' object is not callable; {short(self._name)} is no method of MongoClient")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Database):
@@ -372,12 +381,19 @@ class Database(Defaults, Generic[DocumentType]):
         return f"Database({self._client!r}, {self._name!r})"
 
 
+def _selector(read_preference: _ReadPreference | None) -> _ReadPreference:
+    """Which servers suit a command: the primary, whatever the database's read preference is."""
+    if read_preference is not None and not isinstance(read_preference, _ReadPreference):
+        raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
+    return _PRIMARY if read_preference is None else read_preference
+
+
 def _check_name(name: str) -> None:
     if not name:
         raise InvalidName("the name of a database must not be empty")
     for character in name:
         if character in _FORBIDDEN:
-            raise InvalidName(f"the name of a database must not contain {character!r}, was {name!r}")
+            raise InvalidName(f"the name of a database must not contain {character!r}, was {short(name)}")
 
 
 def _command_document(
@@ -388,10 +404,15 @@ def _command_document(
     elif isinstance(command, Mapping):
         document = dict(command)
     else:
-        raise TypeError(f"command must be a string or a mapping, not {command!r}")
+        raise TypeError(f"command must be a string or a mapping, not {short(command)}")
     if comment is not None:
         document["comment"] = comment
-    document.update(fields)
+    for name, value in fields.items():
+        # By PyMongo's names, these two are options of a command, too.
+        if isinstance(value, (ReadConcern, WriteConcern)):
+            document[_CONCERNS.get(name, name)] = value.document
+        else:
+            document[name] = value
     if not document:
         raise ValueError("command must name the command in its first field, was an empty document")
     return document

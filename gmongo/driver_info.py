@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as short
 from typing import NamedTuple
 
 __all__ = ["DriverInfo"]
@@ -39,6 +40,6 @@ def _check(field: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, str):
-        raise TypeError(f"DriverInfo {field} must be a string or None, not {value!r}")
+        raise TypeError(f"DriverInfo {field} must be a string or None, not {short(value)}")
     if _DELIMITER in value:
-        raise ValueError(f"DriverInfo {field} must not contain {_DELIMITER!r}, was {value!r}")
+        raise ValueError(f"DriverInfo {field} must not contain {_DELIMITER!r}, was {short(value)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from reprlib import repr as short
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -22,6 +23,7 @@ from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
+from gmongo.execution.sessions import checked_session
 from gmongo.operations.client_bulk import ClientBulk
 from gmongo.operations.client_writes import Writes, checked_models
 from gmongo.operations.end_sessions import EndSessions
@@ -44,13 +46,17 @@ __all__ = ["MongoClient"]
 _NOT_SHOWN = frozenset(
     {
         "authmechanismproperties",
+        "connect",
+        "document_class",
         "password",
         "proxypassword",
         "proxyusername",
         "tlscertificatekeyfilepassword",
+        "tz_aware",
         "username",
     }
 )
+_REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
 # Closing a client waits no longer than this for a server, in seconds.
 _FAREWELL = 1.0
 
@@ -99,7 +105,9 @@ class MongoClient(Defaults, Generic[DocumentType]):
         }
         self._given = {"host": host, "port": port, **kwargs}
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
-        self._client_options = ClientOptions(host, port, keywords)
+        self._client_options = ClientOptions(
+            self.HOST if host is None else host, self.PORT if port is None else port, keywords
+        )
         self._client_options.refuse_what_is_missing()
         chosen = self._client_options
         codec_options = chosen.codec_options
@@ -109,7 +117,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         self._topology = Topology(chosen.topology())
         self._executor = Executor(self._topology, chosen.execution(), CommandEvents(chosen.listeners.command))
         self._reaper = CursorReaper(self._executor)
-        if chosen.connect_at_once:
+        if chosen.connect:
             self._topology.open()
 
     # Databases
@@ -171,7 +179,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         command = {"listDatabases": 1, **kwargs}
         if comment is not None:
             command["comment"] = comment
-        reply = self._executor.run(Inspect("admin", command, codec_options=DEFAULT_CODEC_OPTIONS), session)
+        reply = self._executor.run(Inspect("admin", command, codec_options=self._codec_options), session)
         return CommandCursor._over(self.admin["$cmd"], reply["databases"], session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
@@ -184,15 +192,14 @@ class MongoClient(Defaults, Generic[DocumentType]):
         """Drop a database.
 
         :raises TypeError: `name_or_database` is neither a name nor a database.
+        :raises InvalidName: no database can have that name.
         """
-        name = name_or_database.name if isinstance(name_or_database, Database) else name_or_database
-        if not isinstance(name, str):
-            raise TypeError(f"name_or_database must be a string or a Database, not {name_or_database!r}")
+        database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
         command: dict[str, Any] = {"dropDatabase": 1}
         if comment is not None:
             command["comment"] = comment
         concern = self._write_concern.document or None
-        self._executor.run(Administer(name, command, concern), session)
+        self._executor.run(Administer(database.name, command, self._codec_options, concern), session)
 
     # Several collections at a time
 
@@ -218,11 +225,12 @@ class MongoClient(Defaults, Generic[DocumentType]):
         :raises DocumentTooLarge: a write does not fit into a message.
         """
         writes = Writes(checked_models(models), self._codec_options)
+        checked_session(session)
         if session is not None and session.in_transaction and write_concern is not None:
             raise InvalidOperation("Cannot set write concern after starting a transaction")
         concern = self._write_concern if write_concern is None else write_concern
         if not isinstance(concern, WriteConcern):
-            raise TypeError(f"write_concern must be a WriteConcern, not {concern!r}")
+            raise TypeError(f"write_concern must be a WriteConcern, not {short(concern)}")
         _check_bulk(concern.acknowledged, ordered, verbose_results)
         optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
@@ -297,8 +305,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     @property
     def topology_description(self) -> TopologyDescription:
-        """What the client knows of the deployment now."""
-        self._topology.open()
+        """What the client knows of the deployment now: nothing before its first use, and after it was closed."""
         return self._topology.description
 
     @property
@@ -315,7 +322,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     @property
     def primary(self) -> Address | None:
-        """The primary's address, if it is known now."""
+        """The primary's address, if the deployment is a replica set and it is known now."""
         found = self._addresses_of(SERVER_TYPE.RSPrimary)
         return next(iter(found), None)
 
@@ -330,12 +337,17 @@ class MongoClient(Defaults, Generic[DocumentType]):
         return self._addresses_of(SERVER_TYPE.RSArbiter)
 
     def _addresses_of(self, server_type: int) -> set[Address]:
-        servers = self.topology_description.server_descriptions()
+        description = self.topology_description
+        if description.topology_type not in _REPLICA_SETS:
+            return set()
+        servers = description.server_descriptions()
         return {address for address, server in servers.items() if server.server_type == server_type}
 
     @property
     def nodes(self) -> frozenset[Address]:
-        """The addresses of all servers known now."""
+        """The addresses of all servers known now; none before the first use of the client, and after it was closed."""
+        if self._topology.closed:
+            return frozenset()
         return frozenset(server.address for server in self.topology_description.known_servers)
 
     @property
@@ -365,11 +377,11 @@ class MongoClient(Defaults, Generic[DocumentType]):
         :raises TypeError: `driver_info` is not a DriverInfo.
         """
         if not isinstance(driver_info, DriverInfo):
-            raise TypeError(f"driver_info must be a DriverInfo, not {driver_info!r}")
+            raise TypeError(f"driver_info must be a DriverInfo, not {short(driver_info)}")
         options = self._client_options.merged
         first: DriverInfo | None = options.get("driver")
         known = ((first,) if first else ()) + self._wrappers
-        if driver_info in known:
+        if any(_is_same_library(driver_info, each) for each in known):
             return
         self._wrappers += (driver_info,)
         metadata = self._topology.settings.connection.metadata
@@ -434,12 +446,10 @@ class MongoClient(Defaults, Generic[DocumentType]):
     next = __next__
     __iter__ = None
 
-    def __bool__(self) -> NoReturn:
-        raise NotImplementedError("compare with None instead: client is not None")
-
     def eq_props(self) -> tuple[Any, ...]:
-        """What makes two clients equal."""
-        return tuple(sorted(self._client_options.seeds)), repr(self._client_options.merged)
+        """What makes two clients equal: that they are for the same deployment."""
+        options = self._client_options
+        return tuple(sorted(options.seeds)), options.replica_set_name, options.srv_hostname, options.srv_service_name
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MongoClient):
@@ -450,11 +460,29 @@ class MongoClient(Defaults, Generic[DocumentType]):
         return hash(self.eq_props())
 
     def __repr__(self) -> str:
-        hosts = [f"{host}:{port}" if port else host for host, port in self._client_options.seeds]
-        options = ", ".join(
-            f"{name}={value!r}" for name, value in self._client_options.merged.items() if name not in _NOT_SHOWN
-        )
-        return f"MongoClient(host={hosts!r}{', ' + options if options else ''})"
+        chosen = self._client_options
+        hosts = [f"{host}:{port}" if port else host for host, port in chosen.seeds]
+        kind = chosen.codec_options.document_class
+        shown = {
+            "host": repr(hosts),
+            "document_class": "dict" if kind is dict else f"{kind.__module__}.{kind.__name__}",
+            "tz_aware": repr(chosen.codec_options.tz_aware),
+            "connect": repr(chosen.connect),
+            **{name: _shown(name, value) for name, value in chosen.merged.items() if name not in _NOT_SHOWN},
+        }
+        return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+def _is_same_library(one: DriverInfo, other: DriverInfo) -> bool:
+    """Whether two libraries name themselves alike; an empty field is one that is not there."""
+    return all((mine or None) == (yours or None) for mine, yours in zip(one, other, strict=True))
+
+
+def _shown(name: str, value: Any) -> str:
+    """An option as it is given: times are kept in seconds, and most are given in milliseconds."""
+    if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
+        return f"{value * 1000:g}"
+    return repr(value)
 
 
 def _check_bulk(acknowledged: bool, ordered: bool, verbose_results: bool) -> None:

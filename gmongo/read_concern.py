@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as short
 from typing import Any
 
 __all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
@@ -19,7 +20,7 @@ class ReadConcern:
 
     def __init__(self, level: str | None = None) -> None:
         if level is not None and not isinstance(level, str):
-            raise TypeError(f"level must be a string or None, not {level!r}")
+            raise TypeError(f"level must be a string or None, not {short(level)}")
         self.__level = level
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from reprlib import repr as short
 from typing import Any
 
 from gmongo.errors import ConfigurationError
@@ -30,18 +31,18 @@ def _checked_tag_sets(tag_sets: Any) -> list[Mapping[str, Any]] | None:
     if tag_sets is None:
         return None
     if not isinstance(tag_sets, (list, tuple)):
-        raise TypeError(f"tag_sets must be a list of tag sets, not {tag_sets!r}")
+        raise TypeError(f"tag_sets must be a list of tag sets, not {short(tag_sets)}")
     if not tag_sets:
         raise ValueError("tag_sets must be None or contain at least one tag set, not []")
     for tags in tag_sets:
         if not isinstance(tags, Mapping):
-            raise TypeError(f"a tag set must be a mapping of tags to values, not {tags!r}")
+            raise TypeError(f"a tag set must be a mapping of tags to values, not {short(tags)}")
     return list(tag_sets)
 
 
 def _checked_max_staleness(max_staleness: Any) -> int:
     if not isinstance(max_staleness, int):
-        raise TypeError(f"max_staleness must be an integer number of seconds or -1, not {max_staleness!r}")
+        raise TypeError(f"max_staleness must be an integer number of seconds or -1, not {short(max_staleness)}")
     if max_staleness != _NO_MAX_STALENESS and max_staleness <= 0:
         raise ValueError(f"max_staleness must be a positive number of seconds or -1, not {max_staleness}")
     return max_staleness
@@ -51,7 +52,7 @@ def _checked_hedge(hedge: Any) -> Mapping[str, Any] | None:
     if hedge is None:
         return None
     if not isinstance(hedge, Mapping):
-        raise TypeError(f"hedge must be a mapping, not {hedge!r}")
+        raise TypeError(f"hedge must be a mapping, not {short(hedge)}")
     warnings.warn("hedged reads are deprecated since MongoDB 8.0", DeprecationWarning, stacklevel=4)
     return hedge
 
@@ -261,7 +262,7 @@ def make_read_preference(
             raise ConfigurationError("the read preference primary cannot be combined with max_staleness")
         return Primary()
     if mode not in _TUNABLE:
-        raise IndexError(f"a read preference mode is a number from 0 to 4, not {mode!r}")
+        raise IndexError(f"a read preference mode is a number from 0 to 4, not {short(mode)}")
     return _TUNABLE[mode](tag_sets, max_staleness)
 
 
@@ -271,5 +272,5 @@ def read_pref_mode_from_name(name: str) -> int:
     :raises ValueError: if there is no such mode.
     """
     if name not in _NAMES:
-        raise ValueError(f"a read preference mode is one of {', '.join(_NAMES)}, not {name!r}")
+        raise ValueError(f"a read preference mode is one of {', '.join(_NAMES)}, not {short(name)}")
     return _NAMES.index(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from reprlib import repr as short
+
 __all__ = ["ServerApi", "ServerApiVersion"]
 
 
@@ -31,7 +33,7 @@ class ServerApi:
 
     def __init__(self, version: str, strict: bool | None = None, deprecation_errors: bool | None = None) -> None:
         if version not in _VERSIONS:
-            raise ValueError(f"ServerApi version must be one of {', '.join(_VERSIONS)}, was {version!r}")
+            raise ValueError(f"ServerApi version must be one of {', '.join(_VERSIONS)}, was {short(version)}")
         self._version = version
         self._strict = _checked_flag("strict", strict)
         self._deprecation_errors = _checked_flag("deprecation_errors", deprecation_errors)
@@ -57,5 +59,5 @@ class ServerApi:
 
 def _checked_flag(name: str, value: bool | None) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise TypeError(f"ServerApi {name} must be True, False or None, not {value!r}")
+        raise TypeError(f"ServerApi {name} must be True, False or None, not {short(value)}")
     return value

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.errors import InvalidURI
-from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
-from gmongo.options.hosts import (
-    DEFAULT_PORT,
-    parse_host,
-    parse_ipv6_literal_host,
-    split_encoded_hosts,
-    split_hosts,
-)
-from gmongo.options.mapping import Options
-from gmongo.options.query import split_options
-from gmongo.options.rules import check_uri
-from gmongo.options.srv import srv_hostname, srv_name
+from gmongo.options import query
+from gmongo.options.connection_string import parse_userinfo
+from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
 from gmongo.options.table import find
+from gmongo.options.uri import read_uri
+from gmongo.wire.address import Address
 
 __all__ = [
     "parse_host",
@@ -27,6 +19,7 @@ __all__ = [
     "parse_userinfo",
     "split_hosts",
     "split_options",
+    "validate_options",
 ]
 
 
@@ -59,49 +52,73 @@ def parse_uri(
         srvAllowedHostsSuffix.
     :param srv_host_validator: called with the name of each host from DNS, accepts it by returning true.
     :returns: ``nodelist`` (pairs of host and port; the port of a Unix domain socket is None), ``username``,
-        ``password``, ``database``, ``collection``, ``options`` (a mapping whose names may be looked up in any
-        case; times are in seconds, except localThresholdMS) and ``fqdn`` (the host of a ``mongodb+srv`` URI).
+        ``password``, ``database``, ``collection``, ``options`` (by the names of the specification; times are
+        in seconds, except localThresholdMS) and ``fqdn`` (the host of a ``mongodb+srv`` URI).
     :raises gmongo.errors.InvalidURI: if the URI is malformed. No message shows a username or password.
     :raises gmongo.errors.ConfigurationError: for unknown options (unless `warn`), for options that contradict
         each other, and if DNS has no suitable hosts.
     :raises ValueError: (a ConfigurationError as well) for bad ports and for values that options do not accept
         (unless `warn`).
     """
-    if not isinstance(uri, str):
-        raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
-    parts = split_uri(uri)
-    username, password = (None, None) if parts.userinfo is None else parse_userinfo(parts.userinfo)
-    database, collection = parse_namespace(parts.path)
-    options = split_options(parts.options, validate, warn, normalize) if parts.options else Options()
-    arguments = _checked_arguments(
-        srvServiceName=srv_service_name,
-        srvMaxHosts=srv_max_hosts,
-        srvAllowedHostsSuffix=srv_allowed_hosts_suffix,
-        srv_host_validator=srv_host_validator,
+    parsed = read_uri(
+        uri,
+        default_port,
+        validate,
+        warn,
+        normalize,
+        connect_timeout,
+        srv_service_name,
+        srv_max_hosts,
+        srv_allowed_hosts_suffix,
+        srv_host_validator,
     )
-    fqdn = srv_hostname(parts.hosts) if parts.srv else None
-    if fqdn is None:
-        nodes: list[Any] = split_encoded_hosts(parts.hosts, default_port)
-    else:
-        name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
-        nodes, defaults = name.seeds(), name.options(validate, warn, normalize)
-        options = Options({**defaults, **options})
-        if "tls" not in options and "ssl" not in options:
-            options["tls"] = True if validate else "true"
-    if validate:
-        check_uri({**options, **arguments}, len(nodes), parts.srv)
+    parsed["options"] = _spelled(parsed["options"])
+    return parsed
+
+
+def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
+    """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``, as it is in a URI.
+
+    :param hosts: with commas between them; percent-encoded where that is needed.
+    :param default_port: the port of a host that has none.
+    :returns: pairs of host and port; the port of a Unix domain socket is None.
+    :raises gmongo.errors.ConfigurationError: if a host is empty.
+    :raises ValueError: (a ConfigurationError as well) if a host or a port is malformed.
+    """
+    return split_encoded_hosts(hosts, default_port)
+
+
+def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> dict[str, Any]:
+    """Parse the options part of a connection string.
+
+    :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;`` throughout.
+    :param validate: convert the values and refuse unknown options; otherwise values stay strings.
+    :param warn: warn about what is refused and leave it out, instead of raising.
+    :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
+    :returns: the options by the names of the specification. Times are in seconds, except ``localThresholdMS``.
+    :raises gmongo.errors.InvalidURI: if the text is malformed, or has options that exclude each other.
+    :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
+    :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
+    """
+    return _spelled(query.split_options(opts, validate, warn, normalize))
+
+
+def validate_options(opts: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:
+    """Check options and convert their values.
+
+    :param opts: the options by name, in any case; values may be strings, as in a URI.
+    :param warn: warn about what is refused and leave it out, instead of raising.
+    :returns: the options by their names in lower case. Times are in seconds, except ``localThresholdMS``.
+    :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
+    :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
+    """
+    return dict(query.validated(opts, warn))
+
+
+def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names of the specification; an alias that was left as it is stays as it is."""
+    found = {name: find(name) for name in options}
     return {
-        "nodelist": nodes,
-        "username": username,
-        "password": password,
-        "database": database,
-        "collection": collection,
-        "options": options,
-        "fqdn": fqdn,
+        option.name if option is not None and option.key == name else name: options[name]
+        for name, option in found.items()
     }
-
-
-def _checked_arguments(**arguments: Any) -> dict[str, Any]:
-    """The arguments given, by the keys of their options, converted as options are."""
-    given = {name: find(name) for name, value in arguments.items() if value is not None}
-    return {option.key: option.check(arguments[name]) for name, option in given.items() if option}

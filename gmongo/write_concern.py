@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as short
 from typing import Any
 
 from gmongo.errors import ConfigurationError
@@ -67,7 +68,7 @@ class WriteConcern:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{field}={value!r}" for field, value in self.__document.items())
+        given = ", ".join(f"{field}={short(value)}" for field, value in self.__document.items())
         return f"WriteConcern({given})"
 
 
@@ -75,7 +76,7 @@ def _checked_count(name: str, value: Any, expected: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int):
-        raise TypeError(f"{name} must be {expected}, not {value!r}")
+        raise TypeError(f"{name} must be {expected}, not {short(value)}")
     if value < 0:
         raise ValueError(f"{name} must be at least 0, not {value}")
     return value
@@ -84,7 +85,7 @@ def _checked_count(name: str, value: Any, expected: str) -> int | None:
 def _checked_flag(name: str, value: Any) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
-    raise TypeError(f"{name} must be True or False, not {value!r}")
+    raise TypeError(f"{name} must be True or False, not {short(value)}")
 
 
 DEFAULT_WRITE_CONCERN = WriteConcern()

@@ -58,8 +58,8 @@ def credential_of(
     :raises ConfigurationError: the mechanism cannot do with what is there; the message names the option.
     """
     mechanism = options.get("authmechanism")
-    if username is None and mechanism is None:
-        return None
+    if mechanism is None and (username is None or (username == "" and not password)):
+        return None  # an application that takes both from its environment, in which they are empty
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
     given = {name.upper(): value for name, value in (options.get("authmechanismproperties") or {}).items()}

@@ -45,7 +45,8 @@ def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ())
     document: dict[str, Any] = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join(["gmongo", *(info.name for info in wrappers if info.name)]),
-        "version": "|".join([__version__, *(info.version for info in wrappers if info.version)]),
+        # Each version stands where its name stands.
+        "version": "|".join([__version__, *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
         "type": platform.system() or sys.platform,
@@ -102,10 +103,11 @@ def _shortened(document: dict[str, Any]) -> dict[str, Any]:
         document["os"] = {"type": document["os"]["type"]}
     if not _fits(document):
         document.pop("env", None)
-    surplus = len(bson.encode(document)) - _MAX_SIZE
-    if surplus > 0:
-        text = document["platform"].encode()[: -surplus or None] if surplus < len(document["platform"]) else b""
-        document["platform"] = text.decode(errors="ignore")
+    for part, field in ((document, "platform"), (document["driver"], "name"), (document["driver"], "version")):
+        surplus = len(bson.encode(document)) - _MAX_SIZE
+        if surplus > 0:
+            text = part[field].encode()
+            part[field] = text[: max(len(text) - surplus, 0)].decode(errors="ignore")
     return document
 
 

@@ -18,7 +18,10 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-_LONGEST = int(os.environ.get("MONGODB_LOG_MAX_DOCUMENT_LENGTH") or 1000)
+# The second name is a slip of PyMongo's, by which applications have set it.
+_LONGEST = int(
+    os.environ.get("MONGODB_LOG_MAX_DOCUMENT_LENGTH") or os.environ.get("MONGOB_LOG_MAX_DOCUMENT_LENGTH") or 1000
+)
 
 connection_log = logging.getLogger("gmongo.connection")
 command_log = logging.getLogger("gmongo.command")

@@ -33,13 +33,12 @@ def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> P
     """The exception for a reply, or None if the command succeeded.
 
     Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
-    that the server has changed its state.
+    that the server has changed its state. It stays a write concern error, since the write was done: whoever takes it
+    for a lost connection writes again.
     """
     if reply.get("ok"):
         concern = reply.get("writeConcernError")
-        if concern and concern.get("code") in STATE_CHANGE_CODES:
-            return NotPrimaryError(concern.get("errmsg", "not primary"), {**concern, **_labels(reply)})
-        return None
+        return _concern_error(reply) if concern and concern.get("code") in STATE_CHANGE_CODES else None
     message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
     code = reply.get("code")
     if is_state_change(reply):
@@ -64,12 +63,28 @@ def raise_write_error(error: Mapping[str, Any]) -> NoReturn:
     raise kind(error.get("errmsg", "write error"), code, error)
 
 
+def labelled_concern_error(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``writeConcernError`` of a reply with the labels of the reply, as one of those of a bulk."""
+    labels = reply.get("errorLabels")
+    return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
+
+
+def with_labels(error: PyMongoError, outcome: Mapping[str, Any]) -> PyMongoError:
+    """The error of a bulk, with the labels of its write concern errors."""
+    for concern in outcome["writeConcernErrors"]:
+        for label in concern.get("errorLabels", ()):
+            error._add_error_label(label)
+    return error
+
+
 def raise_write_concern_error(reply: Mapping[str, Any]) -> None:
     """Raise the exception for the ``writeConcernError`` of a reply, if it has one."""
-    error = reply.get("writeConcernError")
-    if not error:
-        return
-    details = {**error, **_labels(reply)}
+    if reply.get("writeConcernError"):
+        raise _concern_error(reply)
+
+
+def _concern_error(reply: Mapping[str, Any]) -> WriteConcernError:
+    error = reply["writeConcernError"]
     timed_out = error.get("code") == 64 or bool((error.get("errInfo") or {}).get("wtimeout"))
     kind = WTimeoutError if timed_out else WriteConcernError
-    raise kind(error.get("errmsg", "write concern error"), error.get("code"), details)
+    return kind(error.get("errmsg", "write concern error"), error.get("code"), {**error, **_labels(reply)})

@@ -107,11 +107,12 @@ def _add_max_time(command: dict[str, Any], attempt: Attempt, deadline: float) ->
         return
     left = deadline - monotonic() - attempt.min_round_trip_time
     if left <= 0:
-        raise ExecutionTimeout(
+        message = (
             f"{attempt.operation.name} was not sent: its time limit leaves less than the "
-            f"{attempt.min_round_trip_time * 1000:.1f} ms that the network takes",
-            _MAX_TIME_EXPIRED,
+            f"{attempt.min_round_trip_time * 1000:.1f} ms that the network takes"
         )
+        details = {"ok": 0, "errmsg": message, "code": _MAX_TIME_EXPIRED}
+        raise ExecutionTimeout(message, _MAX_TIME_EXPIRED, details)
     if attempt.operation.takes_max_time:
         command["maxTimeMS"] = max(1, int(left * 1000))
 

@@ -21,7 +21,14 @@ from gmongo.execution.decorate import Decorator
 from gmongo.execution.operation import Operation
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
 from gmongo.execution.retry import Retry, explained, label_write_error
-from gmongo.execution.sessions import ImplicitSession, ServerSessionPool, Session, binding, bound_session
+from gmongo.execution.sessions import (
+    ImplicitSession,
+    ServerSessionPool,
+    Session,
+    binding,
+    bound_session,
+    checked_session,
+)
 from gmongo.execution.transaction import TRANSIENT
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.server import Server
@@ -93,7 +100,7 @@ class Executor:
         if session is None and binding() is not None:
             session = bound_session(self)
         if session is not None:
-            session.begin(self, operation)
+            checked_session(session).begin(self, operation)
             try:
                 return self._run(operation, session, deadline)
             finally:
@@ -240,7 +247,7 @@ class Executor:
             failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
             server = topology.select_server(attempt.selector, operation.name, deadline, failed_on)
         else:
-            server = topology.server_at(address)
+            server = topology.server_at(address, deadline, operation.waits_for_server)
         attempt.address = server.address
         if attempt.deadline is not None:
             description = topology.description.get(server.address)
@@ -333,7 +340,9 @@ class Executor:
         """The same with events. Every started event gets its end, whatever is thrown meanwhile."""
         operation = attempt.operation
         shown = operation.shown(command)
-        sent = Sent(shown, operation.database, request_id, operation.operation_id or request_id, connection)
+        if operation.operation_id is None:
+            operation.operation_id = request_id  # of the first try, which all further ones keep
+        sent = Sent(shown, operation.database, request_id, operation.operation_id, connection)
         started = monotonic()
         try:
             self._events.started(sent)

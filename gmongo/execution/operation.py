@@ -51,9 +51,11 @@ class Operation:
     """Which servers suit: a read preference, or ``WRITABLE``."""
     address: Address | None = None
     """The one server it must run on, if it continues something there."""
+    waits_for_server: ClassVar[bool] = True
+    """Whether it waits for that server, if the last check of it failed; not what only cleans up."""
     acknowledged: bool = True
     """Whether there is a reply."""
-    takes_session: ClassVar[bool] = True
+    takes_session: bool = True
     """Whether an implicit session is used."""
     codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS
     """How the user's documents are encoded and decoded."""

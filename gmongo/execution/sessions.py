@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bson.binary import Binary, UuidRepresentation
 
+from gmongo.errors import InvalidOperation
+
 if TYPE_CHECKING:
     from gmongo.cmap.hello import Hello
     from gmongo.execution.executor import Executor
@@ -83,6 +85,16 @@ class Session(Protocol):
         """End the session if it is implicit; the application ends its own."""
 
 
+def checked_session(session: Any) -> Any:
+    """What the caller gave as a session.
+
+    :raises ValueError: it is neither a session nor None.
+    """
+    if session is not None and not hasattr(session, "end_implicit"):
+        raise ValueError(f"session must be a ClientSession or None, not an instance of {type(session).__name__}")
+    return session
+
+
 _bound: ContextVar[tuple[Executor, Session] | None] = ContextVar("gmongo_bound_session", default=None)
 
 
@@ -91,9 +103,16 @@ binding = _bound.get
 
 
 def bound_session(executor: Executor) -> Session | None:
-    """The session of this client that operations use here without being given it, if there is one."""
+    """The session that operations use here without being given it, if there is one.
+
+    :raises InvalidOperation: it is another client's, in which these operations would silently not take part.
+    """
     bound = _bound.get()
-    return bound[1] if bound is not None and bound[0] is executor else None
+    if bound is None:
+        return None
+    if bound[0] is not executor:
+        raise InvalidOperation("only operations of the client whose session is bound here can run inside bind()")
+    return bound[1]
 
 
 @contextmanager

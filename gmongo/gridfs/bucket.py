@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as short
 from typing import Any
 
 from gmongo.client_session import ClientSession
@@ -38,7 +39,7 @@ class GridFSBucket:
         read_preference: _ReadPreference | None = None,
     ) -> None:
         if not isinstance(db, Database):
-            raise TypeError(f"db must be a Database, not {db!r}")
+            raise TypeError(f"db must be a Database, not {short(db)}")
         self._collection = db.get_collection(bucket_name, write_concern=write_concern, read_preference=read_preference)
         check_acknowledged(self._collection, "write concern")
         self._storage = Storage(self._collection)
@@ -81,7 +82,9 @@ class GridFSBucket:
     ) -> GridIn:
         _check_name("filename", filename)
         size = self._chunk_size_bytes if chunk_size_bytes is None else chunk_size_bytes
-        file = GridIn(self._collection, session, filename=filename, chunk_size=size, metadata=metadata, **chosen_id)
+        if metadata is not None:
+            chosen_id["metadata"] = metadata
+        file = GridIn(self._collection, session, filename=filename, chunk_size=size, **chosen_id)
         file._storage = self._storage  # which remembers that the indexes are there
         return file
 
@@ -229,7 +232,7 @@ def revision_of(storage: Storage, query: Mapping[str, Any], revision: int | None
     """
     check_session(session)
     if isinstance(revision, bool) or not isinstance(revision, int):
-        raise TypeError(f"revision must be an integer, not {revision!r}")
+        raise TypeError(f"revision must be an integer, not {short(revision)}")
     direction, skip = (-1, -revision - 1) if revision < 0 else (1, revision)
     return storage.files.find_one(query, sort=[("uploadDate", direction)], skip=skip, session=session)
 
@@ -241,4 +244,4 @@ def _copy(file: GridOut, destination: Any) -> None:
 
 def _check_name(option: str, name: Any) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"{option} must be a string, not {name!r}")
+        raise TypeError(f"{option} must be a string, not {short(name)}")

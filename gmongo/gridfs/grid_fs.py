@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as short
 from typing import Any
 
 from gmongo.client_session import ClientSession
@@ -25,7 +26,7 @@ class GridFS:
 
     def __init__(self, database: Database[Any], collection: str = "fs") -> None:
         if not isinstance(database, Database):
-            raise TypeError(f"database must be a Database, not {database!r}")
+            raise TypeError(f"database must be a Database, not {short(database)}")
         check_acknowledged(database, "database")
         self._collection = database[collection]
         self._storage = Storage(self._collection)
@@ -112,7 +113,7 @@ class GridFS:
         return GridOutCursor(self._collection, *args, **kwargs)
 
     def exists(self, document_or_id: Any = None, session: ClientSession | None = None, **kwargs: Any) -> bool:
-        """Whether there is such a file.
+        """Whether there is such a file; without a parameter, whether there is any.
 
         :param document_or_id: its ``_id``, or a query for its description.
         :param kwargs: fields of the description, which must be equal.
@@ -120,6 +121,8 @@ class GridFS:
         check_session(session)
         if kwargs:
             query: Mapping[str, Any] = kwargs
+        elif document_or_id is None:
+            query = {}
         else:
             query = document_or_id if isinstance(document_or_id, Mapping) else by_id(document_or_id)
         return self._storage.files.find_one(query, {"_id": 1}, session=session) is not None

@@ -6,16 +6,19 @@ import datetime
 import io
 from collections.abc import Iterable
 from contextlib import suppress
+from reprlib import repr as short
 from types import TracebackType
 from typing import Any, NoReturn
 
 from bson.binary import Binary
+from bson.int64 import Int64
 from bson.objectid import ObjectId
 from gevent import spawn
 
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import FileExists
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
@@ -24,7 +27,8 @@ _DUPLICATE_KEY = 11000
 # Chunks are sent together when so many bytes have come.
 _BUFFER_SIZE = 4 * 1024 * 1024
 # Names that keywords and attributes may have instead.
-_ALIASES = {"name": "filename", "content_type": "contentType", "chunk_size": "chunkSize"}
+_KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
+_ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
@@ -48,12 +52,14 @@ class GridIn:
         self._storage = Storage(root_collection)
         check_acknowledged(root_collection, "root_collection")
         check_session(session)
-        fields = {_ALIASES.get(name, name): value for name, value in kwargs.items() if value is not None}
-        self._encoding: str | None = fields.pop("encoding", None)
+        fields = {name: value for name, value in kwargs.items() if name not in _KEYWORDS}
+        fields.update((_KEYWORDS[name], value) for name, value in kwargs.items() if name in _KEYWORDS)
+        self._encoding: str | None = fields.get("encoding")
         self._session = session
         self._deadline = self._storage.deadline()
         self._file: dict[str, Any] = {"_id": kwargs["_id"] if "_id" in kwargs else ObjectId(), **fields}
-        self._file["chunkSize"] = _checked_size(fields.get("chunkSize", DEFAULT_CHUNK_SIZE))
+        size = fields.get("chunkSize")
+        self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else _checked_size(size)
         self._buffer = bytearray()  # of the chunk that is not full yet
         self._chunks: list[dict[str, Any]] = []  # full, but not sent yet
         self._n = 0  # of the next chunk
@@ -134,6 +140,8 @@ class GridIn:
             self._end()  # what has failed to store chunks would fail to remove them, too
             if _is_duplicate(error):
                 raise self._exists() from error
+            if isinstance(error, BulkWriteError) and not error.details["writeErrors"]:
+                raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
             raise
         except BaseException as error:
             self._give_up(error)
@@ -156,7 +164,7 @@ class GridIn:
             if self._buffer:
                 self._cut()
             self._flush()
-            description = {**self._file, "length": self._length, "uploadDate": _now()}
+            description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
             try:
                 self._storage.files.insert_one(description, session=self._session)
             except DuplicateKeyError as error:
@@ -252,7 +260,8 @@ class GridIn:
     @property
     def length(self) -> int:
         """The size of the file in bytes, when it is closed."""
-        return int(self._when_closed("length"))
+        length: int = self._when_closed("length")
+        return length
 
     @property
     def upload_date(self) -> datetime.datetime:
@@ -262,7 +271,8 @@ class GridIn:
 
     @property
     def md5(self) -> str | None:
-        """None; new files have no MD5 digest."""
+        """None, when it is closed: new files have no MD5 digest."""
+        self._when_closed("length")
         return self._file.get("md5")
 
     def _when_closed(self, field: str) -> Any:
@@ -299,7 +309,7 @@ class GridIn:
 
 def _checked_size(size: Any) -> int:
     if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"chunk_size must be an integer, not {size!r}")
+        raise TypeError(f"chunk_size must be an integer, not {short(size)}")
     if size < 1:
         raise ValueError(f"chunk_size must be at least 1 byte, not {size}")
     return size

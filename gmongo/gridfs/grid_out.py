@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from reprlib import repr as short
 from typing import Any, NoReturn
 
 from gmongo.client_session import ClientSession
@@ -84,7 +85,8 @@ class GridOut(io.IOBase):
     @property
     def length(self) -> int:
         """Its size in bytes."""
-        return int(self._description().get("length", 0))
+        length: int = self._description().get("length", 0)
+        return length
 
     @property
     def chunk_size(self) -> int:
@@ -252,7 +254,7 @@ class GridOut(io.IOBase):
         """
         bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.length}
         if whence not in bases:
-            raise OSError(22, f"whence must be 0, 1 or 2, not {whence!r}")
+            raise OSError(22, f"whence must be 0, 1 or 2, not {short(whence)}")
         position = bases[whence] + pos
         if position < 0:
             raise OSError(22, f"the position must not be negative, was {position}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from re import Pattern
+from reprlib import repr as short
 from typing import Any
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
@@ -35,15 +36,14 @@ class Storage:
 
     def __init__(self, root: Collection[Any]) -> None:
         if not isinstance(root, Collection):
-            raise TypeError(f"root_collection must be a Collection, not {root!r}")
+            raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self._executor = root.database.client._executor
         self._prepared = False
-        options = root.codec_options
-        if options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # Lengths, numbers and contents are GridFS's own, and not of the application's types.
-            options = options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
+        # Lengths, numbers and contents are GridFS's own, and not of the application's types. The _id of a file is the
+        # application's, and in its chunks too.
+        options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Any] = root.files.with_options(codec_options=options)
-        self.chunks: Collection[Any] = root.chunks.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
+        self.chunks: Collection[Any] = root.chunks.with_options(codec_options=options.with_options(document_class=dict))
 
     def deadline(self) -> float | None:
         """When what begins now must have ended; None is without limit."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from reprlib import repr as short
 from typing import Any, TypeVar
 
 from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
@@ -192,12 +193,12 @@ class EventListeners:
     Raises :class:`TypeError` if one of them is not a listener, or `listeners` is not a sequence.
     """
 
-    __slots__ = ("command", "heartbeat", "pool", "server", "topology")
+    __slots__ = ("all", "command", "heartbeat", "pool", "server", "topology")
 
     def __init__(self, listeners: Sequence[Any] = ()) -> None:
         if not isinstance(listeners, Sequence):
-            raise TypeError(f"event_listeners must be a list or tuple of listeners, not {listeners!r}")
-        every = [*_registered, *map(_checked_listener, listeners)]
+            raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
+        every = self.all = [*_registered, *map(_checked_listener, listeners)]
         self.command = _of_kind(CommandListener, every)
         self.pool = _of_kind(ConnectionPoolListener, every)
         self.heartbeat = _of_kind(ServerHeartbeatListener, every)
@@ -230,7 +231,7 @@ def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> 
 def _checked_listener(listener: Any) -> Any:
     if not isinstance(listener, _KINDS):
         names = ", ".join(kind.__name__ for kind in _KINDS)
-        raise TypeError(f"a listener must be an instance of one of {names}, not {listener!r}")
+        raise TypeError(f"a listener must be an instance of one of {names}, not {short(listener)}")
     return listener
 
 

@@ -107,14 +107,10 @@ class ServerDescriptionChangedEvent(Event):
     topology_id: ObjectId
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class TopologyEvent(Event):
-    """Base class of the topology's opening and closing.
+    """Base class of the events of a topology, which all have its `topology_id`."""
 
-    :param topology_id: the topology's identity.
-    """
-
-    topology_id: ObjectId
+    __slots__ = ()
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -124,6 +120,8 @@ class TopologyOpenedEvent(TopologyEvent):
     :param topology_id: the topology's identity.
     """
 
+    topology_id: ObjectId
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class TopologyClosedEvent(TopologyEvent):
@@ -132,9 +130,11 @@ class TopologyClosedEvent(TopologyEvent):
     :param topology_id: the topology's identity.
     """
 
+    topology_id: ObjectId
+
 
 @dataclass(slots=True, eq=False, repr=False)
-class TopologyDescriptionChangedEvent(Event):
+class TopologyDescriptionChangedEvent(TopologyEvent):
     """What is known of the topology changed.
 
     :param previous_description: the :class:`~gmongo.topology_description.TopologyDescription` before.

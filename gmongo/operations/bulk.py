@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from reprlib import repr as short
 from typing import Any
 
 from bson.codec_options import CodecOptions
 
 from gmongo.background import in_turns
-from gmongo.errors import BulkWriteError, OperationFailure
+from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
+from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import Session, checked_session
 from gmongo.operations.models import (
     DeleteMany,
     DeleteOne,
@@ -19,6 +21,8 @@ from gmongo.operations.models import (
     ReplaceOne,
     UpdateMany,
     UpdateOne,
+    checked_change,
+    checked_mapping,
 )
 from gmongo.operations.write import (
     Statements,
@@ -35,10 +39,11 @@ _Statement = tuple[str, Mapping[str, Any], bool]  # kind, element of the command
 def statement_of(model: Any) -> _Statement:
     """A write model as an element of a command.
 
-    :raises TypeError: it is not a write model.
+    :raises TypeError: it is not a write model, or what it writes is of the wrong type.
+    :raises ValueError: an update without operators, or a replacement with one.
     """
     if isinstance(model, InsertOne):
-        insertable(model.document)
+        insertable(checked_mapping("document", model.document))
         return "insert", model.document, True
     if isinstance(model, (DeleteOne, DeleteMany)):
         one = isinstance(model, DeleteOne)
@@ -46,14 +51,14 @@ def statement_of(model: Any) -> _Statement:
         return "delete", element, one
     if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
         return "update", _update_of(model), not isinstance(model, UpdateMany)
-    raise TypeError(f"{model!r} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
+    raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 
 def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Any]) -> dict[str, Any]:
     replaces = isinstance(model, ReplaceOne)
     return update_statement(
         model.filter,
-        model.replacement if isinstance(model, ReplaceOne) else model.update,
+        checked_change(model),
         multi=isinstance(model, UpdateMany),
         upsert=bool(model.upsert),
         collation=model.collation,
@@ -133,9 +138,14 @@ class Bulk:
         self._codec_options = codec_options
         self._ordered = ordered
         self._fields = {"ordered": ordered, **fields}
+        # An insert evaluates no expressions, so servers refuse variables for them.
+        self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._write_concern = write_concern
         self._acknowledged = acknowledged
+        # Ordered writes stop at the first error, so all but the last are asked for a reply, whatever the write concern.
+        self._asks = acknowledged or ordered
         self._operation_id = next_request_id()
+        self._interrupted = False
         self.outcome: dict[str, Any] = {
             "writeErrors": [],
             "writeConcernErrors": [],
@@ -148,48 +158,79 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: Session | None) -> dict[str, Any]:
-        """Write everything; returns the sum of the replies.
+        """Write everything; returns the sum of the replies, which is empty if the writes are not acknowledged.
 
-        :raises BulkWriteError: a write failed, or a write concern was not met.
+        :raises BulkWriteError: a write failed, or a write concern was not met, and the writes are acknowledged.
         """
-        implicit = executor.implicit_session() if session is None and self._acknowledged else None
+        implicit = executor.implicit_session() if checked_session(session) is None and self._acknowledged else None
         deadline = executor.deadline()
         try:
-            for run in runs:
-                self._write(executor, run, session or implicit, deadline)
-                if self._ordered and self.outcome["writeErrors"]:
-                    break
+            following = iter(runs)
+            run = next(following, None)
+            while run is not None and not self._stops:
+                next_run = next(following, None)
+                self._write(executor, run, session or implicit, deadline, is_last=next_run is None)
+                run = next_run
+        except OperationFailure:
+            if self._acknowledged:
+                raise
         finally:
             if implicit is not None:
                 implicit.end_implicit()
+        if not self._acknowledged:
+            return {}
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
             self.outcome["writeErrors"].sort(key=lambda error: error["index"])
-            raise BulkWriteError(self.outcome)
+            raise with_labels(BulkWriteError(self.outcome), self.outcome)
         return self.outcome
 
-    def _write(self, executor: Executor, run: _Run, session: Session | None, deadline: float | None) -> None:
+    @property
+    def _stops(self) -> bool:
+        """Whether no further batch is sent: after an error of ordered writes, and when the server steps down."""
+        return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
+
+    def _write(
+        self, executor: Executor, run: _Run, session: Session | None, deadline: float | None, is_last: bool
+    ) -> None:
         """Write one run, batch by batch."""
         statements = Statements(run.kind, run.elements, self._codec_options, self._acknowledged)
         done = 0
         while done < len(run.elements):
+            asks = self._asks and (self._acknowledged or not is_last or done + 1 < len(run.elements))
+            statements.has_reply = asks
             batch = WriteBatch(
                 self._database,
                 self._collection,
                 statements,
-                self._fields,
+                self._fields if run.kind != "insert" else self._insert_fields,
                 self._codec_options,
-                acknowledged=self._acknowledged,
-                retryable=run.retryable,
+                acknowledged=asks,
+                retryable=run.retryable and self._acknowledged,
             )
             batch.operation_id = self._operation_id
-            batch.write_concern = self._write_concern
-            reply = executor.run(batch, session, deadline)
-            if self._acknowledged:
+            batch.takes_session = self._acknowledged
+            batch.write_concern = self._write_concern if asks == self._acknowledged else None
+            reply = self._reply_to(batch, executor, session, deadline)
+            if asks:
                 self._add(run, batch, done, reply)
             done += len(batch.taken)
             batch.let_go()
-            if self._ordered and self.outcome["writeErrors"]:
+            if self._stops:
                 return
+
+    def _reply_to(
+        self, batch: WriteBatch, executor: Executor, session: Session | None, deadline: float | None
+    ) -> Mapping[str, Any]:
+        try:
+            reply: Mapping[str, Any] = executor.run(batch, session, deadline)
+        except WriteConcernError:
+            if batch.reply is None:
+                raise
+            # The writes were done, but the server is stepping down or shutting down. If it still was after a second
+            # try, the further batches are not sent into that.
+            self._interrupted = batch.transaction_number is not None
+            return batch.reply
+        return reply
 
     def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Mapping[str, Any]) -> None:
         """Add the reply to one batch to the sum."""
@@ -208,4 +249,4 @@ class Bulk:
             index = run.indexes[offset + error["index"]]
             outcome["writeErrors"].append({**error, "index": index, "op": batch.taken[error["index"]]})
         if reply.get("writeConcernError"):
-            outcome["writeConcernErrors"].append(reply["writeConcernError"])
+            outcome["writeConcernErrors"].append(labelled_concern_error(reply))

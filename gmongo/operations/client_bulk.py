@@ -14,11 +14,12 @@ from gmongo.errors import (
     ClientBulkWriteException,
     ConnectionFailure,
     InvalidOperation,
-    NotPrimaryError,
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
+    WriteConcernError,
 )
+from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import Session
 from gmongo.operations.client_writes import USUAL_LIMITS, Limits, Write, Writes, check_size
@@ -109,8 +110,10 @@ class BulkWriteBatch(CursorOperation):
         return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        self.reply = super().decode(body)
-        return self.reply
+        reply = super().decode(body)
+        if reply.get("ok"):
+            self.reply = reply  # which a second try that fails does not take back
+        return reply
 
     def unacknowledged_result(self) -> None:
         return None
@@ -187,6 +190,7 @@ class ClientBulk:
     def _failure(self, error: Exception | None) -> ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
         failure = ClientBulkWriteException(self.outcome, self._verbose)
+        with_labels(failure, self.outcome)
         if isinstance(error, PyMongoError):
             for label in error._error_labels:
                 failure._add_error_label(label)
@@ -208,9 +212,9 @@ class ClientBulk:
     def _reply_to(self, batch: BulkWriteBatch, session: Session | None) -> CursorReply | None:
         try:
             return self._executor.run(batch, session, self._deadline)
-        except NotPrimaryError:
-            # That the server is stepping down or shutting down may be told by a write concern error, beside results.
-            if batch.reply is None or not batch.reply.get("ok"):
+        except WriteConcernError:
+            # The server is stepping down or shutting down, but the writes were done.
+            if batch.reply is None:
                 raise
             return CursorReply(0, "", batch.reply["cursor"]["firstBatch"], ("", None), batch.reply)
 
@@ -220,7 +224,7 @@ class ClientBulk:
         for name in _COUNTS:
             outcome[name] += reply.get(name, 0)
         if reply.get("writeConcernError"):
-            outcome["writeConcernErrors"].append(reply["writeConcernError"])
+            outcome["writeConcernErrors"].append(labelled_concern_error(reply))
         failed = reply.get("nErrors", 0)
         if failed == 0 or (not self._ordered and failed < len(batch.taken)):
             outcome["anySuccessful"] = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from reprlib import repr as short
 from typing import Any, NamedTuple
 
 import bson
@@ -12,7 +13,16 @@ from bson.codec_options import CodecOptions
 
 from gmongo.background import Turns
 from gmongo.errors import DocumentTooLarge, InvalidOperation
-from gmongo.operations.models import DeleteMany, DeleteOne, InsertOne, ReplaceOne, UpdateMany, UpdateOne
+from gmongo.operations.models import (
+    DeleteMany,
+    DeleteOne,
+    InsertOne,
+    ReplaceOne,
+    UpdateMany,
+    UpdateOne,
+    checked_change,
+    checked_mapping,
+)
 from gmongo.operations.write import insertable
 
 # What a message holds besides what is particular to the command, as the specification fixes it.
@@ -153,15 +163,17 @@ def checked_models(models: Any) -> list[_Model]:
     :raises InvalidOperation: there is none, or one has no namespace.
     """
     if not isinstance(models, list):
-        raise TypeError(f"models must be a list of write models, not {models!r}")
+        raise TypeError(f"models must be a list of write models, not {short(models)}")
     if not models:
         raise InvalidOperation("No operations to execute")
     turns = Turns()
     for index, model in enumerate(models):
         if not isinstance(model, (InsertOne, UpdateOne, UpdateMany, ReplaceOne, DeleteOne, DeleteMany)):
-            raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {model!r}")
+            raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
         if model.namespace is None:
-            raise InvalidOperation(f"models[{index}] has no namespace, which MongoClient.bulk_write needs: {model!r}")
+            raise InvalidOperation(
+                f"models[{index}] has no namespace, which MongoClient.bulk_write needs: {short(model)}"
+            )
         turns.take()
     return models
 
@@ -169,7 +181,7 @@ def checked_models(models: Any) -> list[_Model]:
 def _document_of(model: _Model) -> dict[str, Any]:
     """A model as an element of ``ops``; the place of its namespace is not known yet."""
     if isinstance(model, InsertOne):
-        return {"insert": 0, "document": _with_id_first(model.document)}
+        return {"insert": 0, "document": _with_id_first(checked_mapping("document", model.document))}
     if isinstance(model, (DeleteOne, DeleteMany)):
         document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
         optional = (("collation", model.collation), ("hint", model.hint))
@@ -180,7 +192,7 @@ def _document_of(model: _Model) -> dict[str, Any]:
 
 
 def _update_of(model: _Update) -> tuple[dict[str, Any], Any]:
-    change = model.replacement if isinstance(model, ReplaceOne) else model.update
+    change = checked_change(model)
     document = {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)}
     return document, (
         ("upsert", model.upsert),

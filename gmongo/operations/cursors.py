@@ -76,6 +76,7 @@ class KillCursors(Operation):
 
     name = "killCursors"
     retries_overload = False
+    waits_for_server = False
 
     __slots__ = ("collection", "cursor_ids")
 

@@ -14,6 +14,29 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import Batch, cut_batch, decode_cursor
 
+# The fields of the command for the modifiers of a query in its old form.
+_MODIFIERS = {
+    "$comment": "comment",
+    "$explain": "explain",
+    "$hint": "hint",
+    "$max": "max",
+    "$maxScan": "maxScan",
+    "$maxTimeMS": "maxTimeMS",
+    "$min": "min",
+    "$orderby": "sort",
+    "$returnKey": "returnKey",
+    "$showDiskLoc": "showRecordId",
+    "$snapshot": "snapshot",
+}
+
+
+def without_modifiers(filter: Mapping[str, Any], fields: dict[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """The filter and the fields of a command, for a filter in the form ``{"$query": ..., "$orderby": ...}``."""
+    if "$query" not in filter:
+        return filter, fields
+    modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name != "$query"}
+    return filter["$query"], {**fields, **modifiers}
+
 
 class CursorReply(NamedTuple):
     """A cursor as the server opened it, or went on with it."""
@@ -36,6 +59,8 @@ class CursorOperation(Operation):
 
     retryable = True
     batch_field = "firstBatch"
+    decoded_as: CodecOptions[Any] | None = None
+    """How the batch is decoded if it is the server's, and not the user's documents."""
 
     __slots__ = ("raw",)
 
@@ -45,9 +70,8 @@ class CursorOperation(Operation):
         self.raw = raw
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        if self.raw:
-            return cut_batch(body, self.codec_options)
-        return decode_cursor(body, self.codec_options)
+        options = self.decoded_as or self.codec_options
+        return cut_batch(body, options) if self.raw else decode_cursor(body, options)
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
         return CursorReply(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping, Sequence, Set
+from reprlib import repr as short
 from typing import Any
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "index_document",
     "index_list",
     "index_name",
+    "sort_document",
 ]
 
 ASCENDING = 1
@@ -56,9 +58,11 @@ def index_list(key_or_list: KeyOrList, direction: Direction | None = None) -> li
     elif isinstance(key_or_list, (list, tuple, ItemsView)):
         pairs = [_pair(item) for item in key_or_list]
     else:
-        raise TypeError(f"keys must be a string, a list of (name, direction) pairs or a mapping, not {key_or_list!r}")
+        raise TypeError(
+            f"keys must be a string, a list of (name, direction) pairs or a mapping, not {short(key_or_list)}"
+        )
     if not pairs:
-        raise ValueError(f"keys must name at least one field, was {key_or_list!r}")
+        raise ValueError(f"keys must name at least one field, was {short(key_or_list)}")
     return pairs
 
 
@@ -68,6 +72,17 @@ def index_document(keys: KeyOrList) -> dict[str, Direction]:
     :param keys: any form that :func:`index_list` takes; raises what that raises.
     """
     return dict(index_list(keys))
+
+
+def sort_document(sort: KeyOrList) -> dict[str, Direction]:
+    """A sort order as an ordered document.
+
+    :param sort: any form that :func:`index_list` takes but a bare field name, which says nothing of the direction;
+        raises what that raises.
+    """
+    if isinstance(sort, str):
+        raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
+    return index_document(sort)
 
 
 def index_name(keys: KeyOrList) -> str:
@@ -91,10 +106,10 @@ def fields_document(
     if isinstance(fields, Mapping):
         return fields
     if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):
-        raise TypeError(f"{option} must be a list of field names or a mapping, not {fields!r}")
+        raise TypeError(f"{option} must be a list of field names or a mapping, not {short(fields)}")
     for name in fields:
         if not isinstance(name, str):
-            raise TypeError(f"{option} must hold field names, which are strings, not {name!r}")
+            raise TypeError(f"{option} must hold field names, which are strings, not {short(name)}")
     return dict.fromkeys(fields, 1)
 
 
@@ -102,15 +117,15 @@ def _pair(item: Any) -> tuple[str, Direction]:
     if isinstance(item, str):
         return item, ASCENDING
     if not isinstance(item, (list, tuple)):
-        raise TypeError(f"each key must be a field name or a (name, direction) pair, not {item!r}")
+        raise TypeError(f"each key must be a field name or a (name, direction) pair, not {short(item)}")
     if len(item) != 2:
-        raise ValueError(f"each key must be a pair of field name and direction, was {item!r}")
+        raise ValueError(f"each key must be a pair of field name and direction, was {short(item)}")
     return _checked_pair(*item)
 
 
 def _checked_pair(name: Any, direction: Any) -> tuple[str, Direction]:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a key must be a string, not {name!r}")
+        raise TypeError(f"the name of a key must be a string, not {short(name)}")
     if not isinstance(direction, (int, str, Mapping)):
-        raise TypeError(f"the direction of key {name!r} must be 1, -1 or an index type, not {direction!r}")
+        raise TypeError(f"the direction of key {short(name)} must be 1, -1 or an index type, not {short(direction)}")
     return name, direction

@@ -6,12 +6,13 @@ Models hold data, checked and brought into the server's form; commands are made 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as short
 from typing import Any, ClassVar, Generic, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
 from gmongo.collation import Collation, validate_collation_or_none
-from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name
+from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
 
 __all__ = [
     "DeleteMany",
@@ -24,6 +25,7 @@ __all__ = [
     "UpdateMany",
     "UpdateOne",
     "checked_array_filters",
+    "checked_change",
     "checked_flag",
     "checked_hint",
     "checked_let",
@@ -68,17 +70,15 @@ class _Model:
 class InsertOne(_Model, Generic[DocumentType]):
     """Insert one document.
 
-    :param document: the document. It gets an ``_id`` when it is sent, if it has none.
+    :param document: the document. It gets an ``_id`` when it is sent, if it has none. That it is a mapping is checked
+        then, too.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
-
-    Raises :class:`TypeError` if `document` is not a mapping.
     """
 
     _fields = ("document", "namespace")
     __slots__ = _fields
 
     def __init__(self, document: DocumentType, namespace: str | None = None) -> None:
-        checked_mapping("document", document)
         self.document = document
         self.namespace = _checked_namespace(namespace)
 
@@ -139,8 +139,8 @@ class ReplaceOne(_Model, Generic[DocumentType]):
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
     :param sort: which document is the first, if several match (MongoDB 8.0).
 
-    Raises :class:`TypeError` if a parameter is of the wrong type, :class:`ValueError` if `replacement` begins
-    with an update operator.
+    Raises :class:`TypeError` if a parameter is of the wrong type. The replacement is checked when it is written: it
+    must not begin with an update operator.
     """
 
     _fields = ("filter", "replacement", "upsert", "collation", "hint", "namespace", "sort")
@@ -157,7 +157,6 @@ class ReplaceOne(_Model, Generic[DocumentType]):
         sort: KeyOrList | None = None,
     ) -> None:
         self.filter = checked_mapping("filter", filter)
-        checked_replacement(replacement)
         self.replacement = replacement
         self.upsert = _checked_upsert(upsert)
         self.collation = validate_collation_or_none(collation)
@@ -180,7 +179,7 @@ class _Update(_Model):
         namespace: str | None = None,
     ) -> None:
         self.filter = checked_mapping("filter", filter)
-        self.update = checked_update(update)
+        self.update = update
         self.upsert = _checked_upsert(upsert)
         self.collation = validate_collation_or_none(collation)
         self.array_filters = checked_array_filters(array_filters)
@@ -199,8 +198,8 @@ class UpdateMany(_Update):
     :param hint: the index to use: its name, or its keys.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
 
-    Raises :class:`TypeError` if a parameter is of the wrong type, :class:`ValueError` if `update` is empty or
-    does not begin with an operator.
+    Raises :class:`TypeError` if a parameter is of the wrong type. The update is checked when it is written: it must
+    begin with an operator, or be a pipeline.
     """
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace")
@@ -219,8 +218,8 @@ class UpdateOne(_Update):
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
     :param sort: which document is the first, if several match (MongoDB 8.0).
 
-    Raises :class:`TypeError` if a parameter is of the wrong type, :class:`ValueError` if `update` is empty or
-    does not begin with an operator.
+    Raises :class:`TypeError` if a parameter is of the wrong type. The update is checked when it is written: it must
+    begin with an operator, or be a pipeline.
     """
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace", "sort")
@@ -259,7 +258,7 @@ class IndexModel(_Model):
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
             kwargs["name"] = index_name(pairs)
-        self._document: dict[str, Any] = {"key": index_document(pairs), **kwargs}
+        self._document: dict[str, Any] = {**kwargs, "key": index_document(pairs)}
         if collation is not None:
             self._document["collation"] = collation
 
@@ -286,9 +285,8 @@ class SearchIndexModel(_Model):
     def __init__(
         self, definition: Mapping[str, Any], name: str | None = None, type: str | None = None, **kwargs: Any
     ) -> None:
-        self._document: dict[str, Any] = {"definition": checked_mapping("definition", definition)}
-        if name is not None:
-            self._document["name"] = name
+        self._document: dict[str, Any] = {} if name is None else {"name": name}
+        self._document["definition"] = checked_mapping("definition", definition)
         if type is not None:
             self._document["type"] = type
         self._document.update(kwargs)
@@ -305,7 +303,7 @@ def checked_mapping(option: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
     :param option: the name to call it by in the error message.
     """
     if not isinstance(value, (dict, Mapping)):  # dict first, which is the quick one to ask for
-        raise TypeError(f"{option} must be a mapping such as a dict, not {value!r}")
+        raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
     return value
 
 
@@ -315,11 +313,11 @@ def checked_update(update: Update) -> Update:
     Raises :class:`TypeError` if it is of another type, :class:`ValueError` if it is empty or has no operator.
     """
     if not isinstance(update, (dict, list, Mapping)):
-        raise TypeError(f"update must be a mapping or a list of pipeline stages, not {update!r}")
+        raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
     if not update:
-        raise ValueError(f"update must not be empty, was {update!r}")
+        raise ValueError(f"update must not be empty, was {short(update)}")
     if not isinstance(update, list) and not _begins_with_operator(update):
-        raise ValueError(f"update must begin with an operator such as $set, was {update!r}")
+        raise ValueError(f"update must begin with an operator such as $set, was {short(update)}")
     return update
 
 
@@ -331,14 +329,19 @@ def checked_replacement(replacement: Mapping[str, Any]) -> Mapping[str, Any]:
     checked_mapping("replacement", replacement)
     # Looking at the first key of a raw document would decode the whole of it.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
-        raise ValueError(f"replacement must not begin with an update operator, was {replacement!r}")
+        raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement
+
+
+def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Any]) -> Any:
+    """What a model changes documents by: its update, or its replacement; raises what the checks of these raise."""
+    return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
 def checked_array_filters(filters: list[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:
     """`filters`, or :class:`TypeError` if it is neither None nor a list."""
     if filters is not None and not isinstance(filters, list):
-        raise TypeError(f"array_filters must be a list of filters, not {filters!r}")
+        raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
 
@@ -351,12 +354,12 @@ def checked_hint(hint: Hint) -> str | dict[str, Any] | None:
 
 
 def _checked_sort(sort: KeyOrList | None) -> dict[str, Any] | None:
-    return None if sort is None else index_document(sort)
+    return None if sort is None else sort_document(sort)
 
 
 def _checked_upsert(upsert: bool | None) -> bool | None:
     if upsert is not None and not isinstance(upsert, bool):
-        raise TypeError(f"upsert must be True, False or None, not {upsert!r}")
+        raise TypeError(f"upsert must be True, False or None, not {short(upsert)}")
     return upsert
 
 
@@ -364,9 +367,9 @@ def _checked_namespace(namespace: str | None) -> str | None:
     if namespace is None:
         return None
     if not isinstance(namespace, str):
-        raise TypeError(f'namespace must be a string "database.collection", not {namespace!r}')
+        raise TypeError(f'namespace must be a string "database.collection", not {short(namespace)}')
     if "." not in namespace:
-        raise ValueError(f'namespace must have the form "database.collection", was {namespace!r}')
+        raise ValueError(f'namespace must have the form "database.collection", was {short(namespace)}')
     return namespace
 
 
@@ -378,7 +381,7 @@ def _begins_with_operator(document: Mapping[str, Any]) -> bool:
 def checked_flag(name: str, value: Any) -> bool:
     """A flag called `name`; raises :class:`TypeError` if it is neither True nor False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name} must be True or False, not {short(value)}")
     return value
 
 

@@ -9,12 +9,14 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
+from gmongo.errors import InvalidOperation
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
 from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
+from gmongo.wire.reply import PLAIN_REPLY
 
 
 class RunCommand(Operation):
@@ -50,7 +52,10 @@ class RunCommand(Operation):
 
 
 class Administer(RunCommand):
-    """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried."""
+    """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried.
+
+    :param codec_options: how the command is encoded, which may hold values of the user's, as a validator does.
+    """
 
     is_write = True
     is_generic = False
@@ -58,10 +63,18 @@ class Administer(RunCommand):
     __slots__ = ()
 
     def __init__(
-        self, database: str, command: Mapping[str, Any], write_concern: Mapping[str, Any] | None = None
+        self,
+        database: str,
+        command: Mapping[str, Any],
+        codec_options: CodecOptions[Any],
+        write_concern: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(database, command)
+        super().__init__(database, command, codec_options=codec_options)
         self.write_concern = write_concern
+        self.takes_session = write_concern is None or write_concern.get("w") != 0
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        return bson.decode(body, PLAIN_REPLY)
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
         raise_write_concern_error(reply)
@@ -69,7 +82,19 @@ class Administer(RunCommand):
 
 
 class Inspect(RunCommand):
-    """A command that only reads, and may be tried again."""
+    """A command that only reads, and may be tried again. Its reply is the server's."""
+
+    retryable = True
+    is_generic = False
+
+    __slots__ = ()
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        return bson.decode(body, PLAIN_REPLY)
+
+
+class Explain(RunCommand):
+    """How the server would run a command. It only reads, and may be tried again."""
 
     retryable = True
     is_generic = False
@@ -82,6 +107,7 @@ class CursorCommand(CursorOperation):
 
     :param selector: which servers suit.
     :param retryable: whether it may be tried again.
+    :param decoded_as: how the documents are decoded; None is `codec_options`.
     """
 
     __slots__ = ("_command", "name")
@@ -94,8 +120,10 @@ class CursorCommand(CursorOperation):
         selector: Any = WRITABLE,
         retryable: bool = True,
         raw: bool = False,
+        decoded_as: CodecOptions[Any] | None = None,
     ) -> None:
         super().__init__(database, codec_options, raw)
+        self.decoded_as = decoded_as
         self._command = command
         self.name = next(iter(command))  # type: ignore[misc]
         self.selector = selector
@@ -103,3 +131,19 @@ class CursorCommand(CursorOperation):
 
     def command(self, hello: Hello) -> dict[str, Any]:
         return dict(self._command)
+
+
+class RunCursorCommand(CursorCommand):
+    """A command of the application's own, whose reply should be a cursor. It is not tried again."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, database: str, command: Mapping[str, Any], codec_options: CodecOptions[Any], selector: Any
+    ) -> None:
+        super().__init__(database, command, codec_options, selector, retryable=False)
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        if "cursor" not in reply:
+            raise InvalidOperation(f"{self.name} does not return a cursor; command() runs it")
+        return super().result(reply, address)

@@ -18,8 +18,8 @@ from gmongo.operations.reaper import CursorReaper, Dropped
 from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
 
-# CursorNotFound, QueryPlanKilled, CursorKilled.
-_GONE = frozenset({43, 175, 237})
+# CursorNotFound, OperationFailed, CappedPositionLost (of older servers as 17406), QueryPlanKilled, CursorKilled.
+_GONE = frozenset({43, 96, 136, 175, 237, 17406})
 
 
 class ServerCursor:
@@ -231,14 +231,12 @@ class ServerCursor:
     # Ending
 
     def close(self) -> None:
-        """End the cursor on the server, if it is still open there, and forget what was buffered.
+        """End the cursor on the server, if it is still open there. What was buffered can still be taken.
 
         :raises InvalidOperation: another greenlet waits for a batch on the connection that is pinned to the cursor.
         """
         if self._pin is not None:
             self._pin.check_free()
-        self.documents.clear()
-        self._batch = None
         self._kill()
 
     def _kill(self) -> None:

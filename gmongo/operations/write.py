@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import bson
-from bson.codec_options import CodecOptions
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
@@ -15,7 +15,8 @@ from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.operation import Operation
 from gmongo.wire.address import Address
-from gmongo.wire.message import DocumentSequence
+from gmongo.wire.message import Buffer, DocumentSequence
+from gmongo.wire.reply import PLAIN_REPLY, reply_options
 
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 # An error in these would go unseen.
@@ -31,10 +32,10 @@ class Statements:
 
     :param kind: ``insert``, ``update`` or ``delete``.
     :param documents: of which each is encoded once.
-    :param acknowledged: whether there is a reply.
+    :param acknowledged: whether the caller learns of errors.
     """
 
-    __slots__ = ("_acknowledged", "_ahead", "_codec_options", "_documents", "kind")
+    __slots__ = ("_acknowledged", "_ahead", "_codec_options", "_documents", "has_reply", "kind")
 
     def __init__(
         self,
@@ -47,12 +48,14 @@ class Statements:
         self._documents: Iterator[Mapping[str, Any]] = iter(documents)
         self._codec_options = codec_options
         self._acknowledged = acknowledged
+        self.has_reply = acknowledged  # to the message that is encoded next
         self._ahead: tuple[Mapping[str, Any], bytes] | None = None  # encoded, but did not fit
 
     def take(self, hello: Hello) -> tuple[list[Mapping[str, Any]], list[bytes]]:
         """As many as one message holds: the documents, and the same encoded. Empty at the end.
 
-        :raises DocumentTooLarge: one of them is larger than the server takes; those before it are not sent either.
+        :raises DocumentTooLarge: the first of them does not fit into a message, or is too large for a server that
+            would not reply.
         """
         taken: list[Mapping[str, Any]] = []
         encoded: list[bytes] = []
@@ -61,7 +64,9 @@ class Statements:
         turns = Turns()
         for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
             room -= len(body)
-            if taken and room < 0:
+            if room < 0:
+                if not taken:
+                    raise _too_large(body, hello)
                 self._ahead = document, body
                 break
             taken.append(document)
@@ -77,32 +82,31 @@ class Statements:
             yield ahead
         kind, codec_options, acknowledged = self.kind, self._codec_options, self._acknowledged
         for document in self._documents:
-            yield document, _encoded(document, kind, hello, codec_options, acknowledged)
+            if not acknowledged and kind != "insert":
+                check_unacknowledged(document)
+            body = bson.encode(document, False, codec_options)
+            # The server refuses what is too large, and writes its neighbours; but it has to be able to say so.
+            if not self.has_reply and len(body) > hello.max_bson_size:
+                raise _too_large(body, hello)
+            yield document, body
 
 
-def _encoded(
-    statement: Mapping[str, Any], kind: str, hello: Hello, codec_options: CodecOptions[Any], acknowledged: bool
-) -> bytes:
+def check_unacknowledged(fields: Mapping[str, Any]) -> None:
+    """Refuse what must not be used where an error would go unseen.
+
+    :param fields: of a command or of a statement.
+    :raises ConfigurationError: one of them needs a reply.
     """
-    :raises DocumentTooLarge: it is larger than the server takes.
-    :raises ConfigurationError: it needs a reply, and there is none.
-    """
-    if not acknowledged and kind != "insert":
-        _check_unacknowledged(statement)
-    encoded = bson.encode(statement, False, codec_options)
-    limit = hello.max_bson_size if kind == "insert" else hello.max_bson_size + _OVERHEAD
-    if len(encoded) > limit:
-        raise DocumentTooLarge(
-            f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
-            f"BSON document sizes up to {hello.max_bson_size} bytes."
-        )
-    return encoded
-
-
-def _check_unacknowledged(statement: Mapping[str, Any]) -> None:
     for name in _NEED_A_REPLY:
-        if name in statement:
+        if name in fields:
             raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
+
+
+def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
+        f"BSON document sizes up to {hello.max_bson_size} bytes."
+    )
 
 
 class _Write(Operation):
@@ -150,6 +154,10 @@ class _Write(Operation):
         """Encode what one message holds; `taken` is the same, not encoded."""
         raise NotImplementedError
 
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        options = self.codec_options
+        return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
+
     def shown(self, command: dict[str, Any]) -> dict[str, Any]:
         return {**command, _SEQUENCES[self.name]: list(self.taken)}
 
@@ -163,7 +171,7 @@ class WriteBatch(_Write):
     :param statements: to take from.
     """
 
-    __slots__ = ("_statements",)
+    __slots__ = ("_statements", "reply")
 
     def __init__(
         self,
@@ -178,6 +186,13 @@ class WriteBatch(_Write):
     ) -> None:
         super().__init__(database, collection, statements.kind, fields, codec_options, acknowledged, retryable)
         self._statements = statements
+        self.reply: dict[str, Any] | None = None  # of the try that wrote, whatever became of a later one
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        reply = super().decode(body)
+        if reply.get("ok"):
+            self.reply = reply
+        return reply
 
     def encode(self, hello: Hello) -> list[bytes]:
         self.taken, encoded = self._statements.take(hello)
@@ -201,7 +216,15 @@ class SingleWrite(_Write):
     __slots__ = ()
 
     def encode(self, hello: Hello) -> list[bytes]:
-        return [_encoded(self.taken[0], self.name, hello, self.codec_options, self.acknowledged)]
+        statement = self.taken[0]
+        if not self.acknowledged and self.name != "insert":
+            check_unacknowledged(statement)
+        encoded = bson.encode(statement, False, self.codec_options)
+        if len(encoded) > hello.max_bson_size and (
+            not self.acknowledged or len(encoded) > hello.max_bson_size + _OVERHEAD
+        ):
+            raise _too_large(encoded, hello)
+        return [encoded]
 
     def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
         errors = reply.get("writeErrors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import unquote_plus
 
 from gmongo.errors import ConfigurationError, InvalidURI
@@ -38,6 +39,15 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     if not validate:
         return options
     return _validated(options, {name.lower(): name for name, _ in pairs}, warn)
+
+
+def validated(options: Mapping[str, Any], warn: bool) -> Options:
+    """The values of options converted.
+
+    :param warn: warn about what is refused and leave it out, instead of raising.
+    :raises gmongo.errors.ConfigurationError: for an unknown option or a value that it does not accept, unless `warn`.
+    """
+    return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
 
 def _split_pairs(opts: str) -> Pairs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from enum import Enum
+from reprlib import repr as short
 from typing import Any
 
 from gmongo.options import objects, structured, validators
@@ -59,7 +60,7 @@ class Option:
         try:
             return self.validate(value)
         except Rejected as refusal:
-            shown = "" if self.secret else f", not {value!r}"
+            shown = "" if self.secret else f", not {short(value)}"
             kind = InvalidOptionType if refusal.wrong_type else InvalidOption
             raise kind(f"{self.name} must be {refusal.rule}{shown}") from None
 
@@ -95,7 +96,7 @@ _TOPOLOGY = (
     Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix),
     _keyword("srv_host_validator", objects.function),
     _keyword("server_selector", objects.function),
-    _keyword("connect", validators.optional_boolean),
+    Option("connect", validators.optional_boolean),
 )
 
 _CONNECTION = (

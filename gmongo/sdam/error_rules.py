@@ -15,6 +15,7 @@ from gmongo.errors import (
     PoolClearedError,
     ProtocolError,
     ServerSelectionTimeoutError,
+    WriteConcernError,
 )
 
 NOT_PRIMARY_CODES = frozenset({10107, 13435, 10058})
@@ -56,8 +57,9 @@ def consequence(error: BaseException, during_handshake: bool, max_wire_version: 
             return Consequence.UNKNOWN_CLEAR_AND_CANCEL
         known = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError))
         return Consequence.UNKNOWN_AND_CLEAR if known else Consequence.NOTHING
-    if isinstance(error, NotPrimaryError):
-        clears = error.code in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS
+    changed = isinstance(error, WriteConcernError) and error.code in STATE_CHANGE_CODES  # the write itself was done
+    if changed or isinstance(error, NotPrimaryError):
+        clears = getattr(error, "code", None) in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS
         return Consequence.UNKNOWN_AND_CLEAR if clears else Consequence.UNKNOWN
     if is_network_error(error) and not is_network_timeout(error):
         return Consequence.UNKNOWN_CLEAR_AND_CANCEL

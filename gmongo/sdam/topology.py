@@ -222,16 +222,34 @@ class Topology:
         if self._hub is not get_hub() or self._closed:
             self.open()
 
-    def server_at(self, address: Address) -> Server:
-        """The server at `address`, for the further commands of a cursor.
+    def server_at(self, address: Address, deadline: float | None = None, wait: bool = True) -> Server:
+        """The server at `address`, for the further commands of a cursor or of a transaction.
 
+        :param deadline: on the clock of :func:`time.monotonic`, beside ``serverSelectionTimeoutMS``.
+        :param wait: until the server is known again, if its last check failed.
         :raises AutoReconnect: it is no longer part of the topology.
+        :raises ServerSelectionTimeoutError: it was not known in time.
         """
         self.check_use()
-        server = self._servers.get(address)
-        if server is None:
-            raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
-        return server
+        end: float | None = None
+        while True:
+            server = self._servers.get(address)
+            if server is None:
+                raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
+            description = self.description.get(address)
+            if not wait or (description is not None and description.is_server_type_known):
+                return server
+            if end is None:
+                end = monotonic() + self.settings.server_selection_timeout
+                end = end if deadline is None else min(end, deadline)
+            # No switch between looking and queueing up, or the change that is waited for could be missed.
+            self.request_checks()
+            self._queue.wait(
+                end - monotonic(),
+                lambda: self._selection_error(
+                    f"server {address_text(address)}, which has the cursor or the transaction, is not known now"
+                ),
+            )
 
     def _suitable(self, selector: Any, deprioritized: frozenset[Address]) -> list[Server]:
         """The servers among which one is chosen; remembered for as long as the description stays."""
@@ -259,17 +277,18 @@ class Topology:
                 if servers:
                     return servers
                 self.request_checks()
-                self._queue.wait(end - monotonic(), lambda: self._selection_error(selector))
+                self._queue.wait(
+                    end - monotonic(), lambda: self._selection_error(_complaint(self.description, selector))
+                )
             except Exception as error:
                 if log:
                     log.failed(selector, operation, self.description, error)
                 raise
 
-    def _selection_error(self, selector: Any) -> ServerSelectionTimeoutError:
+    def _selection_error(self, complaint: str) -> ServerSelectionTimeoutError:
         timeout = self.settings.server_selection_timeout
         return ServerSelectionTimeoutError(
-            f"{_complaint(self.description, selector)}, Timeout: {timeout:g}s, "
-            f"Topology Description: {self.description!r}"
+            f"{complaint}, Timeout: {timeout:g}s, Topology Description: {self.description!r}"
         )
 
     def pools(self) -> list[Pool]:

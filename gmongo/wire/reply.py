@@ -83,6 +83,17 @@ def decode_cursor(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, A
     return cut_batch(body, codec_options)
 
 
+# A server's texts may quote bytes of the user's that are no UTF-8.
+PLAIN_REPLY = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
+
+
+def reply_options(codec_options: CodecOptions[Any]) -> CodecOptions[Any]:
+    """How a reply is decoded that is the server's, but may hold single values of the user's."""
+    return codec_options.with_options(
+        document_class=dict, type_registry=DEFAULT_CODEC_OPTIONS.type_registry, unicode_decode_error_handler="replace"
+    )
+
+
 def decode_field(body: Buffer, codec_options: CodecOptions[Any], field: str) -> dict[str, Any]:
     """Decode a reply of which `field`, a document or an array, is the user's.
 

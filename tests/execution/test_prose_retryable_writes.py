@@ -8,7 +8,7 @@ from typing import Any
 import gevent
 import pytest
 
-from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure
+from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, NO_WRITES, Client, Recorder, eventually, fail, told
 from tests.scripted.server import ScriptedServer
@@ -62,7 +62,7 @@ def test_3_the_original_error(deployment: Deployment, connect: Callable[..., Cli
             fail(deployment, "insert", times=1, code=10107, labels=[LABEL, NO_WRITES])
 
     recorder.hooks["CommandSucceeded"] = then
-    with pytest.raises(NotPrimaryError) as raised:
+    with pytest.raises(WriteConcernError) as raised:
         client.db.c.insert_one({})
     assert raised.value.code == 91
     assert len(deployment.commands.named("insert")) == 2

@@ -79,7 +79,9 @@ def test_ordered_writes_are_sent_in_runs_of_one_kind(recorded: Recorded) -> None
     assert len({event.request_id for event in recorder.events}) == 4
     for event in recorder.events:
         assert event.command["ordered"] is True
-        assert (event.command["comment"], event.command["let"]) == ("why", {"y": 1})
+        assert event.command["comment"] == "why"
+        # An insert evaluates nothing, so servers refuse variables for it.
+        assert event.command.get("let") == (None if event.command_name == "insert" else {"y": 1})
         assert event.command["bypassDocumentValidation"] is True
 
 

@@ -55,21 +55,27 @@ def test_equal_objects_hash_alike_and_others_differ(client: MongoClient[Any]) ->
     assert client.shop != "shop"
 
 
-def test_clients_of_the_same_servers_and_options_are_equal(database: str) -> None:
+def test_clients_of_the_same_deployment_are_equal(database: str) -> None:
     one: MongoClient[Any] = MongoClient(database, connect=False)
     two: MongoClient[Any] = MongoClient(database, connect=False)
-    other: MongoClient[Any] = MongoClient(database, connect=False, maxPoolSize=7)
-    assert one == two
-    assert hash(one) == hash(two)
+    third: MongoClient[Any] = MongoClient(database, connect=False, maxPoolSize=7)
+    other: MongoClient[Any] = MongoClient("other.example.com", connect=False)
+    assert one == two == third
+    assert hash(one) == hash(two) == hash(third)
     assert one != other
-    for client in (one, two, other):
+    for client in (one, two, third, other):
         client.close()
 
 
-def test_none_of_them_is_true_callable_or_iterable(client: MongoClient[Any]) -> None:
-    for thing in (client, client.shop, client.shop.orders):
+def test_a_client_is_true_so_that_an_application_may_ask_whether_it_has_one(client: MongoClient[Any]) -> None:
+    assert client
+
+
+def test_none_of_them_is_callable_or_iterable_and_no_collection_is_true(client: MongoClient[Any]) -> None:
+    for thing in (client.shop, client.shop.orders):
         with pytest.raises(NotImplementedError):
             bool(thing)
+    for thing in (client, client.shop, client.shop.orders):
         with pytest.raises(TypeError):
             iter(thing)  # type: ignore[call-overload]
         with pytest.raises(TypeError):

@@ -469,7 +469,7 @@ def test_find_yields_files(bucket):
         bucket.upload_from_stream(name, name.encode(), metadata={"vowel": name == "a"})
     found = bucket.find({"metadata.vowel": False}, sort=[("filename", -1)])
     assert [(file.filename, file.read()) for file in found] == [("c", b"c"), ("b", b"b")]
-    assert [file.name for file in bucket.find(limit=1, skip=1, sort="filename")] == ["b"]
+    assert [file.name for file in bucket.find(limit=1, skip=1, sort=[("filename", 1)])] == ["b"]
     clone = found.clone()
     assert [type(file) for file in clone.to_list()] == [GridOut, GridOut]
     with pytest.raises(NotImplementedError):

@@ -31,7 +31,7 @@ from gmongo.operations.keys import (
     index_list,
     index_name,
 )
-from gmongo.operations.models import ReturnDocument
+from gmongo.operations.models import ReturnDocument, checked_change
 
 SET = {"$set": {"a": 1}}
 FILTERED = [
@@ -121,8 +121,6 @@ def test_insert_one():
     insert = InsertOne(document, "db.coll")
     assert insert.document is document
     assert insert.namespace == "db.coll"
-    with pytest.raises(TypeError, match=r"document must be a mapping.*not \[1\]"):
-        InsertOne([1])
 
 
 @filtered
@@ -187,7 +185,7 @@ def test_updates_begin_with_an_operator_or_are_pipelines(model):
         ("$set", TypeError, "'\\$set'"),
     ):
         with pytest.raises(error, match=message):
-            model({}, update)
+            checked_change(model({}, update))
 
 
 @pytest.mark.parametrize("model", [UpdateOne, UpdateMany])
@@ -202,9 +200,9 @@ def test_replacements_do_not_begin_with_an_operator():
     assert ReplaceOne({}, {}).replacement == {}
     assert ReplaceOne({}, {"a": {"$x": 1}}).replacement == {"a": {"$x": 1}}
     with pytest.raises(ValueError, match=r"replacement must not begin.*set"):
-        ReplaceOne({}, SET)
+        checked_change(ReplaceOne({}, SET))
     with pytest.raises(TypeError, match="replacement must be a mapping"):
-        ReplaceOne({}, [SET])
+        checked_change(ReplaceOne({}, [SET]))
 
 
 def test_raw_replacements_are_not_decoded():

@@ -27,6 +27,7 @@ from gmongo.options import (
     validate_keyword_options,
     write_concern,
 )
+from gmongo.options.uri import read_uri
 from gmongo.read_preferences import Primary, ReadPreference, Secondary
 from gmongo.uri_parser import (
     parse_host,
@@ -200,17 +201,18 @@ class TestOptions:
             "&socketTimeoutMS=0&maxIdleTimeMS=0&waitQueueTimeoutMS=0&localThresholdMS=9&timeoutMS=0&appName=a%20b"
         )
         assert result["options"] == {
-            "maxpoolsize": 5,
-            "serverselectiontimeoutms": 0.5,
+            "maxPoolSize": 5,
+            "serverSelectionTimeoutMS": 0.5,
             "tls": True,
-            "connecttimeoutms": None,
-            "sockettimeoutms": None,
-            "maxidletimems": None,
-            "waitqueuetimeoutms": None,
-            "localthresholdms": 9.0,
-            "timeoutms": 0.0,
-            "appname": "a b",
+            "connectTimeoutMS": None,
+            "socketTimeoutMS": None,
+            "maxIdleTimeMS": None,
+            "waitQueueTimeoutMS": None,
+            "localThresholdMS": 9.0,
+            "timeoutMS": 0.0,
+            "appName": "a b",
         }
+        assert type(result["options"]) is dict
         del result["options"]
         assert result == {
             "nodelist": [("h1", 27017), ("h2", 3)],
@@ -221,8 +223,8 @@ class TestOptions:
             "fqdn": None,
         }
 
-    def test_options_are_found_in_any_case(self) -> None:
-        options = parse_uri("mongodb://h/?maxPoolSize=5")["options"]
+    def test_options_of_a_client_are_found_in_any_case(self) -> None:
+        options = read_uri("mongodb://h/?maxPoolSize=5", None)["options"]
         assert options["MAXPOOLSIZE"] == options["maxPoolSize"] == options.get("maxpoolsize") == 5
         assert dict(options) == {"maxpoolsize": 5}
 
@@ -234,9 +236,10 @@ class TestOptions:
         assert parse_uri("mongodb://[fe80::1%25eth0]:1")["nodelist"] == [("fe80::1%eth0", 1)]
 
     def test_read_preference_tags_make_a_list(self) -> None:
-        options = parse_uri(
+        options = read_uri(
             "mongodb://h/?readPreference=secondary&maxStalenessSeconds=100"
-            "&readPreferenceTags=dc:ny,rack:1&readPreferenceTags="
+            "&readPreferenceTags=dc:ny,rack:1&readPreferenceTags=",
+            None,
         )["options"]
         assert read_preference(options) == Secondary([{"dc": "ny", "rack": "1"}, {}], 100)
 
@@ -245,7 +248,7 @@ class TestOptions:
 
     def test_without_validation_values_stay_strings(self) -> None:
         assert split_options("maxPoolSize=x&ssl=true&foo=1", validate=False) == {
-            "maxpoolsize": "x",
+            "maxPoolSize": "x",
             "tls": "true",
             "foo": "1",
         }
@@ -255,9 +258,9 @@ class TestOptions:
 
     def test_a_deprecated_name_gives_its_value_to_the_new_one(self) -> None:
         with pytest.warns(UserWarning, match="'wtimeout' is deprecated; use 'wTimeoutMS'"):
-            assert split_options("wtimeout=5") == {"wtimeoutms": 5}
+            assert split_options("wtimeout=5") == {"wTimeoutMS": 5}
         with pytest.warns(UserWarning, match="deprecated and ignored"):
-            assert split_options("wtimeoutMS=10&wtimeout=5") == {"wtimeoutms": 10}
+            assert split_options("wtimeoutMS=10&wtimeout=5") == {"wTimeoutMS": 10}
 
     @pytest.mark.requirement("CMAP-18")
     @pytest.mark.parametrize("name", ["waitQueueSize", "waitQueueMultiple", "maxPolSize", "documentClass"])
@@ -508,9 +511,9 @@ class TestSrv:
         assert result["fqdn"] == "cluster.example.com"
         assert result["options"] == {
             "tls": True,
-            "replicaset": "rs",
-            "authsource": "mine",
-            "connecttimeoutms": 3.0,
+            "replicaSet": "rs",
+            "authSource": "mine",
+            "connectTimeoutMS": 3.0,
         }
         assert asked.questions == [
             ("_mongodb._tcp.cluster.example.com", "SRV", 3.0),
@@ -532,7 +535,7 @@ class TestSrv:
         records("a.example.com", "b.example.com")
         result = parse_uri("mongodb+srv://x.example.com/?srvMaxHosts=1&ssl=false", validate=False, normalize=False)
         assert len(result["nodelist"]) == 1
-        assert result["options"] == {"srvmaxhosts": "1", "ssl": "false"}
+        assert result["options"] == {"srvMaxHosts": "1", "ssl": "false"}
 
     @pytest.mark.parametrize(
         ("host", "target"),

@@ -1,0 +1,70 @@
+"""A connection string as a whole, with what DNS adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gmongo.errors import InvalidURI
+from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
+from gmongo.options.hosts import split_encoded_hosts
+from gmongo.options.mapping import Options
+from gmongo.options.query import split_options
+from gmongo.options.rules import check_uri
+from gmongo.options.srv import srv_hostname, srv_name
+from gmongo.options.table import find
+
+
+def read_uri(
+    uri: str,
+    default_port: int | None,
+    validate: bool = True,
+    warn: bool = False,
+    normalize: bool = True,
+    connect_timeout: float | None = None,
+    srv_service_name: str | None = None,
+    srv_max_hosts: int | None = None,
+    srv_allowed_hosts_suffix: str | None = None,
+    srv_host_validator: Callable[[str], object] | None = None,
+) -> dict[str, Any]:
+    """Parse a connection string; the parameters and what is returned are those of :func:`gmongo.uri_parser.parse_uri`,
+    but that the options may be looked up in any case.
+    """
+    if not isinstance(uri, str):
+        raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
+    parts = split_uri(uri)
+    username, password = (None, None) if parts.userinfo is None else parse_userinfo(parts.userinfo)
+    database, collection = parse_namespace(parts.path)
+    options = split_options(parts.options, validate, warn, normalize) if parts.options else Options()
+    arguments = _checked_arguments(
+        srvServiceName=srv_service_name,
+        srvMaxHosts=srv_max_hosts,
+        srvAllowedHostsSuffix=srv_allowed_hosts_suffix,
+        srv_host_validator=srv_host_validator,
+    )
+    fqdn = srv_hostname(parts.hosts) if parts.srv else None
+    if fqdn is None:
+        nodes: list[Any] = split_encoded_hosts(parts.hosts, default_port)
+    else:
+        name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
+        nodes, defaults = name.seeds(), name.options(validate, warn, normalize)
+        options = Options({**defaults, **options})
+        if "tls" not in options and "ssl" not in options:
+            options["tls"] = True if validate else "true"
+    if validate:
+        check_uri({**options, **arguments}, len(nodes), parts.srv)
+    return {
+        "nodelist": nodes,
+        "username": username,
+        "password": password,
+        "database": database,
+        "collection": collection,
+        "options": options,
+        "fqdn": fqdn,
+    }
+
+
+def _checked_arguments(**arguments: Any) -> dict[str, Any]:
+    """The arguments given, by the keys of their options, converted as options are."""
+    given = {name: find(name) for name, value in arguments.items() if value is not None}
+    return {option.key: option.check(arguments[name]) for name, option in given.items() if option}

@@ -1,0 +1,1 @@
+"""PyMongo as the judge: the same calls through both drivers, on the same server."""

@@ -1,0 +1,37 @@
+"""The servers on which the drivers are compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pymongo
+import pytest
+
+from gmongo.testing import DeploymentProcess, EmbeddedDatabase
+
+from .scene import Scene
+
+
+@pytest.fixture(scope="session", params=["simulation", "nx-27017", "MONGODB_URI"])
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A server of each kind at hand, in a process of its own."""
+    uri = os.environ.get("MONGODB_URI")
+    if request.param == "simulation":
+        with DeploymentProcess("--replica-set", "1") as deployment:
+            yield from _scene(deployment.uri, request.param)
+    elif request.param == "nx-27017":
+        with EmbeddedDatabase() as database:
+            yield from _scene(database.uri, request.param)
+    elif uri is None:
+        pytest.skip("MONGODB_URI names no server")
+    else:
+        yield from _scene(uri, "MONGODB_URI")
+
+
+def _scene(uri: str, name: str) -> Iterator[Scene]:
+    scene = Scene(pymongo.uri_parser.parse_uri(uri)["nodelist"][0], name)
+    try:
+        yield scene
+    finally:
+        scene.close()

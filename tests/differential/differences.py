@@ -1,0 +1,442 @@
+"""Where gmongo deliberately answers otherwise than PyMongo. Whatever is not here fails.
+
+A difference names the calls in which it is seen, and the part of the outcome that it explains; all other parts are
+compared. Each says why, and where the README tells users.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from .portrait import Raised, same
+from .scene import Outcome
+
+Judge = Callable[[Any, Any], bool]
+
+_ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
+_BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
+
+
+class Kind(Enum):
+    """What a difference is."""
+
+    LAW = "a specification demands it"
+    SAFER = "PyMongo loses something, or fails late or by accident"
+    MORE = "gmongo takes or does something that PyMongo refuses or cannot"
+    FORM = "a form that no program should depend on"
+    LIMIT = "not there yet"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One deliberate difference.
+
+    :param reason: why, in one sentence.
+    :param readme: a piece of the line in the README that tells users.
+    :param calls: a regular expression that is found in the calls in which it is seen.
+    :param parts: the fields of the outcome that it explains as a whole.
+    :param judge: says of two parts of an outcome that differ whether this difference explains them.
+    """
+
+    kind: Kind
+    reason: str
+    readme: str
+    calls: str = ""
+    parts: tuple[str, ...] = ()
+    judge: Judge | None = None
+
+    def sees(self, call: str) -> bool:
+        """Whether a call may show it."""
+        return re.search(self.calls, call) is not None
+
+
+def _is_bad_argument(theirs: Any, ours: Any) -> bool:
+    """Both refuse an argument: PyMongo with another built-in error, perhaps one that it stumbles over."""
+    if isinstance(theirs, str) and theirs in _ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
+        return True
+    if not (isinstance(theirs, Raised) and isinstance(ours, Raised)) or "PyMongoError" in theirs.classes:
+        return False
+    refused = _BAD_ARGUMENT.intersection(ours.classes)
+    return theirs.classes[0] in _ACCIDENTS | _BAD_ARGUMENT and bool(refused or "ConfigurationError" in ours.classes)
+
+
+def _is_refused_early(theirs: Any, ours: Any) -> bool:
+    """The server refuses what gmongo does not send."""
+    return (
+        isinstance(theirs, Raised)
+        and isinstance(ours, Raised)
+        and "OperationFailure" in theirs.classes
+        and bool(_BAD_ARGUMENT.intersection(ours.classes))
+    )
+
+
+def _is_text(theirs: Any, ours: Any) -> bool:
+    """Two texts of the drivers' own."""
+    return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
+
+
+def _is_read_preference(theirs: Any, ours: Any) -> bool:
+    """Two commands that differ in ``$readPreference`` alone."""
+    if not (_is_command(theirs) and _is_command(ours)):
+        return False
+    one, other = (
+        (each[0], tuple(field for field in each[1] if field[0] != "$readPreference"), *each[2:])
+        for each in (theirs, ours)
+    )
+    return (one != theirs or other != ours) and same(one, other, _is_capped_size)
+
+
+def _is_command(part: Any) -> bool:
+    return isinstance(part, tuple) and len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[3], bool)
+
+
+def _is_capped_size(theirs: Any, ours: Any) -> bool:
+    return bool(
+        isinstance(theirs, tuple)
+        and isinstance(ours, tuple)
+        and len(theirs) == len(ours) == 2
+        and (theirs[0], ours[0]) == ("float", "int")
+        and float(theirs[1]) == float(ours[1])
+    )
+
+
+_COMMANDS = ("commands",)
+_ALL = ("error", "returned", "commands", "left")
+
+DIFFERENCES = (
+    Difference(
+        Kind.SAFER,
+        "a bad argument is named in a TypeError or ValueError, where PyMongo stumbles over it or raises the other",
+        "an argument of the wrong type",
+        judge=_is_bad_argument,
+    ),
+    Difference(
+        Kind.SAFER,
+        "a filter that is no document is refused before it is sent; PyMongo leaves that to the server",
+        "an argument of the wrong type",
+        calls=r"(count_documents|distinct|DeleteOne|list_collections)\(",
+        parts=_COMMANDS,
+        judge=_is_refused_early,
+    ),
+    Difference(
+        Kind.LAW,
+        "read preferences are sent as the Server Selection specification has it for a single server: the application's "
+        "own, and primaryPreferred with reads only",
+        "`$readPreference` to a single server",
+        judge=_is_read_preference,
+    ),
+    Difference(
+        Kind.FORM,
+        "the size of a capped collection is sent as it is given, and not made a double",
+        "the size of a capped collection",
+        calls="size=",
+        parts=("left",),
+        judge=_is_capped_size,
+    ),
+    Difference(
+        Kind.MORE,
+        "GridFS asks for the file and its chunks in fewer commands, and cleans up after what was never written",
+        "GridFS sends fewer commands",
+        calls="GridFS",
+        parts=_COMMANDS,
+    ),
+    Difference(
+        Kind.LIMIT,
+        "there is no client-side encryption, so no collections for its metadata are created",
+        "client-side encryption",
+        calls=r"encryptedFields|encrypted_fields=",
+        parts=("commands", "left"),
+    ),
+    Difference(
+        Kind.MORE,
+        "commitQuorum is a field of the createIndexes command; PyMongo puts it into the index, where servers refuse it",
+        "`commitQuorum`",
+        calls="commitQuorum",
+        parts=_ALL,
+    ),
+    Difference(
+        Kind.MORE,
+        "index models can be compared",
+        "models compare and show their fields",
+        calls=r"IndexModel\(\"a\"\) == IndexModel",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.FORM,
+        "the repr of a write model names its fields, and that of a read concern can be evaluated",
+        "models compare and show their fields",
+        calls=r"repr\((InsertOne|ReadConcern)",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.SAFER,
+        "a namespace without a dot, which every server refuses, is refused when the model is made",
+        "an argument of the wrong type",
+        calls=r"namespace=\"x\"",
+        parts=("returned", "commands"),
+    ),
+    Difference(
+        Kind.MORE,
+        "sort is taken in every form that a cursor takes, by updates too",
+        "forms of `sort`, `hint`, `min`, `max` and `pipeline`",
+        calls=r"sort=\[\(\"_id\", 1\)\]",
+        parts=_ALL,
+    ),
+    Difference(
+        Kind.MORE,
+        "hint, min, max and pipeline are taken in every form in which they are clear",
+        "forms of `sort`, `hint`, `min`, `max` and `pipeline`",
+        calls=r"aggregate\(\(\{|aggregate\(\[.*hint=\[|find\(\)\.min\(\{",
+        parts=_ALL,
+    ),
+    Difference(
+        Kind.LAW,
+        "each command of a bulk that can be retried has its number, as retryable writes demand; PyMongo numbers none "
+        "if one of them writes many documents",
+        "retryable commands of a bulk",
+        calls=r"(Delete|Update)Many\(",
+        parts=_COMMANDS,
+    ),
+    Difference(
+        Kind.FORM,
+        "an update of a bulk carries upsert as the server understands it without it",
+        "retryable commands of a bulk",
+        calls=r"UpdateMany\(\{'_id': 1\}, \{'\$set': \{'a\.\$\[x\]'",
+        parts=("error",),
+    ),
+    Difference(
+        Kind.SAFER,
+        "the options of a change stream are checked before it is opened",
+        "an argument of the wrong type",
+        calls=r"watch\(full_document=5\)",
+        parts=("returned", "commands"),
+    ),
+    Difference(
+        Kind.FORM,
+        "a change stream asks for further batches of the size it was given; PyMongo asks for 2 if that was 1",
+        "batches of one",
+        calls=r"watch\(.*batch_size=1",
+        parts=_COMMANDS,
+    ),
+    Difference(
+        Kind.MORE,
+        "a host may be the path of a Unix domain socket",
+        "Unix domain socket",
+        calls=r"MongoClient\(\"/tmp/mongodb-27017.sock",
+        parts=("error", "returned"),
+    ),
+    Difference(
+        Kind.FORM,
+        "times of client.options are floating-point seconds throughout",
+        "times in `client.options`",
+        calls=r"o = client\.options",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.FORM,
+        "the options of compression are a pair, and other options that were given are in the specification's order",
+        "times in `client.options`",
+        calls=r"pool_options",
+        parts=("error", "returned"),
+    ),
+    Difference(
+        Kind.SAFER,
+        "a closed client starts no sessions",
+        "after `close()`",
+        calls=r"z\.start_session\(\)",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.SAFER,
+        "one option under two names must not have two values",
+        "one option under two names",
+        calls="uuidrepresentation=",
+        parts=("error", "returned"),
+    ),
+    Difference(
+        Kind.SAFER,
+        "a certificate file that cannot be read is a ConfigurationError that names the option",
+        "an argument of the wrong type",
+        calls="tlsCAFile",
+        parts=("error",),
+    ),
+    Difference(
+        Kind.MORE,
+        "j is taken as a keyword, too",
+        "`j` as a keyword",
+        calls=r"j=True, wtimeout=5",
+        parts=("error", "returned"),
+    ),
+    Difference(
+        Kind.MORE,
+        "whatever is encoded, is encoded with the codec options of the object that is called",
+        "codec options hold for everything",
+        calls="uuidRepresentation=",
+        parts=("error", "returned", "commands"),
+    ),
+    Difference(
+        Kind.MORE,
+        "db.cursor_command decodes its documents with the database's codec options",
+        "codec options hold for everything",
+        calls=r"db = db\.with_options\(codec_options=CodecOptions\(type_registry",
+        parts=("error", "returned", "commands"),
+    ),
+    Difference(
+        Kind.FORM,
+        "a cursor that has ended has no cursor_id any more",
+        "`cursor_id` of a cursor that has ended",
+        calls=r"cursor\.cursor_id",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.SAFER,
+        "bounds, projections, numbers and times that no server takes are refused when the cursor is made",
+        "an argument of the wrong type",
+        calls=r"min=5|max\(\[\]\)|max_await_time_ms\(-1\)|projection=\"name\"|find\(\{\}, 'name'\)|skip=-1|"
+        r"read_preference=5",
+        parts=_ALL,
+    ),
+    Difference(
+        Kind.LIMIT,
+        "exhaust cursors run as ordinary ones",
+        "exhaust cursors",
+        calls="EXHAUST, batch_size",
+        parts=_COMMANDS,
+    ),
+    Difference(
+        Kind.MORE,
+        "raw batches of an aggregation begin with the reply to the command; PyMongo asks for an empty one first",
+        "raw batches of an aggregation",
+        calls="aggregate_raw_batches",
+        parts=_COMMANDS,
+    ),
+    Difference(
+        Kind.MORE,
+        "db.command takes any mapping, and a read concern",
+        "`db.command` takes",
+        calls=r"db\.command\(RawBSONDocument|read_concern=m\.read_concern",
+        parts=_ALL,
+    ),
+    Difference(
+        Kind.SAFER,
+        "a time-out of server selection has no RetryableWriteError label: nothing was sent, and it is not tried again",
+        "a time-out of server selection",
+        calls="serverSelectionTimeoutMS=50",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.MORE,
+        "an error's code is there for errors of elections, too",
+        "`code` of `NotPrimaryError`",
+        calls=r"errors\.NotPrimaryError\(",
+        parts=("error", "returned"),
+    ),
+    Difference(
+        Kind.SAFER,
+        "the comment of an unacknowledged insert_many is sent",
+        "unacknowledged writes",
+        calls=r"w0\.insert_many\(.*comment=",
+        parts=_COMMANDS,
+    ),
+    Difference(
+        Kind.SAFER,
+        "administration with w=0 waits for the reply, and reports its error; PyMongo asks for none",
+        "unacknowledged writes",
+        calls=r"w0\.(create_index|drop|rename|aggregate)\(|Client\(w=0\)\.drop_database",
+        parts=("returned", "commands", "error"),
+    ),
+    Difference(
+        Kind.FORM,
+        "what options are called in the result of parse_uri is the specification's appName, not appname",
+        "times in `client.options`",
+        calls=r"appName=x&w=1",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.FORM,
+        "CANONICALIZE_HOST_NAME is one of five words, and stays one",
+        "times in `client.options`",
+        calls="CANONICALIZE_HOST_NAME",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.SAFER,
+        "an aborted upload leaves no empty collections, as nothing was sent",
+        "GridFS sends fewer commands",
+        calls=r"w\.abort\(\)",
+        parts=("left",),
+    ),
+    Difference(
+        Kind.FORM,
+        "an empty value of an option is sent as it is given; PyMongo leaves some of them out",
+        "an empty value",
+        calls=r"\((comment|hint|max_scan|collation|let|sort)=(None|0|''|b''|\[\]|\{\})\)$",
+        parts=("error", "returned", "commands"),
+    ),
+    Difference(
+        Kind.FORM,
+        "the options of a session are true or false, whatever they are given as",
+        "an empty value",
+        calls=r"start_session\((snapshot|causal_consistency)=",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.FORM,
+        "a time limit that is too short to begin with is explained in other words",
+        "an argument of the wrong type",
+        calls=r"m\.timeout\(0\.0",
+        judge=_is_text,
+    ),
+    Difference(
+        Kind.SAFER,
+        "a write model checks its collation, and GridFS its chunk size, when it is made",
+        "an argument of the wrong type",
+        calls=r"UpdateOne\(.*collation=5\)\), raised_by|chunk_size_bytes=\"x\"",
+        parts=("returned",),
+    ),
+    Difference(
+        Kind.FORM,
+        "the raw result of an unacknowledged delete or client bulk is empty, as that of other writes",
+        "unacknowledged writes",
+        calls=r"w0\.delete_|Client\(w=0\)\.bulk_write",
+        parts=("returned",),
+    ),
+)
+
+
+def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
+    """The numbers of the differences that explain how two outcomes differ, or None if something is left over."""
+    applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.sees(call)]
+    used: set[int] = set()
+
+    def accept(theirs: Any, ours: Any) -> bool:
+        for number, each in applicable:
+            if each.judge is not None and each.judge(theirs, ours):
+                used.add(number)
+                return True
+        return False
+
+    for part in ("error", "returned", "commands", "left"):
+        whole = [number for number, each in applicable if part in each.parts]
+        if not same(getattr(theirs, part), getattr(ours, part), accept):
+            if not whole:
+                return None
+            used.update(whole)
+    return used
+
+
+def check(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
+    """Fail if two outcomes differ for a reason that is not listed; returns the numbers of those that are seen."""
+    used = explained(call, theirs, ours)
+    if used is None:
+        # Which shows what differs.
+        assert (ours.error, ours.text) == (theirs.error, theirs.text)
+        assert ours.returned == theirs.returned
+        assert ours.commands == theirs.commands
+        assert ours.left == theirs.left
+        raise AssertionError("the outcomes differ")
+    return used

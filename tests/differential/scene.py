@@ -1,0 +1,278 @@
+"""Plays a call through one driver on one server, and notes all that came of it."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import decimal
+import re
+import textwrap
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import bson
+import gevent
+import gridfs
+import pymongo
+import pymongo.errors
+from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
+from bson.raw_bson import RawBSONDocument
+from bson.son import SON
+
+import gmongo
+import gmongo.errors
+import gmongo.gridfs
+
+from .portrait import Portrait
+from .tap import Sent, Tap
+
+DATABASE = "differential"
+DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
+
+# After which the documents are as they were.
+_READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
+_PATIENCE = 10.0
+_BARRIER = "after the call"
+
+# Fields that say what the server does without them too; one driver sends them, the other saves the bytes.
+_SAYS_NOTHING = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
+
+
+class Decimals(TypeCodec):  # type: ignore[misc]
+    """Stores Python's decimals as strings of its own kind."""
+
+    python_type = decimal.Decimal
+    bson_type = bson.Decimal128
+
+    def transform_python(self, value: Any) -> Any:
+        return bson.Decimal128(value)
+
+    def transform_bson(self, value: Any) -> Any:
+        return value.to_decimal()
+
+
+class Driver(NamedTuple):
+    """One of the two drivers."""
+
+    name: str
+    module: ModuleType
+    gridfs: ModuleType
+
+
+PYMONGO = Driver("PyMongo", pymongo, gridfs)
+GMONGO = Driver("gmongo", gmongo, gmongo.gridfs)
+
+
+class Outcome(NamedTuple):
+    """What a call did."""
+
+    returned: Any
+    error: Any
+    commands: list[Any]
+    left: Any
+    text: str
+    """Of the error, for people; it is not compared."""
+
+
+class Call(NamedTuple):
+    """A row of the table: a few lines of Python, of which the last is an expression.
+
+    :param name: the subject, and the number of the line.
+    :param source: the lines.
+    """
+
+    name: str
+    source: str
+
+
+def calls(path: Path) -> Iterator[Call]:
+    """The rows of a file: blocks of lines, parted by empty lines. A line that begins with ``#`` is a comment."""
+    number = 1
+    for block in re.split(r"\n[ \t]*\n", path.read_text()):
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        source = "\n".join(lines).strip("\n")
+        if source:
+            yield Call(f"{path.stem}:{number}", source)
+        number += block.count("\n") + 2
+
+
+class Scene:
+    """A server with a tap, and a client of each driver.
+
+    :param server: host and port.
+    :param name: what the server is called.
+    """
+
+    def __init__(self, server: tuple[str, int], name: str) -> None:
+        self.name = name
+        self._tap = Tap(server)
+        self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"
+        self._control: Any = pymongo.MongoClient(*server, directConnection=True)
+        self._clients: dict[Driver, Any] = {}
+        self._failing = False
+        self._is_changed = True  # since the documents were put there
+
+    def close(self) -> None:
+        """Close all clients."""
+        for client in (*self._clients.values(), self._control):
+            client.close()
+        self._tap.close()
+
+    def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
+        """Play a call through PyMongo, and then through gmongo."""
+        return self.play(PYMONGO, source), self.play(GMONGO, source)
+
+    def play_gmongo(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
+        """Play a call through gmongo alone."""
+        return self.play(GMONGO, source)
+
+    def play(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
+        """Play a call through one driver.
+
+        :param source: lines of Python, or a function of the names that such lines know.
+        """
+        if driver not in self._clients:
+            self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
+            self._clients[driver].admin.command("ping")
+        portrait, returned, error, text = Portrait(), None, None, ""
+        if self._is_changed:
+            self._reset()
+        with self._names(driver) as names:
+            self._tap.take()
+            try:
+                with gevent.Timeout(_PATIENCE):  # which does not reach PyMongo, whose calls end all the same
+                    value = source(names) if callable(source) else _run(source, names)
+                    returned = portrait.of(value)
+            except (Exception, gevent.Timeout) as raised:
+                error, text = portrait.of_error(raised), str(raised)
+            commands = [_without_what_says_nothing(sent, portrait) for sent in self._sent(names)]
+        if self._failing:
+            self._control.admin.command("configureFailPoint", "failCommand", mode="off")
+            self._failing = False
+        self._is_changed = not all(name[0] in _READS for name, *_ in commands)
+        return Outcome(returned, error, commands, self._left(portrait), text)
+
+    @contextmanager
+    def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
+        """What the lines of a call know."""
+        clients: list[Any] = [self._clients[driver]]
+        module: Any = driver.module
+
+        def client_with(*args: Any, **options: Any) -> Any:
+            """A client with options, through the tap unless it is given a host."""
+            client = module.MongoClient(*(args or (self.uri,)), **options)
+            clients.append(client)
+            return client
+
+        own = self._clients[driver]
+        names = {name: getattr(module, name) for name in module.__all__}
+        names.update(
+            {
+                "m": module,
+                "errors": module.errors,
+                "gridfs": driver.gridfs,
+                "GridFS": driver.gridfs.GridFS,  # type: ignore[attr-defined]
+                "GridFSBucket": driver.gridfs.GridFSBucket,  # type: ignore[attr-defined]
+                "client": own,
+                "clients": clients,
+                "db": own[DATABASE],
+                "c": own[DATABASE].things,
+                "uri": self.uri,
+                "Client": client_with,
+                "fail": self._fail,
+                "bson": bson,
+                "ObjectId": bson.ObjectId,
+                "Int64": bson.Int64,
+                "Binary": bson.Binary,
+                "Code": bson.Code,
+                "DBRef": bson.DBRef,
+                "Decimal128": bson.Decimal128,
+                "Regex": bson.Regex,
+                "Timestamp": bson.Timestamp,
+                "SON": SON,
+                "RawBSONDocument": RawBSONDocument,
+                "CodecOptions": CodecOptions,
+                "DECIMALS": TypeRegistry([Decimals()]),
+                "Decimal": decimal.Decimal,
+                "uuid": uuid,
+                "U": uuid.UUID(int=7),
+                "datetime": datetime,
+                "raised_by": _raised_by,
+            }
+        )
+        try:
+            yield names
+        finally:
+            for client in clients[1:]:
+                client.close()
+
+    def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
+        """Have commands fail, as the fail point ``failCommand`` does."""
+        self._failing = True
+        commands = [command] if isinstance(command, str) else command
+        mode = {"times": times} if isinstance(times, int) else times
+        self._control.admin.command(
+            "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
+        )
+
+    def _sent(self, names: dict[str, Any]) -> list[Sent]:
+        """The commands of a call, of which the unacknowledged ones may still be on their way."""
+        for client in names["clients"]:
+            _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
+        return [sent for sent in self._tap.take() if sent.body.get("comment") != _BARRIER]
+
+    def _reset(self) -> None:
+        for name in self._control.list_database_names():
+            if name not in ("admin", "config", "local"):
+                self._control.drop_database(name)
+        self._control[DATABASE].things.insert_many([dict(document) for document in DOCUMENTS])
+
+    def _left(self, portrait: Portrait) -> Any:
+        """All documents of all collections, by database and collection."""
+        left = []
+        for name in sorted(self._control.list_database_names()):
+            if name in ("admin", "config", "local"):
+                continue
+            for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
+                collection = self._control[name][description["name"]]
+                documents = sorted((portrait.of(each) for each in collection.find()), key=repr)
+                left.append((name, description["name"], repr(description.get("options")), documents))
+        return left
+
+
+def _run(source: str, names: dict[str, Any]) -> Any:
+    """Run lines of which the last is an expression, and return its value."""
+    tree = ast.parse(textwrap.dedent(source))
+    last = tree.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, source, "exec"), names)
+        return None
+    exec(compile(ast.Module(tree.body[:-1], []), source, "exec"), names)
+    return eval(compile(ast.Expression(last.value), source, "eval"), names)
+
+
+def _raised_by(call: Callable[[], Any]) -> Any:
+    """The error that a call raises, or what it returns, so that a row may go on."""
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
+def _without_what_says_nothing(sent: Sent, portrait: Portrait) -> Any:
+    """A command; its top-level fields in any order but for the first."""
+    body = _stripped({name: value for name, value in sent.body.items() if name != "txnNumber"})
+    if "txnNumber" in sent.body:
+        body["txnNumber"] = True
+    first, *others = portrait.of(body)[1]
+    return first, tuple(sorted(others)), "lsid" in sent.body, sent.acknowledged
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _stripped(item) for name, item in value.items() if (name, item) not in _SAYS_NOTHING}
+    return [_stripped(item) for item in value] if isinstance(value, list) else value

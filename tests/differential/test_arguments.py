@@ -1,0 +1,155 @@
+"""Every parameter of every method with values of every type: whoever catches PyMongo's error catches gmongo's.
+
+The parameters are read off PyMongo's signatures, so a new one is tried without a change here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymongo.collection
+import pymongo.database
+import pymongo.mongo_client
+import pytest
+
+from .differences import explained
+from .scene import Outcome, Scene
+
+ODD_VALUES: dict[str, Any] = {
+    "None": None,
+    "True": True,
+    "0": 0,
+    "-1": -1,
+    "1.5": 1.5,
+    "'x'": "x",
+    "''": "",
+    "b'x'": b"x",
+    "[]": [],
+    "[1]": [1],
+    "{}": {},
+    "{'x': 1}": {"x": 1},
+    "an object": object(),
+}
+LARGE = "x" * 100_000
+
+SET = {"$set": {"a": 1}}
+# What each method is called with besides the parameter that is tried.
+COLLECTION: dict[str, dict[str, Any]] = {
+    "insert_one": {"document": {"_id": 50}},
+    "insert_many": {"documents": [{"_id": 50}, {"_id": 51}]},
+    "update_one": {"filter": {"_id": 1}, "update": SET},
+    "update_many": {"filter": {"kind": 1}, "update": SET},
+    "replace_one": {"filter": {"_id": 1}, "replacement": {"a": 1}},
+    "delete_one": {"filter": {"_id": 1}},
+    "delete_many": {"filter": {"kind": 1}},
+    "find_one": {"filter": {"_id": 1}},
+    "find_one_and_update": {"filter": {"_id": 1}, "update": SET},
+    "find_one_and_replace": {"filter": {"_id": 1}, "replacement": {"a": 1}},
+    "find_one_and_delete": {"filter": {"_id": 1}},
+    "count_documents": {"filter": {}},
+    "estimated_document_count": {},
+    "distinct": {"key": "kind"},
+    "aggregate": {"pipeline": []},
+    "aggregate_raw_batches": {"pipeline": []},
+    "create_index": {"keys": "name"},
+    "create_indexes": {"indexes": lambda names: [names["IndexModel"]("name")]},
+    "drop_index": {"index_or_name": "x"},
+    "drop_indexes": {},
+    "list_indexes": {},
+    "index_information": {},
+    "options": {},
+    "drop": {},
+    "rename": {"new_name": "other"},
+    "with_options": {},
+    "bulk_write": {"requests": lambda names: [names["InsertOne"]({"_id": 50})]},
+}
+DATABASE: dict[str, dict[str, Any]] = {
+    "command": {"command": "ping"},
+    "aggregate": {"pipeline": [{"$documents": [{"a": 1}]}]},
+    "create_collection": {"name": "other"},
+    "drop_collection": {"name_or_collection": "things"},
+    "get_collection": {"name": "things"},
+    "list_collections": {},
+    "list_collection_names": {},
+    "with_options": {},
+    "dereference": {"dbref": None},
+    "cursor_command": {"command": "find", "value": "things"},
+}
+CLIENT: dict[str, dict[str, Any]] = {
+    "get_database": {"name": "x"},
+    "get_default_database": {"default": "x"},
+    "list_databases": {},
+    "list_database_names": {},
+    "drop_database": {"name_or_database": "other"},
+    "start_session": {},
+    "bulk_write": {"models": lambda names: [names["InsertOne"]({"_id": 50}, namespace="differential.things")]},
+}
+FIND = {
+    name: {}
+    for name in inspect.signature(pymongo.collection.Cursor.__init__).parameters
+    if name not in ("self", "collection")
+}
+
+
+def _cases() -> Iterator[Any]:
+    for subject, owner, methods in (
+        ("c", pymongo.collection.Collection, COLLECTION),
+        ("db", pymongo.database.Database, DATABASE),
+        ("client", pymongo.mongo_client.MongoClient, CLIENT),
+    ):
+        for method, given in methods.items():
+            parameters = inspect.signature(getattr(owner, method)).parameters.values()
+            for parameter in parameters:
+                if parameter.name != "self" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                    yield pytest.param(
+                        subject, method, given, parameter.name, id=f"{subject}.{method}({parameter.name})"
+                    )
+    for name in FIND:
+        yield pytest.param("c", "find", {}, name, id=f"c.find({name})")
+
+
+def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    def call(names: dict[str, Any]) -> Any:
+        given = {name: each(names) if callable(each) else each for name, each in arguments.items()}
+        value = getattr(names[subject], method)(**given)
+        return value.to_list() if hasattr(value, "to_list") else value
+
+    return call
+
+
+@pytest.mark.parametrize(("subject", "method", "given", "parameter"), _cases())
+def test_bad_arguments_are_met_alike(
+    scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
+) -> None:
+    if scene.name == "nx-27017":
+        pytest.skip("arguments are the driver's business, and one server is enough")
+    wrong = []
+    for text, value in ODD_VALUES.items():
+        call = f"{subject}.{method}({parameter}={text})"
+        theirs, ours = scene.compare(_call(subject, method, {**given, parameter: value}))
+        if explained(call, theirs, ours) is None and not _is_refused(theirs, ours):
+            wrong.append((call, _shown(theirs), _shown(ours)))
+    assert not wrong
+
+
+def _is_refused(theirs: Outcome, ours: Outcome) -> bool:
+    """What PyMongo lets through to the server, or does not look at, may be refused before anything is sent."""
+    return ours.error is not None and bool({"TypeError", "ValueError"} & set(ours.error.classes))
+
+
+def _shown(outcome: Outcome) -> str:
+    return str(outcome[:3])[:300]
+
+
+@pytest.mark.parametrize(("subject", "method", "given", "parameter"), _cases())
+def test_errors_show_only_a_piece_of_what_they_were_given(
+    scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
+) -> None:
+    if scene.name == "nx-27017":
+        pytest.skip("arguments are the driver's business, and one server is enough")
+    for value in (LARGE, {"x": LARGE}, [LARGE], LARGE.encode(), {LARGE: 1}, [{"x": [LARGE] * 3}]):
+        outcome = scene.play_gmongo(_call(subject, method, {**given, parameter: value}))
+        if outcome.error is not None and "OperationFailure" not in outcome.error.classes:
+            assert len(outcome.text) < 1000, outcome.text[:200]

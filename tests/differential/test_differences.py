@@ -1,0 +1,46 @@
+"""The list of differences: short, known to users, and true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .differences import DIFFERENCES, Difference, explained
+from .scene import GMONGO, PYMONGO, Call, Scene, calls
+
+_HERE = Path(__file__).parent
+_README = (_HERE.parents[1] / "README.md").read_text()
+_CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in calls(path)]
+# Differences of arguments, which no row of the table shows.
+_OF_ARGUMENTS = [
+    "c.find(comment=0)",
+    "client.start_session(snapshot={})",
+]
+
+
+def test_there_are_few_of_them() -> None:
+    assert len(DIFFERENCES) <= 60
+
+
+@pytest.mark.parametrize("difference", [pytest.param(each, id=each.reason[:60]) for each in DIFFERENCES])
+def test_the_readme_tells_users(difference: Difference) -> None:
+    table = _README[_README.index("## What differs from PyMongo") : _README.index("## Speed")]
+    assert difference.readme in table
+
+
+@pytest.mark.parametrize("number", [pytest.param(n, id=each.reason[:60]) for n, each in enumerate(DIFFERENCES)])
+def test_it_is_still_there(scene: Scene, number: int) -> None:
+    """Else it hides what comes next."""
+    if scene.name != "simulation":
+        pytest.skip("what a server refuses hides some differences")
+    difference = DIFFERENCES[number]
+    candidates = [
+        call for call in (*_CALLS, *(Call("argument", each) for each in _OF_ARGUMENTS)) if difference.sees(call.source)
+    ]
+    assert candidates
+    for call in candidates:
+        used = explained(call.source, scene.play(PYMONGO, call.source), scene.play(GMONGO, call.source))
+        if used is not None and number in used:
+            return
+    raise AssertionError(f"none of {len(candidates)} calls shows it")

@@ -1,0 +1,134 @@
+"""Random calls where the space is large: bulk writes with failures at any place, options of cursors, codecs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .differences import check
+from .scene import Scene
+
+_settings = settings(
+    max_examples=60,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+# Of the documents 0 to 9 that are there, some are inserted again, and some updates are refused by the server.
+_ids = st.integers(0, 14)
+_writes = st.one_of(
+    st.builds("InsertOne({{'_id': {}}})".format, _ids),
+    st.builds("UpdateOne({{'_id': {}}}, {{'$inc': {{'kind': {}}}}}, upsert={})".format, _ids, _ids, st.booleans()),
+    st.builds("UpdateOne({{'_id': {}}}, {{'$nonsense': {{'kind': 1}}}})".format, _ids),
+    st.builds("UpdateOne({{'_id': {}}}, {{'$inc': {{'name': 1}}}})".format, _ids),
+    st.builds("ReplaceOne({{'_id': {}}}, {{'new': {}}}, upsert={})".format, _ids, _ids, st.booleans()),
+    st.builds("UpdateMany({{'kind': {}}}, {{'$set': {{'seen': {}}}}})".format, st.integers(0, 3), _ids),
+    st.builds("DeleteOne({{'_id': {}}})".format, _ids),
+    st.builds("DeleteMany({{'kind': {}}})".format, st.integers(0, 3)),
+)
+
+
+@given(writes=st.lists(_writes, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
+@_settings
+def test_bulk_writes_that_fail_anywhere(scene: Scene, writes: list[str], ordered: bool, acknowledged: bool) -> None:
+    if not acknowledged and scene.name == "nx-27017":
+        acknowledged = True  # it answers writes that ask for no answer
+    play(
+        scene,
+        f"things = c.with_options(write_concern=WriteConcern(w={int(acknowledged)}))\n"
+        f"things.bulk_write([{', '.join(writes)}], ordered={ordered})",
+    )
+
+
+@given(writes=st.lists(_writes, min_size=1, max_size=6), ordered=st.booleans(), verbose=st.booleans())
+@_settings
+def test_bulk_writes_of_a_client(scene: Scene, writes: list[str], ordered: bool, verbose: bool) -> None:
+    named = [f"{write[:-1]}, namespace='differential.things')" for write in writes]
+    play(scene, f"client.bulk_write([{', '.join(named)}], ordered={ordered}, verbose_results={verbose})")
+
+
+_options: dict[str, st.SearchStrategy[Any]] = {
+    "skip": st.integers(0, 12),
+    "limit": st.integers(-7, 12),
+    "batch_size": st.integers(0, 5),
+    "sort": st.sampled_from([[("_id", -1)], [("kind", 1), ("_id", -1)], {"name": -1}, ["kind", ("_id", 1)]]),
+    "projection": st.sampled_from([{"name": 1}, {"_id": 0, "kind": 1}, ["name"], {"tags": {"$slice": 1}}, {"kind": 0}]),
+    "hint": st.sampled_from(["_id_", [("_id", 1)]]),
+    "max_time_ms": st.just(900),
+    "comment": st.sampled_from(["x", {"a": 1}]),
+    "collation": st.just({"locale": "en", "strength": 2}),
+    "show_record_id": st.just(False),
+    "allow_disk_use": st.booleans(),
+}
+_after = st.sampled_from(
+    [
+        "cursor.to_list()",
+        "list(cursor), cursor.alive, cursor.retrieved",
+        "next(cursor, None), cursor.retrieved, cursor.alive, list(cursor)",
+        "cursor.clone().to_list(), list(cursor)",
+        "next(cursor, None), cursor.rewind().to_list()",
+        "cursor.to_list(3), cursor.to_list()",
+        "cursor[1:4].to_list()",
+        "raised_by(lambda: cursor[2])",
+        "next(cursor, None), cursor.close(), list(cursor)",
+        "cursor.distinct('kind')",
+    ]
+)
+
+
+@given(
+    filter=st.sampled_from(["{}", "{'kind': 1}", "{'_id': {'$gt': 3}}", "{'kind': 7}"]),
+    chosen=st.fixed_dictionaries({}, optional=_options),
+    after=_after,
+)
+@_settings
+def test_cursors_with_any_options(scene: Scene, filter: str, chosen: dict[str, Any], after: str) -> None:
+    options = "".join(f", {name}={value!r}" for name, value in chosen.items())
+    play(scene, f"cursor = c.find({filter}{options})\n{after}")
+
+
+_codecs = st.sampled_from(
+    [
+        "uuid_representation=4",
+        "uuid_representation=3",
+        "document_class=SON",
+        "document_class=RawBSONDocument",
+        "tz_aware=True",
+        "type_registry=DECIMALS",
+        "uuid_representation=4, document_class=SON, tz_aware=True",
+        "unicode_decode_error_handler='replace'",
+    ]
+)
+_values = st.sampled_from(
+    ["U", "Decimal('1.5')", "datetime.datetime(2020, 1, 2)", "{'a': [U]}", "'x'", "Int64(5)", "b'x'"]
+)
+_operations = st.sampled_from(
+    [
+        "c.insert_one({'_id': V}).inserted_id, c.find_one({'_id': V})",
+        "c.insert_many([{'_id': V}, {'v': V}]).inserted_ids[0]",
+        "c.update_one({'_id': V}, {'$set': {'v': V}}, upsert=True)",
+        "c.replace_one({'_id': V}, {'v': V}, upsert=True).upserted_id",
+        "c.bulk_write([UpdateOne({'_id': V}, {'$set': {'v': V}}, upsert=True), DeleteOne({'v': V})])",
+        "c.find_one_and_update({'_id': 1}, {'$set': {'v': V}}, return_document=True)",
+        "c.find({'v': V}).to_list(), c.count_documents({'v': V}), c.distinct('v', {'v': V})",
+        "c.aggregate([{'$match': {'_id': 1}}, {'$set': {'v': {'$literal': V}}}]).to_list()",
+        "c.insert_one({'_id': V}), raised_by(lambda: c.insert_one({'_id': V}))",
+        "c.delete_many({'v': V}).deleted_count, c.delete_one({'_id': V}).raw_result",
+        "c.database.command('find', 'things', filter={'_id': 1}, codec_options=c.codec_options)['cursor']['firstBatch']",
+    ]
+)
+
+
+@given(codec=_codecs, value=_values, operation=_operations)
+@_settings
+def test_codec_options_in_every_operation(scene: Scene, codec: str, value: str, operation: str) -> None:
+    play(scene, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")
+
+
+def play(scene: Scene, source: str) -> None:
+    """Play a call through both drivers and compare."""
+    check(source, *scene.compare(source))
