@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as short
 from typing import Any
@@ -96,12 +95,12 @@ def inserts(documents: list[Any]) -> list[_Run]:
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """In order, a run for each change of kind; unordered, one for each kind."""
+    """In order, a run for each change of kind; unordered, one for each kind: inserts, updates, deletes."""
     if not ordered:
-        by_kind: dict[str, _Run] = defaultdict(_Run)
+        by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(in_turns(statements)):
             by_kind[kind].add(index, kind, element, retryable)
-        yield from by_kind.values()
+        yield from (run for run in by_kind.values() if run.elements)
         return
     run: _Run | None = None
     for index, (kind, element, retryable) in enumerate(in_turns(statements)):

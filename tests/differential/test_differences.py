@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from .differences import DIFFERENCES, Difference, explained
-from .scene import GMONGO, PYMONGO, Call, Scene, calls
+from .scene import GMONGO, PYMONGO, Scene, calls
 
 _HERE = Path(__file__).parent
 _README = (_HERE.parents[1] / "README.md").read_text()
 _CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in calls(path)]
-# Differences of arguments, which no row of the table shows.
-_OF_ARGUMENTS = [
-    "c.find(comment=0)",
-    "client.start_session(snapshot={})",
-]
 
 
 def test_there_are_few_of_them() -> None:
@@ -35,9 +30,7 @@ def test_it_is_still_there(scene: Scene, number: int) -> None:
     if scene.name != "simulation":
         pytest.skip("what a server refuses hides some differences")
     difference = DIFFERENCES[number]
-    candidates = [
-        call for call in (*_CALLS, *(Call("argument", each) for each in _OF_ARGUMENTS)) if difference.sees(call.source)
-    ]
+    candidates = [call for call in _CALLS if difference.sees(call.source)]
     assert candidates
     for call in candidates:
         used = explained(call.source, scene.play(PYMONGO, call.source), scene.play(GMONGO, call.source))

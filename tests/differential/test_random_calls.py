@@ -118,7 +118,7 @@ _operations = st.sampled_from(
         "c.aggregate([{'$match': {'_id': 1}}, {'$set': {'v': {'$literal': V}}}]).to_list()",
         "c.insert_one({'_id': V}), raised_by(lambda: c.insert_one({'_id': V}))",
         "c.delete_many({'v': V}).deleted_count, c.delete_one({'_id': V}).raw_result",
-        "c.database.command('find', 'things', filter={'_id': 1}, codec_options=c.codec_options)['cursor']['firstBatch']",
+        "c.database.command('find', 'things', filter={'_id': 1}, codec_options=c.codec_options)['cursor']",
     ]
 )
 

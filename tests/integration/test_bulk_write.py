@@ -95,7 +95,7 @@ def test_unordered_writes_are_sent_in_one_run_for_each_kind(recorded: Recorded) 
         DeleteOne({"_id": 2}),
     ]
     result = collection.bulk_write(writes, ordered=False)
-    assert recorder.names == ["insert", "delete", "update"]
+    assert recorder.names == ["insert", "update", "delete"]
     assert all(event.command["ordered"] is False for event in recorder.events)
     assert result.upserted_ids == {3: "u"}
     assert (result.inserted_count, result.deleted_count) == (2, 2)

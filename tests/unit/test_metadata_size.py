@@ -1,0 +1,35 @@
+"""The metadata of the handshake stays within what servers accept, whatever libraries name themselves."""
+
+from __future__ import annotations
+
+import bson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmongo import MongoClient
+from gmongo.cmap.metadata import client_metadata
+from gmongo.driver_info import DriverInfo
+
+_names = st.text(st.characters(exclude_characters="|", exclude_categories=("Cs",)), max_size=600)
+_libraries = st.builds(DriverInfo, _names, st.none() | _names, st.none() | _names)
+
+
+@given(app_name=st.none() | st.text(max_size=30), libraries=st.lists(_libraries, max_size=8))
+def test_it_is_at_most_512_bytes(app_name: str | None, libraries: list[DriverInfo]) -> None:
+    assert len(bson.encode(client_metadata(app_name, tuple(libraries)))) <= 512
+
+
+def test_versions_stand_where_their_names_stand() -> None:
+    driver = client_metadata(None, (DriverInfo("A"), DriverInfo("B", "2"), DriverInfo("C")))["driver"]
+    assert driver["name"] == "gmongo|A|B|C"
+    assert driver["version"].split("|")[1:] == ["", "2"]
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_field_is_none_at_all(empty: str | None) -> None:
+    client: MongoClient = MongoClient(connect=False, driver=DriverInfo("A", empty))
+    client.append_metadata(DriverInfo("A"))
+    client.append_metadata(DriverInfo("A", ""))
+    metadata = client._topology.settings.connection.metadata
+    assert metadata["driver"]["name"] == "gmongo|A"
