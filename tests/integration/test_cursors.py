@@ -110,9 +110,7 @@ def test_a_cursor_of_a_command_fetches_its_batches(recorded: Recorded) -> None:
     cursor.batch_size(5)
     assert ids(cursor) == list(range(10))
     assert recorder.sent("getMore")[0]["batchSize"] == 5
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # for what was buffered
-    assert [each["_id"] for each in cursor] == [1]
-    assert not cursor.alive
+    assert (cursor.alive, cursor.cursor_id) == (False, 0)
     assert cursor.try_next() is None
 
 
@@ -176,9 +174,7 @@ def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
 def test_reaching_the_limit_leaves_no_cursor_behind(recorded: Recorded) -> None:
     cursor = recorded.collection.find(limit=4, batch_size=3)
     assert len(list(cursor)) == 4
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # for what was buffered
-    assert [each["_id"] for each in cursor] == [1]
-    assert not cursor.alive
+    assert (cursor.alive, cursor.cursor_id) == (False, 0)
 
 
 @pytest.mark.parametrize(
