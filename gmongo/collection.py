@@ -18,6 +18,7 @@ from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
+from gmongo.execution.sessions import in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
@@ -175,8 +176,9 @@ class Collection(Defaults, Generic[DocumentType]):
         checked_mapping("document", document)
         inserted_id = insertable(document)
         fields = _present(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
-        self._write("insert", document, fields, session)
-        return InsertOneResult(inserted_id, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        self._write("insert", document, fields, session, acknowledged)
+        return InsertOneResult(inserted_id, acknowledged)
 
     def insert_many(
         self,
@@ -201,8 +203,13 @@ class Collection(Defaults, Generic[DocumentType]):
         if not elements:
             raise InvalidOperation("No operations to execute")
         fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
-        self._bulk(ordered, fields).execute(self._executor, inserts(elements), session)
-        return InsertManyResult(ids, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        self._bulk(ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
+        return InsertManyResult(ids, acknowledged)
+
+    def _acknowledged(self, session: ClientSession | None) -> bool:
+        """Whether a write is acknowledged. All are in a transaction, whose one write concern comes with its end."""
+        return self._write_concern.acknowledged or in_transaction(self._executor, session)
 
     def _write(
         self,
@@ -210,10 +217,10 @@ class Collection(Defaults, Generic[DocumentType]):
         statement: Mapping[str, Any],
         fields: Mapping[str, Any],
         session: ClientSession | None,
+        acknowledged: bool,
         retryable: bool = True,
     ) -> dict[str, Any]:
         """Run one insert, update or delete of one statement."""
-        acknowledged = self._write_concern.acknowledged
         operation = SingleWrite(
             self._database_name, self._name, kind, fields, self._codec_options, acknowledged, retryable
         )
@@ -307,12 +314,13 @@ class Collection(Defaults, Generic[DocumentType]):
             sort=None if sort is None else index_document(sort),
         )
         fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
-        reply = self._write("update", statement, fields, session, retryable=not multi)
+        acknowledged = self._acknowledged(session)
+        reply = self._write("update", statement, fields, session, acknowledged, retryable=not multi)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if "upserted" in reply:
             reply["upserted"] = reply["upserted"][0]["_id"]
-        return UpdateResult(reply, self._write_concern.acknowledged)
+        return UpdateResult(reply, acknowledged)
 
     # Deleting
 
@@ -357,8 +365,9 @@ class Collection(Defaults, Generic[DocumentType]):
             hint=None if hint is None else checked_hint(hint),
         )
         fields = _present(_ORDERED, let=checked_let(let), comment=comment)
-        reply = self._write("delete", statement, fields, session, retryable=limit == 1)
-        return DeleteResult(reply, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        reply = self._write("delete", statement, fields, session, acknowledged, retryable=limit == 1)
+        return DeleteResult(reply, acknowledged)
 
     # Writing in bulk
 
@@ -384,10 +393,11 @@ class Collection(Defaults, Generic[DocumentType]):
         fields = _present(
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
-        outcome = self._bulk(ordered, fields).execute(self._executor, runs_of(statements, ordered), session)
-        return BulkWriteResult(outcome, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        bulk = self._bulk(ordered, fields, acknowledged)
+        return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
-    def _bulk(self, ordered: bool, fields: Mapping[str, Any]) -> Bulk:
+    def _bulk(self, ordered: bool, fields: Mapping[str, Any], acknowledged: bool) -> Bulk:
         return Bulk(
             self._database_name,
             self._name,
@@ -395,7 +405,7 @@ class Collection(Defaults, Generic[DocumentType]):
             ordered=ordered,
             fields=fields,
             write_concern=self._write_concern_document,
-            acknowledged=self._write_concern.acknowledged,
+            acknowledged=acknowledged,
         )
 
     # Finding
@@ -507,7 +517,7 @@ class Collection(Defaults, Generic[DocumentType]):
             comment=comment,
         )
         operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
-        operation.acknowledged = operation.retryable = self._write_concern.acknowledged
+        operation.acknowledged = operation.retryable = self._acknowledged(session)
         operation.write_concern = self._write_concern_document
         return self._executor.run(operation, session)
 

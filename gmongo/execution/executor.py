@@ -238,7 +238,9 @@ class Executor:
         address = operation.address or (None if transaction is None else transaction.pinned_address)
         if address is None:
             failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
-            server = topology.select_server(attempt.selector, operation.name, deadline, failed_on)
+            server = topology.select_server(
+                attempt.selector, operation.name, deadline, failed_on, operation.operation_id
+            )
         else:
             server = topology.server_at(address)
         attempt.address = server.address

@@ -122,7 +122,7 @@ class Retry:
         return may_retry_write(error) if self._operation.is_write else may_retry_read(error)
 
     def _check_time(self, delay: float) -> None:
-        if delay and self._deadline is not None and monotonic() + delay > self._deadline:
+        if self._deadline is not None and monotonic() + delay > self._deadline:
             raise self.error
 
     def _pay(self) -> None:

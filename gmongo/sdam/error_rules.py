@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from gmongo.cmap.overload import OVERLOADED
 from gmongo.errors import (
     AutoReconnect,
     ConnectionFailure,
@@ -14,6 +15,7 @@ from gmongo.errors import (
     OperationFailure,
     PoolClearedError,
     ProtocolError,
+    PyMongoError,
     ServerSelectionTimeoutError,
 )
 
@@ -52,6 +54,8 @@ def consequence(error: BaseException, during_handshake: bool, max_wire_version: 
     if isinstance(error, PoolClearedError):
         return Consequence.NOTHING
     if during_handshake:
+        if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
+            return Consequence.NOTHING  # a server that is busy is there; to take its pool away would add to its load
         if is_network_error(error):  # a streaming monitor would else go on waiting for news of its own
             return Consequence.UNKNOWN_CLEAR_AND_CANCEL
         known = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError))
