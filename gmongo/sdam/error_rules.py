@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from bson.errors import BSONError
+
 from gmongo.cmap.overload import OVERLOADED
 from gmongo.errors import (
     AutoReconnect,
@@ -58,8 +60,8 @@ def consequence(error: BaseException, during_handshake: bool, max_wire_version: 
             return Consequence.NOTHING  # a server that is busy is there; to take its pool away would add to its load
         if is_network_error(error):  # a streaming monitor would else go on waiting for news of its own
             return Consequence.UNKNOWN_CLEAR_AND_CANCEL
-        known = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError))
-        return Consequence.UNKNOWN_AND_CLEAR if known else Consequence.NOTHING
+        of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
+        return Consequence.UNKNOWN_AND_CLEAR if of_server else Consequence.NOTHING
     if isinstance(error, NotPrimaryError):
         clears = error.code in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS
         return Consequence.UNKNOWN_AND_CLEAR if clears else Consequence.UNKNOWN

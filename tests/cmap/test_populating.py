@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from time import monotonic
 from typing import Any
 
@@ -187,7 +188,7 @@ def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     began = [monotonic()]
     recorder.hooks["Created"] = lambda event: began.append(monotonic())
     recorder.wait_for("Ready", 2)
-    failed = [later - earlier for earlier, later in zip(began[1:6], began[2:7], strict=True)]
+    failed = [later - earlier for earlier, later in pairwise(began[1:7])]
     assert [rest >= least for rest, least in zip(failed, [0.02, 0.04, 0.08, 0.1, 0.1], strict=True)] == [True] * 5
     assert began[7] - began[6] < 0.1, "a success ends the rest"
     eventually(lambda: counts(pool) == (2, 0, 2, 0))

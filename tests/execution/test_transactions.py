@@ -282,3 +282,37 @@ def test_unknown_results_are_labelled(deployment: Deployment, connect: Callable[
     assert client.db.c.count_documents({}) == 1
     concerns = [command.body.get("writeConcern") for command in deployment.commands.named("commitTransaction")]
     assert [concern and concern["w"] for concern in concerns] == [None, "majority", "majority"]
+
+
+WRITES: dict[str, Any] = {
+    "insert_one": lambda c, **s: c.insert_one({"_id": 9}, **s).acknowledged,
+    "insert_many": lambda c, **s: c.insert_many([{"_id": 9}], **s).acknowledged,
+    "update_one": lambda c, **s: c.update_one({"_id": 1}, {"$set": {"a": 1}}, **s).modified_count == 1,
+    "replace_one": lambda c, **s: c.replace_one({"_id": 1}, {"a": 1}, **s).matched_count == 1,
+    "delete_many": lambda c, **s: c.delete_many({}, **s).deleted_count == 1,
+    "find_one_and_update": lambda c, **s: c.find_one_and_update({}, {"$set": {"a": 1}}, **s) == {"_id": 1},
+    "find_one_and_delete": lambda c, **s: c.find_one_and_delete({}, **s) == {"_id": 1},
+    "bulk_write": lambda c, **s: c.bulk_write([gmongo.DeleteOne({})], **s).deleted_count == 1,
+    "bulk_write_hint": lambda c, **s: c.bulk_write([gmongo.DeleteOne({}, hint="_id_")], **s).deleted_count == 1,
+    "client_bulk_write": lambda c, **s: (
+        c.database.client.bulk_write([gmongo.DeleteOne({}, namespace="db.c")], **s).deleted_count == 1
+    ),
+}
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["given", "bound"])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_of_w_0_is_acknowledged_in_a_transaction(deployment: Any, write: str, bound: bool) -> None:
+    """A transaction has one write concern; what is written in it has results."""
+    with gmongo.MongoClient(deployment.uri, w=0) as client, client.start_session() as session:
+        client.get_database("db", write_concern=gmongo.WriteConcern(1)).c.insert_one({"_id": 1})
+        session.start_transaction(write_concern=gmongo.WriteConcern(1))
+        if bound:
+            with session.bind(end_session=False):
+                assert WRITES[write](client.db.c)
+        else:
+            assert WRITES[write](client.db.c, session=session)
+        session.commit_transaction()
+        with pytest.raises(gmongo.errors.ConfigurationError, match="w=0"):
+            client.db.c.insert_one({"_id": 2}, session=session)
+        assert not client.db.c.insert_one({"_id": 3}).acknowledged

@@ -15,12 +15,6 @@ from tests.sdam.harness import awaitable, connection_that_streams, description_o
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A monitor that pauses at all pauses for longer than the test may take."""
-    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
-
-
 DISASTERS = {
     "network error": (lambda server: server.fail("hello", cut(0)), AutoReconnect),
     "time-out": (lambda server: server.fail("hello", silent), NetworkTimeout),
