@@ -163,7 +163,7 @@ class Executor:
         """Add the labels that the server leaves to the driver, and let the transaction know."""
         transaction, operation = attempt.transaction, attempt.operation
         if attempt.numbered or operation.ends_transaction:
-            label_write_error(error, attempt.max_wire_version)
+            label_write_error(error, attempt.max_wire_version, attempt.is_mongos)
         if transaction is not None:
             unread = error.has_error_label(RETRYABLE)
             if unread and attempt.starts:
@@ -284,7 +284,7 @@ class Executor:
         operation = attempt.operation
         hello = connection.hello
         connection.doing = operation.name
-        attempt.max_wire_version = hello.max_wire_version
+        attempt.max_wire_version, attempt.is_mongos = hello.max_wire_version, hello.is_mongos
         command = operation.command(hello)
         self._decorator.decorate(command, attempt, connection)
         body = bson.encode(command, False, operation.codec_options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from time import monotonic
 
@@ -12,6 +13,7 @@ from gmongo.errors import (
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
+    WriteConcernError,
 )
 from gmongo.execution.operation import Operation
 from gmongo.execution.overload import Overload
@@ -39,14 +41,23 @@ def may_retry_read(error: PyMongoError) -> bool:
     return isinstance(error, AutoReconnect)
 
 
-def label_write_error(error: PyMongoError, max_wire_version: int) -> None:
-    """Add the label that says a write may be tried again, where the server does not do that."""
+def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
+    """Add the label that says a write may be tried again, where the server does not do that.
+
+    A mongos that leaves it to the driver has tried again itself after an error of the write concern.
+    """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
-        may_retry = max_wire_version < _SERVER_LABELS_ERRORS and error.code in _RETRYABLE_CODES
+        left_to_driver = max_wire_version < _SERVER_LABELS_ERRORS and not (is_mongos and _is_of_write_concern(error))
+        may_retry = left_to_driver and error.code in _RETRYABLE_CODES
     else:
         may_retry = isinstance(error, AutoReconnect) and not isinstance(error, ServerSelectionTimeoutError)
     if may_retry:
         error._add_error_label(RETRYABLE_WRITE)
+
+
+def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
+    """Whether the error is a part of a reply to a command that succeeded."""
+    return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
 def may_retry_write(error: PyMongoError) -> bool:

@@ -20,6 +20,8 @@ from gmongo.wire.message import DocumentSequence
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 # An error in these would go unseen.
 _NEED_A_REPLY = ("collation", "arrayFilters")
+# MongoDB 4.4
+_TAKES_HINTS = 9
 # What a message holds besides the documents; and what an update holds besides a document of the largest size.
 _OVERHEAD = 16 * 1024
 _FREED_AT_ONCE = 1000
@@ -88,7 +90,7 @@ def _encoded(
     :raises ConfigurationError: it needs a reply, and there is none.
     """
     if not acknowledged and kind != "insert":
-        _check_unacknowledged(statement)
+        _check_unacknowledged(statement, kind, hello)
     encoded = bson.encode(statement, False, codec_options)
     limit = hello.max_bson_size if kind == "insert" else hello.max_bson_size + _OVERHEAD
     if len(encoded) > limit:
@@ -99,10 +101,21 @@ def _encoded(
     return encoded
 
 
-def _check_unacknowledged(statement: Mapping[str, Any]) -> None:
+def _check_unacknowledged(statement: Mapping[str, Any], kind: str, hello: Hello) -> None:
     for name in _NEED_A_REPLY:
         if name in statement:
             raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
+    if kind == "delete":
+        check_unacknowledged_hint(statement, hello)
+
+
+def check_unacknowledged_hint(fields: Mapping[str, Any], hello: Hello) -> None:
+    """Refuse what an old server would refuse unheard.
+
+    :raises ConfigurationError: `fields` have a hint, and the server is older than MongoDB 4.4.
+    """
+    if "hint" in fields and hello.max_wire_version < _TAKES_HINTS:
+        raise ConfigurationError("hint in an unacknowledged delete or find_one_and_… (w=0) needs MongoDB 4.4 or later")
 
 
 class _Write(Operation):
