@@ -26,6 +26,16 @@ def test_idle_connections_are_closed_though_nobody_asks(new_pool: Any, server: A
     eventually(lambda: not server.peers)
 
 
+@pytest.mark.requirement("CMAP-172", "CMAP-173")
+def test_idle_connections_are_closed_in_time_though_the_interval_is_long(
+    new_pool: Any, server: Any, recorder: Any
+) -> None:
+    pool = new_pool(max_idle_time=0.05, upkeep_interval=3600)
+    filled(pool, 2)
+    recorder.wait_for("Closed", 2)
+    assert counts(pool) == (0, 0, 0, 0)
+
+
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
 def test_a_clear_wakes_the_background(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(upkeep_interval=3600)
