@@ -44,6 +44,7 @@ def test_the_map_of_services(pool: Pool, server: Any) -> None:
     assert pool.generations.services() == {ONE: (0, 2), OTHER: (0, 1)}
     pool.clear(service_id=ONE)
     assert pool.generations.services() == {ONE: (1, 2), OTHER: (0, 1)}
+    assert pool.generation == 0, "which is the pool's own"
     for connection in (first, second, third):
         pool.check_in(connection)
     assert pool.generations.services() == {OTHER: (0, 1)}

@@ -28,7 +28,7 @@ MUTATIONS = (
         SESSIONS,
         "_MARGIN = 60.0\n",
         "_MARGIN = 0.0\n",
-        "execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
     ),
     M(
         "e32",
@@ -36,7 +36,7 @@ MUTATIONS = (
         SESSIONS,
         "        if not session.dirty and session.last_used >= oldest_use:\n",
         "        if not session.dirty:\n",
-        "execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions",
     ),
     M(
         "e33",
@@ -44,7 +44,7 @@ MUTATIONS = (
         SESSIONS,
         "        if not session.dirty and session.last_used >= oldest_use:\n",
         "        if session.last_used >= oldest_use:\n",
-        "execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
     ),
     M(
         "e34",
@@ -52,7 +52,7 @@ MUTATIONS = (
         EXECUTOR,
         "            attempt.session.server_session.dirty = True  # the server may still be busy with its command\n",
         "            pass\n",
-        "execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions",
     ),
     M(
         "e35",
@@ -60,7 +60,7 @@ MUTATIONS = (
         SESSIONS,
         "            session = idle.pop()\n",
         "            session = idle.popleft()\n",
-        "execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
     ),
     M(
         "e36",
@@ -68,7 +68,7 @@ MUTATIONS = (
         SESSIONS,
         "            if session.last_used >= oldest_use:\n                return session\n",
         "            return session\n",
-        "execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions",
     ),
     M(
         "e37",
@@ -76,7 +76,7 @@ MUTATIONS = (
         SESSIONS,
         "        while idle and idle[0].last_used < oldest_use:\n            idle.popleft()\n",
         "",
-        "execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions",
     ),
     M(
         "e43",
@@ -84,7 +84,7 @@ MUTATIONS = (
         DECORATE,
         "                server_session.transaction_number += 1\n",
         "                server_session.transaction_number = server_session.transaction_number or 1\n",
-        "execution/test_sessions execution/test_prose_retryable_writes",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_retryable_writes",
     ),
     M(
         "e44",
@@ -92,7 +92,7 @@ MUTATIONS = (
         DECORATE,
         "            if operation.transaction_number is None:\n                server_session",
         "            if True:\n                server_session",
-        "execution/test_overload_commands execution/test_servers_of_4_2 execution/test_prose_retryable_writes",
+        "execution/test_session_pool execution/test_overload_commands execution/test_servers_of_4_2 execution/test_prose_retryable_writes",
     ),
     M(
         "e45",
@@ -108,7 +108,7 @@ MUTATIONS = (
         TRANSACTION,
         "            error._add_error_label(TRANSIENT)\n            error._remove",
         "            error._remove",
-        "execution/test_transactions",
+        "execution/test_session_pool execution/test_transactions",
     ),
     M(
         "e47",
@@ -116,7 +116,7 @@ MUTATIONS = (
         TRANSACTION,
         '            error._remove_error_label("RetryableWriteError")\n',
         "",
-        "execution/test_transactions",
+        "execution/test_session_pool execution/test_transactions",
     ),
     M(
         "e48",
@@ -124,7 +124,7 @@ MUTATIONS = (
         TRANSACTION,
         "        if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):\n            error._add",
         "        if isinstance(error, ConnectionFailure):\n            error._add",
-        "execution/test_transactions",
+        "execution/test_session_pool execution/test_transactions",
     ),
     M(
         "e49",
@@ -140,7 +140,7 @@ MUTATIONS = (
         DECORATE,
         'return other if other["clusterTime"] > one["clusterTime"] else one',
         'return one if other["clusterTime"] > one["clusterTime"] else other',
-        "execution/test_sessions execution/test_prose_sessions execution/test_prose_causal_consistency",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions execution/test_prose_causal_consistency",
     ),
     M(
         "e51",
@@ -148,7 +148,7 @@ MUTATIONS = (
         DECORATE,
         "            cluster_time = _newer(cluster_time, session.explicit.cluster_time)\n",
         "            pass\n",
-        "execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
     ),
     M(
         "e52",
@@ -156,7 +156,7 @@ MUTATIONS = (
         "sdam/topology.py",
         '        if known is None or cluster_time["clusterTime"] > known["clusterTime"]:\n            self.cluster_time',
         "        if True:\n            self.cluster_time",
-        "execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
     ),
     M(
         "e53",

@@ -28,7 +28,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        if connection.generation < server.pool.generations.of(connection.service_id):\n            return True\n",
         "",
-        "sdam/test_failures cmap/test_clear",
+        "sdam/test_errors_of_operations sdam/test_failures cmap/test_clear",
     ),
     M(
         "s25",
@@ -36,7 +36,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)\n",
         "        return False\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s26",
@@ -44,7 +44,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)\n",
         "        return current is not None and is_stale(current.topology_version, version, equal_is_stale=False)\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s30",
@@ -52,7 +52,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):\n            return\n",
         "        if previous is None:\n            return\n",
-        "sdam/test_failures sdam/test_streaming",
+        "sdam/test_errors_of_operations sdam/test_failures sdam/test_streaming",
     ),
     M(
         "s31",
@@ -60,7 +60,7 @@ MUTATIONS = (
         TOPOLOGY,
         "is_stale(previous.topology_version, new.topology_version, equal_is_stale=False)",
         "is_stale(previous.topology_version, new.topology_version, equal_is_stale=True)",
-        "sdam/test_failures sdam/test_streaming",
+        "sdam/test_errors_of_operations sdam/test_failures sdam/test_streaming",
     ),
     M(
         "s32",
@@ -68,7 +68,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        if connection.generation != server.pool.generation:\n            return  # it says how the server was before the error that cleared the pool\n",
         "",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s34",
@@ -76,7 +76,7 @@ MUTATIONS = (
         RULES,
         "    return isinstance(error, NetworkTimeout)\n",
         "    return is_network_error(error)\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s35",
@@ -84,7 +84,7 @@ MUTATIONS = (
         RULES,
         "    if is_network_error(error) and not is_network_timeout(error):\n",
         "    if is_network_error(error):\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s36",
@@ -92,7 +92,7 @@ MUTATIONS = (
         RULES,
         "        clears = error.code in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS\n",
         "        clears = True\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s38",
@@ -100,7 +100,7 @@ MUTATIONS = (
         RULES,
         "        clears = error.code in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS\n",
         "        clears = max_wire_version < _KEEPS_CONNECTIONS\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s39",
@@ -108,7 +108,7 @@ MUTATIONS = (
         RULES,
         "frozenset({11600, 11602, 13436, 189, 91})",
         "frozenset({11600, 11602, 13436, 91})",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s40",
@@ -116,7 +116,7 @@ MUTATIONS = (
         RULES,
         "frozenset({10107, 13435, 10058})",
         "frozenset({10107, 10058})",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s41",
@@ -132,7 +132,7 @@ MUTATIONS = (
         RULES,
         "    if during_handshake:\n        if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):\n            return Consequence.NOTHING  # a server that is busy is there; to take its pool away would add to its load\n",
         "    if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):\n        return Consequence.NOTHING\n    if during_handshake:\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s43",
@@ -140,7 +140,7 @@ MUTATIONS = (
         RULES,
         "    if isinstance(error, PoolClearedError):\n        return Consequence.NOTHING\n    if during",
         "    if during",
-        "cmap/test_errors cmap/test_establishing sdam/test_failures cmap/test_clear",
+        "sdam/test_errors_of_operations cmap/test_errors cmap/test_establishing sdam/test_failures cmap/test_clear",
     ),
     M(
         "s44",
@@ -236,7 +236,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)\n        self._choices.clear()\n",
         "        after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)\n",
-        "sdam/test_selection",
+        "sdam/test_errors_of_operations sdam/test_selection",
     ),
     M(
         "s56",
@@ -244,7 +244,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        after = self.description = updated(before, new)\n        self._choices.clear()\n",
         "        after = self.description = updated(before, new)\n",
-        "sdam/test_selection sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_selection sdam/test_failures",
     ),
     M(
         "s57",
@@ -324,7 +324,7 @@ MUTATIONS = (
         TOPOLOGY,
         "            if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:\n                server.monitor.cancel_check()\n",
         "",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s67",
@@ -332,7 +332,7 @@ MUTATIONS = (
         TOPOLOGY,
         "            if during_handshake or follows is not Consequence.UNKNOWN_CLEAR_AND_CANCEL:\n                server.request_check()\n",
         "",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s68",
@@ -340,7 +340,7 @@ MUTATIONS = (
         TOPOLOGY,
         "            if during_handshake or follows is not Consequence.UNKNOWN_CLEAR_AND_CANCEL:\n",
         "            if True:\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s69",
@@ -348,7 +348,7 @@ MUTATIONS = (
         TOPOLOGY,
         "            server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()\n",
         "            server is not None and current is not None and server.pool.mark_ready()\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s70",
@@ -452,7 +452,7 @@ MUTATIONS = (
         DESCRIPTION,
         "        return ServerDescription(self._address, error=error, topology_version=version)\n",
         "        return ServerDescription(self._address, error=error)\n",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s83",

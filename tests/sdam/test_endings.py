@@ -305,3 +305,20 @@ def test_a_monitor_that_is_interrupted_in_a_listener(
     assert [each.split()[0] for each in story[0::2]] == ["HeartbeatStarted"] * len(story[0::2])
     assert all(not each.startswith("HeartbeatStarted") for each in story[1::2])
     assert len(story) % 2 == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_check_that_is_interrupted_gives_its_connection_up(connect: Any, server: ScriptedServer) -> None:
+    """The reply to a hello that was broken off must not be taken for that to the next."""
+    client = connect(server, heartbeat=0.05)
+    server.fail("hello", *[silent] * 2)
+    server.changed()
+    server.wait_for("hello")
+    settle()
+    monitor = next(iter(client._topology._servers.values())).monitor
+    connection = monitor._connection
+    number = server.connections_of("hello")[0]
+    monitor._background.greenlet.kill()
+    assert monitor._connection is not connection
+    eventually(lambda: number not in server.peers)
+    eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})

@@ -218,3 +218,23 @@ def test_a_proxy_that_is_not_there_may_be_one(connect: Any, server: Any, recorde
         client.db.c.find_one()
     assert raised.value._error_labels >= BOTH
     assert verdicts(recorder) == []
+
+
+@pytest.mark.requirement("CMAP-85")
+def test_connect_timeout_is_for_all_steps_together(connect: Any, server: Any, recorder: Recorder) -> None:
+    """Timers of one loop go off in their order, however late."""
+    client = known_client(connect, server, recorder, connectTimeoutMS=400)
+
+    def late(peer: Any, message: bytes) -> None:
+        gevent.sleep(0.3)
+        peer.send(message)
+
+    server.fail("handshake", late)
+    server.fail("saslStart", silent)
+    asking = gevent.spawn(client.db.c.find_one)
+    ended: list[bool] = []
+    gevent.spawn_later(0.38, lambda: ended.append(asking.ready()))
+    gevent.spawn_later(0.6, lambda: ended.append(asking.ready()))
+    eventually(lambda: len(ended) == 2)
+    assert ended == [False, True]
+    assert isinstance(asking.exception, NetworkTimeout)

@@ -283,3 +283,21 @@ def test_the_log_tells_the_connection_of_every_heartbeat(
     for each in beats:
         begins = each["message"].endswith("started") and each is beats[0]
         assert each.get("serverConnectionId") == (None if begins else 77) or each is beats[first_failure + 1]
+
+
+@pytest.mark.requirement("SM-84")
+@pytest.mark.usefixtures("quick")
+def test_the_duration_of_a_heartbeat_is_that_of_the_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    def late(then: Any) -> Any:
+        def fault(peer: Any, message: bytes) -> None:
+            gevent.sleep(0.05)
+            then(peer, message)
+
+        return fault
+
+    polled.fail("handshake", late(lambda peer, message: peer.send(message)))
+    polled.fail("hello", late(lambda peer, message: peer.send(message)), late(cut(0)))
+    connect(polled, heartbeat=0.02)
+    recorder.wait_for("HeartbeatFailed")
+    slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]
+    assert all(event.duration >= 0.04 for event in slow)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import gevent
 import pytest
 from gevent import GreenletExit, Timeout
@@ -165,3 +167,16 @@ def test_many_who_come_and_go(queue, returned):
     assert sorted(taken + returned) == list(range(0, 200, 2))
     gevent.killall(waiters)
     assert len(queue.waiters) == 0
+
+
+def test_a_turn_that_has_come_is_not_lost_when_the_loop_is_late(queue, returned):
+    """The limit is over, too, when the loop comes to look; what was handed over counts."""
+    (waiter,) = start(queue, 1, returned, limit=0.05)
+
+    def hold_the_loop():
+        time.sleep(0.1)
+        queue.hand("a")
+
+    gevent.spawn_later(0.01, hold_the_loop)
+    assert waiter.get() == "a"
+    assert returned == []
