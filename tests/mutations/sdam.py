@@ -420,7 +420,7 @@ MUTATIONS = (
         "cmap/pool.py",
         "        return len(self.inventory.in_use) + len(self.inventory.pending) + len(self._queue.waiters)\n",
         "        return len(self.inventory.in_use)\n",
-        "sdam/test_selection",
+        "cmap/test_lifecycle sdam/test_selection",
     ),
     M(
         "s79",
@@ -444,7 +444,7 @@ MUTATIONS = (
         DESCRIPTION,
         "            None if self._error is None else (type(self._error), str(self._error)),\n",
         "",
-        "sdam/test_failures",
+        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s82",

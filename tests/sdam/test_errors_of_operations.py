@@ -232,3 +232,14 @@ def test_a_pool_is_not_ready_before_its_server_has_answered() -> None:
     topology.server_checked(primary())
     assert pool.stats()["state"] == "ready"
     topology.close()
+
+
+def test_descriptions_are_the_same_until_something_in_them_differs() -> None:
+    """Times do not make a difference; what went wrong does."""
+    assert primary() == primary()
+    assert primary() != primary(2)
+    assert primary() != primary(tags={"dc": "east"})
+    failed = [ServerDescription(ADDRESS, error=error) for error in (AutoReconnect("a"), AutoReconnect("b"))]
+    assert failed[0] == ServerDescription(ADDRESS, error=AutoReconnect("a"))
+    assert failed[0] != failed[1]
+    assert failed[0] != ServerDescription(ADDRESS, error=NetworkTimeout("a"))

@@ -301,3 +301,16 @@ def test_the_duration_of_a_heartbeat_is_that_of_the_check(connect: Any, polled: 
     recorder.wait_for("HeartbeatFailed")
     slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]
     assert all(event.duration >= 0.04 for event in slow)
+
+
+@pytest.mark.usefixtures("quick")
+def test_checks_that_find_nothing_new_are_not_told_as_changes(
+    connect: Any, polled: ScriptedServer, recorder: Any
+) -> None:
+    connect(polled, heartbeat=0.02)
+    recorder.wait_for("HeartbeatSucceeded", 5)
+    assert recorder.only("ServerDescriptionChanged", "TopologyDescriptionChanged") == [
+        "TopologyDescriptionChanged Unknown",
+        "ServerDescriptionChanged Standalone",
+        "TopologyDescriptionChanged Single",
+    ]
