@@ -234,8 +234,6 @@ class Monitor:
             self._events.heartbeat_failed(self.address, connection, monotonic() - started, error, awaited)
 
     def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
-        if self._stopped:  # a listener has switched meanwhile
-            raise self._cancelled()
         if not connection.shook_hands:
             return self._received(establish(connection, self._settings.connection, ref=False))
         if self._streaming:

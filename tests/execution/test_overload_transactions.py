@@ -218,3 +218,17 @@ def test_a_last_rejection_ends_what_the_label_says_it_ends(
         session.abort_transaction()
         session.end_session()
         check_nothing_held(client)
+
+
+@pytest.mark.requirement("BP-43")
+@pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
+def test_the_end_is_tried_again_whatever_the_options_say(
+    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float], name: str
+) -> None:
+    client = connect(deployment, retryWrites=False, retryReads=False)
+    fail(deployment, name, times=2)
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": 1}, session=session)
+    session.abort_transaction() if name == "abortTransaction" else session.commit_transaction()
+    assert len(deployment.commands.named(name)) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -153,3 +154,13 @@ def test_the_labels_of_not_primary_in_a_transaction_are_the_servers(deployment: 
             client.db.c.insert_one({"_id": 3}, session=session)
         assert raised.value._error_labels == set()
         session.abort_transaction()
+
+
+@pytest.mark.parametrize("kind", ["replica_set", "sharded", "load_balanced"])
+def test_writes_are_numbered_wherever_they_can_be_tried_again(connect: Callable[..., Client], kind: str) -> None:
+    with getattr(Deployment, kind)() as deployment:
+        client = connect(deployment)
+        client.db.c.insert_one({"_id": 1})
+        client.db.c.update_many({}, {"$set": {"a": 1}})
+        assert "txnNumber" in deployment.commands.named("insert")[-1].body
+        assert "txnNumber" not in deployment.commands.named("update")[-1].body

@@ -316,3 +316,15 @@ def test_a_write_of_w_0_is_acknowledged_in_a_transaction(deployment: Any, write:
         with pytest.raises(gmongo.errors.ConfigurationError, match="w=0"):
             client.db.c.insert_one({"_id": 2}, session=session)
         assert not client.db.c.insert_one({"_id": 3}).acknowledged
+
+
+def test_only_the_end_has_the_write_concern(deployment: Deployment, client: Client) -> None:
+    collection = client.db.get_collection("c", write_concern=gmongo.WriteConcern(1, j=True))
+    with client.start_session() as session, session.start_transaction(write_concern=gmongo.WriteConcern("majority")):
+        collection.insert_one({"_id": 1}, session=session)
+        collection.update_many({}, {"$set": {"a": 1}}, session=session)
+        collection.insert_many([{"_id": 2}], session=session)
+        collection.find_one_and_delete({"_id": 2}, session=session)
+    written = [each.body for each in deployment.commands.named("insert", "update", "findAndModify")]
+    assert [body.get("writeConcern") for body in written] == [None] * 4
+    assert deployment.commands.named("commitTransaction")[-1].body["writeConcern"] == {"w": "majority"}

@@ -127,14 +127,6 @@ MUTATIONS = (
         "execution/test_session_pool execution/test_transactions",
     ),
     M(
-        "e49",
-        "a transient error keeps the pin",
-        TRANSACTION,
-        "        if error.has_error_label(TRANSIENT) and not unread:\n            self.unpin()\n",
-        "",
-        "execution/test_transactions load_balanced/test_transactions",
-    ),
-    M(
         "e50",
         "the older cluster time is sent",
         DECORATE,

@@ -43,14 +43,6 @@ MUTATIONS = (
         "load_balanced/test_cursors",
     ),
     M(
-        "l05",
-        "an interruption on a pinned connection leaves no mark",
-        PIN,
-        "        if error is not None:\n            self.connection.blame(error)\n",
-        "",
-        "load_balanced/test_cursors load_balanced/test_transactions",
-    ),
-    M(
         "l06",
         "a finaliser's release is lost",
         PIN,
@@ -208,7 +200,7 @@ MUTATIONS = (
         "sdam/server_description.py",
         "        if self._server_type == SERVER_TYPE.LoadBalancer:\n            return True\n        return self.logical",
         "        return self.logical",
-        "load_balanced/test_topology load_balanced/test_services load_balanced/test_handshake",
+        "execution/test_session_pool load_balanced/test_topology load_balanced/test_services load_balanced/test_handshake",
     ),
     M(
         "l27",

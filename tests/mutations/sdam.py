@@ -527,36 +527,12 @@ MUTATIONS = (
         "sdam/test_endings sdam/test_selection",
     ),
     M(
-        "s92",
-        "a closed topology takes errors",
-        TOPOLOGY,
-        "        if server is None or self._closed or self._is_old_news(server, connection, error):\n",
-        "        if server is None or self._is_old_news(server, connection, error):\n",
-        "sdam/test_endings",
-    ),
-    M(
-        "s93",
-        "a stopped monitor reports",
-        MONITOR,
-        "        if owner is not None and not self._stopped:\n            owner.server_checked(description)\n",
-        "        if owner is not None:\n            owner.server_checked(description)\n",
-        "sdam/test_endings",
-    ),
-    M(
-        "s94",
-        "a stopped monitor asks on",
-        MONITOR,
-        "        if self._stopped:  # a listener has switched meanwhile\n            raise self._cancelled()\n",
-        "",
-        "sdam/test_endings",
-    ),
-    M(
         "s95",
         "the heartbeat on a new connection is called awaited",
         MONITOR,
         "        awaited = connection.shook_hands and (self._streaming or self._will_await(previous))\n",
         "        awaited = self._streaming or self._will_await(previous)\n",
-        "sdam/test_streaming sdam/test_failures sdam/test_heartbeats",
+        "sdam/test_endings sdam/test_streaming sdam/test_failures sdam/test_heartbeats",
     ),
     M(
         "s96",
@@ -604,7 +580,7 @@ MUTATIONS = (
         TRANSITIONS,
         "            if (found_id or _NULL_ID, found_version or -1) < newest:\n                return True\n",
         "",
-        "sdam/test_simulated_servers sdam/test_prose",
+        "sdam/test_transitions sdam/test_simulated_servers sdam/test_prose",
     ),
     M(
         "s102",
@@ -612,7 +588,7 @@ MUTATIONS = (
         TRANSITIONS,
         "        self._demote_other_primaries()\n        self._adopt",
         "        self._adopt",
-        "sdam/test_simulated_servers sdam/test_prose",
+        "sdam/test_transitions sdam/test_simulated_servers sdam/test_prose",
     ),
     M(
         "s103",
@@ -620,7 +596,7 @@ MUTATIONS = (
         TRANSITIONS,
         "        for address in set(self.servers) - self.server.all_hosts:\n            del self.servers[address]\n",
         "",
-        "sdam/test_endings sdam/test_simulated_servers",
+        "sdam/test_transitions sdam/test_endings sdam/test_simulated_servers",
     ),
     M(
         "s104",
@@ -628,6 +604,6 @@ MUTATIONS = (
         TRANSITIONS,
         "        elif self.set_name != self.server.replica_set_name:\n            self._remove()\n            return\n        self._adopt",
         "        self._adopt",
-        "sdam/test_simulated_servers sdam/test_prose sdam/test_selection",
+        "sdam/test_transitions sdam/test_simulated_servers sdam/test_prose sdam/test_selection",
     ),
 )

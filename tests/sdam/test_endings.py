@@ -308,8 +308,12 @@ def test_a_monitor_that_is_interrupted_in_a_listener(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_check_that_is_interrupted_gives_its_connection_up(connect: Any, server: ScriptedServer) -> None:
-    """The reply to a hello that was broken off must not be taken for that to the next."""
+def test_a_check_that_is_interrupted_gives_its_connection_up(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
+    """The reply to a hello that was broken off must not be taken for that to the next. The next check is on a new
+    connection, so it is not awaited, though the server is known.
+    """
     client = connect(server, heartbeat=0.05)
     server.fail("hello", *[silent] * 2)
     server.changed()
@@ -318,7 +322,21 @@ def test_a_check_that_is_interrupted_gives_its_connection_up(connect: Any, serve
     monitor = next(iter(client._topology._servers.values())).monitor
     connection = monitor._connection
     number = server.connections_of("hello")[0]
+    recorder.forget()
     monitor._background.greenlet.kill()
     assert monitor._connection is not connection
     eventually(lambda: number not in server.peers)
+    recorder.wait_for("HeartbeatStarted")
+    assert line(recorder.of("HeartbeatStarted")[0]) == "HeartbeatStarted"
     eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
+
+
+def test_whoever_waits_for_a_server_ends_with_the_client(connect: Any) -> None:
+    with ScriptedServer() as dead:
+        pass
+    client = connect(dead, serverSelectionTimeoutMS=60_000)
+    waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
+    eventually(lambda: len(client._topology._queue.waiters) == 3)
+    client._topology.close()
+    gevent.joinall(waiting, timeout=5)
+    assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3

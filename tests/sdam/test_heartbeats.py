@@ -314,3 +314,16 @@ def test_checks_that_find_nothing_new_are_not_told_as_changes(
         "ServerDescriptionChanged Standalone",
         "TopologyDescriptionChanged Single",
     ]
+
+
+@pytest.mark.requirement("SM-02", "SM-116")
+@pytest.mark.usefixtures("quick")
+def test_what_was_agreed_with_a_server_is_forgotten_with_its_connection(connect: Any, polled: ScriptedServer) -> None:
+    """After a restart it may be an older one."""
+    connect(polled, heartbeat=0.02)
+    assert "hello" in polled.wait_for("hello")
+    polled.hello_extra = {"helloOk": False}
+    polled.fail("hello", cut(0))
+    polled.wait_for("handshake", 2)
+    before = len(polled.commands("hello"))
+    assert "ismaster" in polled.wait_for("hello", before + 1)
