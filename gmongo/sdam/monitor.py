@@ -78,6 +78,7 @@ class Monitor:
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: Connection | None = None
+        self._may_retry_from = 0.0  # from when on the loss of a known server is answered at once
         self._last_id = 0  # of its connections, which are numbered from 1 on
         self._hello_command = first_hello(self._settings.connection)
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
@@ -176,11 +177,17 @@ class Monitor:
             owner.server_checked(description)
 
     def _goes_on_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
-        """Whether the next check follows without a pause (SM-111)."""
+        """Whether the next check follows without a pause (SM-111); after a loss, once in the minimum between checks."""
         if description.is_server_type_known:
             return self._streaming or (self._may_stream and description.topology_version is not None)
         error = description.error
-        return previous.is_server_type_known and error is not None and is_network_error(error)
+        if not previous.is_server_type_known or error is None or not is_network_error(error):
+            return False
+        now = monotonic()
+        if now < self._may_retry_from:  # it lets everybody in, and hangs up again
+            return False
+        self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
+        return True
 
     def _pause(self) -> None:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""

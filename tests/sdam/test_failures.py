@@ -321,3 +321,18 @@ def test_a_cancelled_monitor_knows_nothing_of_the_next_server(connect: Any, poll
     seen = len(polled.commands("hello"))
     polled.wait_for("hello", seen + 2)
     assert {next(iter(command)) for command in polled.commands("hello")[seen:]} == {"ismaster"}
+
+
+@pytest.mark.requirement("SM-111", "SM-119")
+def test_a_server_that_lets_monitors_in_and_hangs_up_is_not_stormed(
+    connect: Any, streaming: ScriptedServer, recorder: Any
+) -> None:
+    """Its loss is answered at once, for it is known each time; but not more often than checks may follow each other."""
+    streaming.exhausts = False
+    streaming.fail("hello", *[cut(0)] * 1000)
+
+    # It answers what is awaited at once.
+    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, streaming.changed)
+    connect(streaming, heartbeatFrequencyMS=60_000)
+    gevent.sleep(0.4)
+    assert 2 <= len(streaming.commands("handshake")) <= 4
