@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bson import Timestamp
 
-from gmongo.errors import AutoReconnect
+from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.sessions import ServerSession, ServerSessionPool
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, fail
@@ -164,3 +164,26 @@ def test_writes_are_numbered_wherever_they_can_be_tried_again(connect: Callable[
         client.db.c.update_many({}, {"$set": {"a": 1}})
         assert "txnNumber" in deployment.commands.named("insert")[-1].body
         assert "txnNumber" not in deployment.commands.named("update")[-1].body
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_reads_are_tried_again_if_the_application_allows_it(
+    deployment: Deployment, connect: Callable[..., Client], allowed: bool
+) -> None:
+    client = connect(deployment, retryReads=allowed)
+    fail(deployment, "find", times=1, code=6, labels=[])
+    if allowed:
+        client.db.c.find_one()
+    else:
+        with pytest.raises(OperationFailure):
+            client.db.c.find_one()
+    assert len(deployment.commands.named("find")) == 1 + allowed
+
+
+def test_which_writes_are_tried_again_is_left_to_servers_that_say_it(deployment: Deployment, client: Client) -> None:
+    client.db.c.insert_one({"_id": 1})
+    fail(deployment, "insert", times=1, code=6, labels=[])
+    with pytest.raises(OperationFailure) as raised:
+        client.db.c.insert_one({"_id": 2})
+    assert not raised.value.has_error_label("RetryableWriteError")
+    assert len(deployment.commands.named("insert")) == 2

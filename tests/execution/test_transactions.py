@@ -11,7 +11,7 @@ from gevent import GreenletExit
 
 import gmongo
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
+from gmongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, Client, check_nothing_held, eventually, fail, idle, slow, spread
 
@@ -328,3 +328,37 @@ def test_only_the_end_has_the_write_concern(deployment: Deployment, client: Clie
     written = [each.body for each in deployment.commands.named("insert", "update", "findAndModify")]
     assert [body.get("writeConcern") for body in written] == [None] * 4
     assert deployment.commands.named("commitTransaction")[-1].body["writeConcern"] == {"w": "majority"}
+
+
+@pytest.mark.parametrize("how", ["commit_transaction", "abort_transaction"])
+def test_an_end_that_is_killed_before_it_is_sent_has_not_ended_anything(
+    deployment: Deployment, connect: Callable[..., Client], how: str
+) -> None:
+    client = connect(deployment, maxPoolSize=1)
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": 1}, session=session)
+    slow(deployment, "ping", milliseconds=300, times=1)
+    pinging = gevent.spawn(client.db.command, "ping")
+    eventually(lambda: deployment.commands.named("ping"))
+    ending = gevent.spawn(getattr(session, how))
+    eventually(lambda: client.pool_stats()[0]["waiting"] == 1)
+    ending.kill()
+    assert session.in_transaction
+    pinging.join()
+    session.commit_transaction()
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+def test_a_time_out_in_a_later_try_tells_why_there_was_one(client: Client) -> None:
+    failed = PyMongoError("try again", [TRANSIENT])
+    timed_out = ExecutionTimeout("too late", 50)
+    errors = iter([failed, timed_out])
+
+    def callback(_session: ClientSession) -> None:
+        raise next(errors)
+
+    with client.start_session() as session, pytest.raises(ExecutionTimeout) as raised:
+        session.with_transaction(callback)
+    assert raised.value is timed_out
+    assert raised.value.__cause__ is failed

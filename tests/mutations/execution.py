@@ -388,7 +388,7 @@ MUTATIONS = (
         EXECUTOR,
         "        return operation.retryable and self._options.retry_reads\n",
         "        return operation.retryable\n",
-        "execution/test_prose_retryable_reads execution/test_overload_limits",
+        "execution/test_session_pool execution/test_prose_retryable_reads execution/test_overload_limits",
     ),
     M(
         "e83",
@@ -588,7 +588,7 @@ MUTATIONS = (
         RETRY,
         "_SERVER_LABELS_ERRORS = 9\n",
         "_SERVER_LABELS_ERRORS = 99\n",
-        "execution/test_prose_retryable_writes execution/test_overload_commands execution/test_servers_of_4_2",
+        "execution/test_session_pool execution/test_prose_retryable_writes execution/test_overload_commands execution/test_servers_of_4_2",
     ),
     M(
         "e108",

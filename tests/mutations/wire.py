@@ -9,7 +9,7 @@ MUTATIONS = (
         "operations/write.py",
         "            if taken and room < 0:\n",
         "            if taken and room < -1:\n",
-        "integration/test_large_writes",
+        "unit/test_message integration/test_large_writes",
     ),
     M(
         "w02",
@@ -25,7 +25,7 @@ MUTATIONS = (
         "operations/write.py",
         "islice(self._encoded(hello), hello.max_write_batch_size)",
         "islice(self._encoded(hello), hello.max_write_batch_size + 1)",
-        "integration/test_large_writes integration/test_bulk_write",
+        "unit/test_message integration/test_large_writes integration/test_bulk_write",
     ),
     M(
         "w04",
@@ -33,7 +33,7 @@ MUTATIONS = (
         "operations/write.py",
         "                self._ahead = document, body\n",
         "                self._ahead = None\n",
-        "integration/test_large_writes integration/test_bulk_write",
+        "unit/test_message integration/test_large_writes integration/test_bulk_write",
     ),
     M(
         "w05",
@@ -73,7 +73,7 @@ MUTATIONS = (
         "operations/write.py",
         "        room = hello.max_message_size - _OVERHEAD\n",
         "        room = 48_000_000 - _OVERHEAD\n",
-        "integration/test_large_writes",
+        "unit/test_message integration/test_large_writes",
     ),
     M(
         "w13",
@@ -81,7 +81,7 @@ MUTATIONS = (
         "operations/write.py",
         "islice(self._encoded(hello), hello.max_write_batch_size)",
         "islice(self._encoded(hello), 100_000)",
-        "integration/test_large_writes integration/test_bulk_write",
+        "unit/test_message integration/test_large_writes integration/test_bulk_write",
     ),
     M(
         "w14",
