@@ -319,14 +319,6 @@ MUTATIONS = (
         "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
-        "s69",
-        "a pool is ready before its server is described",
-        TOPOLOGY,
-        "            server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()\n",
-        "            server is not None and current is not None and server.pool.mark_ready()\n",
-        "sdam/test_errors_of_operations sdam/test_failures",
-    ),
-    M(
         "s70",
         "the pools of removed servers stay open",
         TOPOLOGY,
