@@ -195,7 +195,6 @@ class Transaction:
         """Label an error of an operation in it. If that is not tried again, the label also ends the transaction."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
-            error._remove_error_label("RetryableWriteError")
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
         """Label the error of a commit; a further try asks for the majority, unless the server did not read this one."""

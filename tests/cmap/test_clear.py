@@ -334,7 +334,7 @@ def test_a_monitor_that_loses_its_connection_interrupts_nobody(new_client: Any, 
     assert recorder.of("PoolCleared")[0].interrupt_connections is False
 
 
-@pytest.mark.requirement("CMAP-146")
+@pytest.mark.requirement("CMAP-143", "CMAP-146")
 def test_the_clear_is_announced_before_waiters_fail(new_pool: Any, recorder: Any, go: Any) -> None:
     """Even if a listener takes its time (CMAP-A07)."""
     pool = new_pool(max_pool_size=1)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from tests.conformance.pages import find_proofs
+
 ROOT = Path(__file__).parents[2]
+
+_proofs = cache(find_proofs)
 
 
 class MutationError(Exception):
@@ -21,7 +26,8 @@ class Mutation:
     :param file: below ``gmongo``.
     :param old: text that occurs once in the file.
     :param new: what takes its place.
-    :param tests: files of tests, below ``tests`` and without suffix, of which one must fail.
+    :param tests: of which one must fail: files, below ``tests`` and without suffix, or IDs of requirements, whose tests
+        are meant.
     """
 
     name: str
@@ -33,8 +39,9 @@ class Mutation:
 
     @property
     def targets(self) -> list[str]:
-        """Its tests as paths."""
-        return [f"tests/{name}.py" for name in self.tests.split()]
+        """Its tests as pytest takes them."""
+        named = self.tests.split()
+        return [target for name in named for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 
     def apply(self, root: Path) -> str:
         """Change the file below `root`; returns what was there before.

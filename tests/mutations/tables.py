@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.mutations import cmap, execution, load_balanced, sdam, wire
+from tests.mutations import cmap, execution, load_balanced, rows, sdam, wire
 from tests.mutations.mutation import Mutation
 
 AREAS: Mapping[str, tuple[Mutation, ...]] = {
@@ -13,4 +13,5 @@ AREAS: Mapping[str, tuple[Mutation, ...]] = {
     "load balanced": load_balanced.MUTATIONS,
     "execution": execution.MUTATIONS,
     "wire and stable_api": wire.MUTATIONS,
+    "single rows": rows.MUTATIONS,
 }
