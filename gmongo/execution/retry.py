@@ -133,7 +133,11 @@ class Retry:
         return may_retry_write(error) if self._operation.is_write else may_retry_read(error)
 
     def _check_time(self, delay: float) -> None:
-        if self._deadline is not None and monotonic() + delay > self._deadline:
+        if self._deadline is None or monotonic() + delay <= self._deadline:
+            return
+        if (
+            delay or self.error.timeout
+        ):  # else the next try ends at once, in a time-out that has this error as its cause
             raise self.error
 
     def _pay(self) -> None:
