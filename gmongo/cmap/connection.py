@@ -108,6 +108,11 @@ class Connection:
         return not self.mid_message and self.error is None
 
     @property
+    def has_socket(self) -> bool:
+        """Whether a socket was made for it: not before its server's name was resolved."""
+        return self._transport is not None
+
+    @property
     def shook_hands(self) -> bool:
         """Whether the handshake is done, so that `hello` is there."""
         return hasattr(self, "hello")

@@ -295,7 +295,7 @@ class Pool:
 
     def _establishment_failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
         connection.error = connection.error or error
-        if by_server and not connection.shook_hands:
+        if by_server and connection.has_socket and not connection.shook_hands:
             label_overload(error)
         try:
             if by_server:

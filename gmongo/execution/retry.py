@@ -135,9 +135,8 @@ class Retry:
     def _check_time(self, delay: float) -> None:
         if self._deadline is None or monotonic() + delay <= self._deadline:
             return
-        if (
-            delay or self.error.timeout
-        ):  # else the next try ends at once, in a time-out that has this error as its cause
+        # Without a delay another error is tried again: that ends at once, in a time-out that has this one as its cause.
+        if delay or self.error.timeout:
             raise self.error
 
     def _pay(self) -> None:

@@ -210,8 +210,8 @@ MUTATIONS = (
         "e61",
         "retries go on after the deadline",
         RETRY,
-        "        if delay or self.error.timeout:  # else",
-        "        if delay:  # else",
+        "        if delay or self.error.timeout:\n",
+        "        if delay:\n",
         "sdam/test_establishing execution/test_time_limits execution/test_time_limits_of_many",
     ),
     M(
@@ -666,8 +666,8 @@ MUTATIONS = (
         "e118",
         "after the deadline the application is told of no time-out",
         RETRY,
-        "        if delay or self.error.timeout:  # else",
-        "        if True:  # else",
+        "        if delay or self.error.timeout:\n",
+        "        if True:\n",
         "execution/test_time_limits_of_many",
     ),
 )

@@ -17,6 +17,7 @@ from gevent.event import Event
 
 import gmongo
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PyMongoError
+from gmongo.wire.transport import TransportError
 from tests.scripted.server import ScriptedServer, cut, eventually, garbled, held, silent
 from tests.sdam.harness import Client, Recorder, pool_of
 from tests.tls.middlemen import Middleman, Socks5
@@ -238,3 +239,24 @@ def test_connect_timeout_is_for_all_steps_together(connect: Any, server: Any, re
     eventually(lambda: len(ended) == 2)
     assert ended == [False, True]
     assert isinstance(asking.exception, NetworkTimeout)
+
+
+@pytest.mark.requirement("BP-05")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("how", ["unknown", "no answer"])
+def test_a_name_that_does_not_resolve_is_no_sign_of_overload(
+    connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Nor is one whose resolver does not answer in time. The server is not reached, so it is Unknown."""
+    client = known_client(connect, server, recorder, connectTimeoutMS=100)
+
+    def resolve(*_arguments: Any) -> Any:
+        if how == "no answer":
+            gevent.sleep(10)
+        raise TransportError("Name or service not known")
+
+    monkeypatch.setattr("gmongo.wire.connect._resolve", resolve)
+    with pytest.raises(AutoReconnect) as raised:
+        client.db.c.find_one()
+    assert not raised.value._error_labels & BOTH
+    assert verdicts(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
