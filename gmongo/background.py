@@ -76,7 +76,7 @@ class Alarm:
         self._sleeper = getcurrent()
         timer = self._hub.loop.timer(seconds or 0, ref=False)
         if seconds is not None:
-            timer.start(self._wake)
+            timer.start(self._wake, update=True)  # the time of the loop may be old
         try:
             self._hub.switch()
         finally:

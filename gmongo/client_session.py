@@ -418,11 +418,10 @@ class ClientSession:
         self._check_free()
         if self._limit is not None and current_deadline() != self._limit:
             raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
-        if self._transaction.active:
-            operation.acknowledged = True  # a transaction has one write concern, which comes with its end
-        elif not operation.acknowledged or (operation.write_concern or _NONE).get("w") == 0:
+        unacknowledged = not self._transaction.active and (operation.write_concern or _NONE).get("w") == 0
+        if not operation.acknowledged or unacknowledged:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
-        elif not operation.ends_transaction:
+        if not self._transaction.active and not operation.ends_transaction:
             self._transaction.leave()
         self._user = getcurrent()
 

@@ -20,7 +20,7 @@ from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
-from gmongo.execution.sessions import checked_session
+from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
@@ -43,7 +43,6 @@ from gmongo.operations.models import (
 from gmongo.operations.run_command import Administer, CursorCommand
 from gmongo.operations.write import (
     SingleWrite,
-    check_unacknowledged,
     delete_statement,
     insertable,
     update_statement,
@@ -183,8 +182,9 @@ class Collection(Defaults, Generic[DocumentType]):
         checked_mapping("document", document)
         inserted_id = insertable(document)
         fields = _present(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
-        self._write("insert", document, fields, session)
-        return InsertOneResult(inserted_id, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        self._write("insert", document, fields, session, acknowledged)
+        return InsertOneResult(inserted_id, acknowledged)
 
     def insert_many(
         self,
@@ -211,8 +211,13 @@ class Collection(Defaults, Generic[DocumentType]):
         if not elements:
             raise InvalidOperation("No operations to execute")
         fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
-        self._bulk(ordered, fields).execute(self._executor, inserts(elements), session)
-        return InsertManyResult(ids, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        self._bulk(ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
+        return InsertManyResult(ids, acknowledged)
+
+    def _acknowledged(self, session: ClientSession | None) -> bool:
+        """Whether a write is acknowledged. All are in a transaction, whose one write concern comes with its end."""
+        return self._write_concern.acknowledged or in_transaction(self._executor, session)
 
     def _write(
         self,
@@ -220,10 +225,10 @@ class Collection(Defaults, Generic[DocumentType]):
         statement: Mapping[str, Any],
         fields: Mapping[str, Any],
         session: ClientSession | None,
+        acknowledged: bool,
         retryable: bool = True,
     ) -> dict[str, Any]:
         """Run one insert, update or delete of one statement."""
-        acknowledged = self._write_concern.acknowledged
         operation = SingleWrite(
             self._database_name, self._name, kind, fields, self._codec_options, acknowledged, retryable
         )
@@ -317,12 +322,13 @@ class Collection(Defaults, Generic[DocumentType]):
             sort=None if sort is None else sort_document(sort),
         )
         fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
-        reply = self._write("update", statement, fields, session, retryable=not multi)
+        acknowledged = self._acknowledged(session)
+        reply = self._write("update", statement, fields, session, acknowledged, retryable=not multi)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if "upserted" in reply:
             reply["upserted"] = reply["upserted"][0]["_id"]
-        return UpdateResult(reply or None, self._write_concern.acknowledged)
+        return UpdateResult(reply or None, acknowledged)
 
     # Deleting
 
@@ -367,8 +373,9 @@ class Collection(Defaults, Generic[DocumentType]):
             hint=None if hint is None else checked_hint(hint),
         )
         fields = _present(_ORDERED, let=checked_let(let), comment=comment)
-        reply = self._write("delete", statement, fields, session, retryable=limit == 1)
-        return DeleteResult(reply, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        reply = self._write("delete", statement, fields, session, acknowledged, retryable=limit == 1)
+        return DeleteResult(reply, acknowledged)
 
     # Writing in bulk
 
@@ -395,10 +402,11 @@ class Collection(Defaults, Generic[DocumentType]):
         fields = _present(
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
-        outcome = self._bulk(ordered, fields).execute(self._executor, runs_of(statements, ordered), session)
-        return BulkWriteResult(outcome, self._write_concern.acknowledged)
+        acknowledged = self._acknowledged(session)
+        bulk = self._bulk(ordered, fields, acknowledged)
+        return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
-    def _bulk(self, ordered: bool, fields: Mapping[str, Any]) -> Bulk:
+    def _bulk(self, ordered: bool, fields: Mapping[str, Any], acknowledged: bool) -> Bulk:
         return Bulk(
             self._database_name,
             self._name,
@@ -406,7 +414,7 @@ class Collection(Defaults, Generic[DocumentType]):
             ordered=ordered,
             fields=fields,
             write_concern=self._write_concern_document,
-            acknowledged=self._write_concern.acknowledged,
+            acknowledged=acknowledged,
         )
 
     # Finding
@@ -521,9 +529,7 @@ class Collection(Defaults, Generic[DocumentType]):
             comment=comment,
         )
         operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
-        operation.acknowledged = operation.retryable = self._write_concern.acknowledged
-        if not operation.acknowledged:
-            check_unacknowledged(command)
+        operation.acknowledged = operation.retryable = self._acknowledged(session)
         operation.write_concern = self._write_concern_document
         return self._executor.run(operation, session)
 

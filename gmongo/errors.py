@@ -63,9 +63,6 @@ class PyMongoError(Exception):
     def _add_error_label(self, label: str) -> None:
         self._error_labels.add(label)
 
-    def _remove_error_label(self, label: str) -> None:
-        self._error_labels.discard(label)
-
     @property
     def timeout(self) -> bool:
         """Whether the error was caused by a time-out, on the client's or the server's side."""

@@ -23,7 +23,7 @@ from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import checked_session
+from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations.client_bulk import ClientBulk
 from gmongo.operations.client_writes import Writes, checked_models
 from gmongo.operations.end_sessions import EndSessions
@@ -231,7 +231,8 @@ class MongoClient(Defaults, Generic[DocumentType]):
         concern = self._write_concern if write_concern is None else write_concern
         if not isinstance(concern, WriteConcern):
             raise TypeError(f"write_concern must be a WriteConcern, not {short(concern)}")
-        _check_bulk(concern.acknowledged, ordered, verbose_results)
+        acknowledged = concern.acknowledged or in_transaction(self._executor, session)
+        _check_bulk(acknowledged, ordered, verbose_results)
         optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
             self._executor,
@@ -241,10 +242,10 @@ class MongoClient(Defaults, Generic[DocumentType]):
             verbose=verbose_results,
             fields={name: value for name, value in optional.items() if value is not None},
             write_concern=concern.document or None,
-            acknowledged=concern.acknowledged,
+            acknowledged=acknowledged,
             session=session,
         )
-        return ClientBulkWriteResult(bulk.execute(writes), concern.acknowledged, verbose_results)
+        return ClientBulkWriteResult(bulk.execute(writes), acknowledged, verbose_results)
 
     def watch(
         self,

@@ -42,6 +42,7 @@ class Connection:
     :param address: of the server.
     :param socket_timeout: limit in seconds for one exchange; None is without limit.
     :param ref: whether waiting on it keeps the hub running.
+    :param monitors: whether it is a monitor's, and so never authenticates.
 
     `id`, `generation`, `service_id`, `purpose`, `user`, `since` and `idle_since` belong to the pool that owns it.
     `mid_message` is true from the first byte of a request to the last of its reply: a connection that is given back in
@@ -65,6 +66,7 @@ class Connection:
         "idle_since",
         "inherited",
         "mid_message",
+        "monitors",
         "purpose",
         "service_id",
         "since",
@@ -72,8 +74,11 @@ class Connection:
         "user",
     )
 
-    def __init__(self, address: Address, socket_timeout: float | None = None, ref: bool = True) -> None:
+    def __init__(
+        self, address: Address, socket_timeout: float | None = None, ref: bool = True, monitors: bool = False
+    ) -> None:
         self.address = address
+        self.monitors = monitors
         self.socket_timeout = socket_timeout
         self.id = 0
         self.generation = 0
@@ -103,14 +108,14 @@ class Connection:
         return not self.mid_message and self.error is None
 
     @property
+    def has_socket(self) -> bool:
+        """Whether a socket was made for it: not before its server's name was resolved."""
+        return self._transport is not None
+
+    @property
     def shook_hands(self) -> bool:
         """Whether the handshake is done, so that `hello` is there."""
         return hasattr(self, "hello")
-
-    @property
-    def monitors(self) -> bool:
-        """Whether it is a monitor's, and so never authenticates. A pool gives its connections numbers, from 1 on."""
-        return self.id == 0
 
     def connect(self, tls: Tls | None = None, proxy: Proxy | None = None) -> None:
         """Open the socket. The caller limits the time.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from socket import gaierror
 
-from gmongo.errors import AutoReconnect
+from gmongo.errors import AutoReconnect, PoolClearedError
+from gmongo.wire.socks5 import ProxyError
 
 OVERLOADED = "SystemOverloadedError"
 RETRYABLE = "RetryableError"
@@ -14,11 +14,14 @@ RETRYABLE = "RetryableError"
 
 def label_overload(error: BaseException) -> None:
     """Label a failure to connect as a sign of overload: a server that limits new connections closes them early, or lets
-    them wait. Nothing has been sent by then, so trying again is safe.
+    them wait. Nothing has been sent by then, so trying again is safe. A name must have been resolved before.
 
-    A name that does not resolve, a certificate that is not accepted and a peer without TLS are no such signs.
+    A certificate that is not accepted, a peer without TLS and a proxy that refuses are no such signs; nor is the clear of
+    a pool, which ends what its connections are doing.
     """
-    if isinstance(error, AutoReconnect) and not any(_is_no_sign(each) for each in _causes(error)):
+    if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
+        return
+    if not any(_is_no_sign(each) for each in _causes(error)):
         error._add_error_label(OVERLOADED)
         error._add_error_label(RETRYABLE)
 
@@ -26,7 +29,7 @@ def label_overload(error: BaseException) -> None:
 def _is_no_sign(error: BaseException) -> bool:
     if isinstance(error, ssl.SSLError):
         return not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError))
-    return isinstance(error, gaierror)
+    return isinstance(error, ProxyError)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

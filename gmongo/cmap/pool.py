@@ -39,6 +39,8 @@ from gmongo.wire.limit import interrupt_after
 
 # A thousand waiters may time out at once, so each is told of the longest holders only.
 _HOLDERS_TOLD = 5
+# So long does the background rest after a first failure to connect, in seconds, and then twice as long each time.
+_FIRST_REST = 1.0
 
 
 class PoolOwner(Protocol):
@@ -48,7 +50,9 @@ class PoolOwner(Protocol):
         """A handshake succeeded."""
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        """Connecting or the handshake failed; called before the connection is closed (CMAP-A13)."""
+        """Connecting, the handshake or authentication failed; called before the connection is closed (CMAP-A13). Limits
+        of the application's are not failures: they say nothing of the server.
+        """
 
 
 class Cleared(NamedTuple):
@@ -90,6 +94,8 @@ class Pool:
         self._told_ready = False  # whether others have heard that the pool is ready
         self._announced = False  # whether the background may act on it, because all have heard it (CMAP-81)
         self._populating = False
+        self._rest = 0.0  # for how long the background rests after a failure to connect, in seconds
+        self._rest_ends = 0.0  # when that is over, on the clock of monotonic()
         self._alarm = Alarm()
         self._told_created = False
         self._upkeep = spawn_for(self, self._alarm, upkeep)
@@ -263,17 +269,23 @@ class Pool:
         connection.id = self._last_id
         connection.generation = self.generation
         started = monotonic()
+        seconds = None if deadline is None else deadline - started
+        expired = connection._timeout_error(seconds or 0)
         try:
             if self._events.wanted():
                 self._events.connection_created(connection.id)
-            with interrupt_after(*_limit(connection, deadline)):
+            with interrupt_after(seconds, expired):
                 establish(connection, self._connection_options, ref, lambda: self._join_service(connection))
             ready = monotonic()
             self._owner.connection_established(connection)
             if self._events.wanted():
                 self._events.connection_ready(connection.id, ready - started)
+            if self._rest:
+                self._rest = self._rest_ends = 0.0
+                self._alarm.ring()
         except BaseException as error:
-            self._establishment_failed(connection, error)
+            # A kill, a time-out of somebody else and the operation's own limit say nothing of the server.
+            self._establishment_failed(connection, error, isinstance(error, Exception) and error is not expired)
             raise
 
     def _join_service(self, connection: Connection) -> None:
@@ -281,13 +293,13 @@ class Pool:
         if connection.service_id is not None:
             connection.generation = self.generations.join(connection.service_id)
 
-    def _establishment_failed(self, connection: Connection, error: BaseException) -> None:
+    def _establishment_failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
         connection.error = connection.error or error
-        if not connection.shook_hands:
+        if by_server and connection.has_socket and not connection.shook_hands:
             label_overload(error)
         try:
-            if isinstance(error, Exception):  # a kill or a time-out of somebody else says nothing of the server
-                self._owner.establishment_failed(connection, error)
+            if by_server:
+                self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
         finally:
             self.inventory.pending.discard(connection)
             try:
@@ -459,7 +471,12 @@ class Pool:
             and not self._populating
             and inventory.total < self.options.min_pool_size
             and inventory.has_room()
+            and self.rest() == 0
         )
+
+    def rest(self) -> float:
+        """Seconds for which the background still rests after a failure to connect, so as not to storm a server."""
+        return max(0.0, self._rest_ends - monotonic())
 
     def populate(self) -> None:
         """Establish a connection and make it available (CMAP-103). Runs in a greenlet of its own."""
@@ -472,15 +489,17 @@ class Pool:
         connection.hold_hub(False)
         try:
             self._establish(connection, ref=False)
+        except BaseException:
+            self._rest = min(2 * self._rest or _FIRST_REST, self.options.upkeep_interval)
+            self._rest_ends = monotonic() + self._rest
+            raise
         finally:
             self._populating = False
-            if connection.generation != self.generation:
-                self._alarm.ring()  # a run since the clear has found this one still under way
+            self._alarm.ring()  # a run since a clear has found this one still under way, and a rest has to be timed
         connection.hold_hub(True)
         # In one run without a switch, so that a waiter for leave to make a connection gets this one (CMAP-102).
         self.inventory.pending.remove(connection)
         self._put_back(connection)
-        self._alarm.ring()
 
     # Errors
 
@@ -518,6 +537,7 @@ class Pool:
         self.generations.advance()
         evicted = self._pause(error())
         self._populating = False
+        self._rest = self._rest_ends = 0.0
         self._alarm = Alarm()
         # End of the critical section.
         for connection in inherited:
@@ -531,11 +551,6 @@ def _maker(address: Address, options: ConnectionOptions) -> Callable[[], Connect
         return Connection(address, options.socket_timeout)
 
     return make
-
-
-def _limit(connection: Connection, deadline: float | None) -> tuple[float | None, BaseException]:
-    seconds = None if deadline is None else deadline - monotonic()
-    return seconds, connection._timeout_error(seconds or 0)
 
 
 def _failed_reason(error: BaseException) -> str:

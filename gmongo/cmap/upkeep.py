@@ -27,8 +27,12 @@ def upkeep(pool: Pool) -> float:
     pool.remove_perished()
     if pool.is_short():
         spawn(_populate, weakref.ref(pool))
-    idle = pool.options.max_idle_time
-    return interval if idle is None else min(interval, max(idle, _SHORTEST_PAUSE))
+    pauses = [interval]
+    if pool.options.max_idle_time is not None:
+        pauses.append(max(pool.options.max_idle_time, _SHORTEST_PAUSE))
+    if (rest := pool.rest()) > 0:
+        pauses.append(rest)
+    return min(pauses)
 
 
 def _populate(reference: weakref.ref[Pool]) -> None:
@@ -37,4 +41,4 @@ def _populate(reference: weakref.ref[Pool]) -> None:
         try:
             pool.populate()
         except Exception:
-            pass  # the topology has been told, and the pool is paused by it
+            pass  # the topology has been told, and the pool rests

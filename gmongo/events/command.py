@@ -98,8 +98,8 @@ class CommandEvents:
             self._log("Command succeeded", sent, durationMS=elapsed, reply=document_text(shown))
 
     def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
-        failure = _failure(error)
-        if sent.sensitive:
+        failure, replied = _failure(error)
+        if sent.sensitive and replied:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if self._listeners:
             event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
@@ -140,8 +140,8 @@ def _rest(sent: Sent) -> tuple[Any, ...]:
     )
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
-    """An error as a document: the server's reply if there is one."""
+def _failure(error: BaseException) -> tuple[dict[str, Any], bool]:
+    """An error as a document, and whether that is the server's reply, in which a secret could be."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
-        return dict(error.details)
-    return {"errmsg": str(error), "errtype": type(error).__name__}
+        return dict(error.details), True
+    return {"errmsg": str(error), "errtype": type(error).__name__}, False

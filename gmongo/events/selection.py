@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gmongo.events.log import DEBUG, INFO, asks, log, milliseconds, server_selection_log, where
 from gmongo.wire.address import Address
+
+
+class Asked(NamedTuple):
+    """What a server is selected for.
+
+    :param selector: a read preference, or ``WRITABLE``.
+    :param operation: its name.
+    :param operation_id: what ties it together with others in events and logs, if it is one of several.
+    """
+
+    selector: Any
+    operation: str
+    operation_id: int | None
 
 
 class SelectionEvents:
@@ -16,24 +29,25 @@ class SelectionEvents:
     wanted = staticmethod(asks(server_selection_log))
     """Whether anybody logs every selection."""
 
-    def started(self, selector: Any, operation: str, topology: Any) -> None:
-        self._log("Server selection started", selector, operation, topology)
+    def started(self, asked: Asked, topology: Any) -> None:
+        self._log("Server selection started", asked, topology)
 
-    def succeeded(self, selector: Any, operation: str, topology: Any, address: Address) -> None:
-        self._log("Server selection succeeded", selector, operation, topology, **where(address))
+    def succeeded(self, asked: Asked, topology: Any, address: Address) -> None:
+        self._log("Server selection succeeded", asked, topology, **where(address))
 
-    def failed(self, selector: Any, operation: str, topology: Any, error: BaseException) -> None:
-        self._log("Server selection failed", selector, operation, topology, failure=repr(error))
+    def failed(self, asked: Asked, topology: Any, error: BaseException) -> None:
+        self._log("Server selection failed", asked, topology, failure=repr(error))
 
-    def waiting(self, selector: Any, operation: str, topology: Any, remaining: float) -> None:
+    def waiting(self, asked: Asked, topology: Any, remaining: float) -> None:
         message = "Waiting for suitable server to become available"
-        self._log(message, selector, operation, topology, INFO, remainingTimeMS=milliseconds(remaining))
+        self._log(message, asked, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
-    def _log(
-        self, message: str, selector: Any, operation: str, topology: Any, level: int = DEBUG, **extra: Any
-    ) -> None:
+    def _log(self, message: str, asked: Asked, topology: Any, level: int = DEBUG, **extra: Any) -> None:
         if not server_selection_log.isEnabledFor(level):
             return
+        selector, operation, operation_id = asked
+        if operation_id is not None:
+            extra["operationId"] = operation_id
         rest = "".join(f", {name}={value}" for name, value in extra.items())
         text = f"{message} for operation {operation}. Selector: {selector}, topology: {topology}{rest}"
         fields = {"selector": repr(selector), "operation": operation, "topologyDescription": repr(topology)}

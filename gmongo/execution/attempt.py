@@ -21,6 +21,7 @@ class Attempt:
     __slots__ = (
         "address",
         "deadline",
+        "is_mongos",
         "max_wire_version",
         "min_round_trip_time",
         "numbered",
@@ -39,6 +40,7 @@ class Attempt:
         self.selector: Any = operation.selector
         self.address: Address | None = None  # the server selected
         self.max_wire_version = 0  # of that server
+        self.is_mongos = False  # whether it is one
         self.min_round_trip_time = 0.0  # to that server, in seconds
         self.reply: dict[str, Any] | None = None
         self.numbered = False  # whether it is a write with a transaction number, which may be tried again

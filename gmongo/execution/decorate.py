@@ -41,8 +41,10 @@ class Decorator:
         if operation.read_concern:
             command["readConcern"] = operation.read_concern
         concern = operation.write_concern
+        if concern and attempt.deadline is not None:
+            concern = without_wtimeout(concern)
         if concern:
-            command["writeConcern"] = concern if attempt.deadline is None else without_wtimeout(concern)
+            command["writeConcern"] = concern
         if session is not None:
             if connection.hello.sessions_supported or self._load_balanced:
                 self._add_session(command, attempt, connection)

@@ -170,7 +170,7 @@ class Executor:
         """Add the labels that the server leaves to the driver, and let the transaction know."""
         transaction, operation = attempt.transaction, attempt.operation
         if attempt.numbered or operation.ends_transaction:
-            label_write_error(error, attempt.max_wire_version)
+            label_write_error(error, attempt.max_wire_version, attempt.is_mongos)
         if transaction is not None:
             unread = error.has_error_label(RETRYABLE)
             if unread and attempt.starts:
@@ -245,7 +245,9 @@ class Executor:
         address = operation.address or (None if transaction is None else transaction.pinned_address)
         if address is None:
             failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
-            server = topology.select_server(attempt.selector, operation.name, deadline, failed_on)
+            server = topology.select_server(
+                attempt.selector, operation.name, deadline, failed_on, operation.operation_id
+            )
         else:
             server = topology.server_at(address, deadline, operation.waits_for_server)
         attempt.address = server.address
@@ -289,7 +291,7 @@ class Executor:
         operation = attempt.operation
         hello = connection.hello
         connection.doing = operation.name
-        attempt.max_wire_version = hello.max_wire_version
+        attempt.max_wire_version, attempt.is_mongos = hello.max_wire_version, hello.is_mongos
         command = operation.command(hello)
         self._decorator.decorate(command, attempt, connection)
         body = bson.encode(command, False, operation.codec_options)

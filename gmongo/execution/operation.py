@@ -159,7 +159,7 @@ class Operation:
 
         :param overloaded: whether the server was too busy to look at the command.
         """
-        transaction.failed(error, overloaded)
+        transaction.failed(error)
 
 
 class CollectionOperation(Operation):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from time import monotonic
 
@@ -12,6 +13,7 @@ from gmongo.errors import (
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
+    WriteConcernError,
 )
 from gmongo.execution.operation import Operation
 from gmongo.execution.overload import Overload
@@ -39,14 +41,23 @@ def may_retry_read(error: PyMongoError) -> bool:
     return isinstance(error, AutoReconnect)
 
 
-def label_write_error(error: PyMongoError, max_wire_version: int) -> None:
-    """Add the label that says a write may be tried again, where the server does not do that."""
+def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
+    """Add the label that says a write may be tried again, where the server does not do that.
+
+    A mongos that leaves it to the driver has tried again itself after an error of the write concern.
+    """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
-        may_retry = max_wire_version < _SERVER_LABELS_ERRORS and error.code in _RETRYABLE_CODES
+        left_to_driver = max_wire_version < _SERVER_LABELS_ERRORS and not (is_mongos and _is_of_write_concern(error))
+        may_retry = left_to_driver and error.code in _RETRYABLE_CODES
     else:
         may_retry = isinstance(error, AutoReconnect) and not isinstance(error, ServerSelectionTimeoutError)
     if may_retry:
         error._add_error_label(RETRYABLE_WRITE)
+
+
+def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
+    """Whether the error is a part of a reply to a command that succeeded."""
+    return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
 def may_retry_write(error: PyMongoError) -> bool:
@@ -122,7 +133,10 @@ class Retry:
         return may_retry_write(error) if self._operation.is_write else may_retry_read(error)
 
     def _check_time(self, delay: float) -> None:
-        if delay and self._deadline is not None and monotonic() + delay > self._deadline:
+        if self._deadline is None or monotonic() + delay <= self._deadline:
+            return
+        # Without a delay another error is tried again: that ends at once, in a time-out that has this one as its cause.
+        if delay or self.error.timeout:
             raise self.error
 
     def _pay(self) -> None:

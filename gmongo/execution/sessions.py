@@ -115,6 +115,12 @@ def bound_session(executor: Executor) -> Session | None:
     return bound[1]
 
 
+def in_transaction(executor: Executor, session: Session | None) -> bool:
+    """Whether an operation that is given `session` runs in a transaction."""
+    chosen = bound_session(executor) if session is None else checked_session(session)
+    return chosen is not None and chosen.transaction is not None and chosen.transaction.active
+
+
 @contextmanager
 def bind_session(executor: Executor, session: Session) -> Iterator[None]:
     """Have operations of this client in the block run in `session`."""

@@ -190,16 +190,11 @@ class Transaction:
 
     # Errors
 
-    def failed(self, error: PyMongoError, unread: bool) -> None:
-        """Label an error of an operation in it, and let go of the server if the transaction cannot go on there.
-
-        :param unread: whether the server turned the command away without looking at it, so that it may go there again.
-        """
+    @staticmethod
+    def failed(error: PyMongoError) -> None:
+        """Label an error of an operation in it. If that is not tried again, the label also ends the transaction."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
-            error._remove_error_label("RetryableWriteError")
-        if error.has_error_label(TRANSIENT) and not unread:
-            self.unpin()
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
         """Label the error of a commit; a further try asks for the majority, unless the server did not read this one."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.operation import CollectionOperation
+from gmongo.operations.write import check_unacknowledged
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_field
@@ -19,6 +21,11 @@ class FindAndModify(CollectionOperation):
     retryable = True
 
     __slots__ = ()
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        if not self.acknowledged:
+            check_unacknowledged(self.name, self.fields, hello)
+        return super().command(hello)
 
     def decode(self, body: Buffer) -> dict[str, Any]:
         return decode_field(body, self.codec_options, "value")

@@ -75,4 +75,5 @@ class AbortTransaction(_EndTransaction):
         return self._transaction.settings.write_concern
 
     def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        transaction.unpin()
+        if not overloaded:  # else the transaction is open there still, and the next try must reach it
+            transaction.unpin()

@@ -73,8 +73,10 @@ class _Loop:
 
         :raises Exception: the error, if not.
         """
-        self._error = error
+        previous, self._error = self._error, error
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
+            if self._tries and getattr(error, "timeout", False) and error.__cause__ is None:
+                error.__cause__ = previous  # which tells why it took so long
             raise error
         if monotonic() >= self._end:
             raise self._timeout(error)

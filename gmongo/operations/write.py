@@ -21,6 +21,8 @@ from gmongo.wire.reply import PLAIN_REPLY, reply_options
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 # An error in these would go unseen.
 _NEED_A_REPLY = ("collation", "arrayFilters")
+# MongoDB 4.4
+_TAKES_HINTS = 9
 # What a message holds besides the documents; and what an update holds besides a document of the largest size.
 _OVERHEAD = 16 * 1024
 _FREED_AT_ONCE = 1000
@@ -83,7 +85,7 @@ class Statements:
         kind, codec_options, acknowledged = self.kind, self._codec_options, self._acknowledged
         for document in self._documents:
             if not acknowledged and kind != "insert":
-                check_unacknowledged(document)
+                check_unacknowledged(kind, document, hello)
             body = bson.encode(document, False, codec_options)
             # The server refuses what is too large, and writes its neighbours; but it has to be able to say so.
             if not self.has_reply and len(body) > hello.max_bson_size:
@@ -91,15 +93,19 @@ class Statements:
             yield document, body
 
 
-def check_unacknowledged(fields: Mapping[str, Any]) -> None:
-    """Refuse what must not be used where an error would go unseen.
+def check_unacknowledged(kind: str, fields: Mapping[str, Any], hello: Hello) -> None:
+    """Refuse what a server would refuse unheard.
 
-    :param fields: of a command or of a statement.
-    :raises ConfigurationError: one of them needs a reply.
+    :param kind: the command that is not acknowledged.
+    :param fields: of the command or of a statement of it.
+    :param hello: of the server; one older than MongoDB 4.4 takes hints for updates only.
+    :raises ConfigurationError: one of the fields needs a reply.
     """
     for name in _NEED_A_REPLY:
         if name in fields:
             raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
+    if kind != "update" and "hint" in fields and hello.max_wire_version < _TAKES_HINTS:
+        raise ConfigurationError("hint in an unacknowledged delete or find_one_and_… (w=0) needs MongoDB 4.4 or later")
 
 
 def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
@@ -218,7 +224,7 @@ class SingleWrite(_Write):
     def encode(self, hello: Hello) -> list[bytes]:
         statement = self.taken[0]
         if not self.acknowledged and self.name != "insert":
-            check_unacknowledged(statement)
+            check_unacknowledged(self.name, statement, hello)
         encoded = bson.encode(statement, False, self.codec_options)
         if len(encoded) > hello.max_bson_size and (
             not self.acknowledged or len(encoded) > hello.max_bson_size + _OVERHEAD

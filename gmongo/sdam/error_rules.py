@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from bson.errors import BSONError
+
+from gmongo.cmap.overload import OVERLOADED
 from gmongo.errors import (
     AutoReconnect,
     ConnectionFailure,
@@ -14,6 +17,7 @@ from gmongo.errors import (
     OperationFailure,
     PoolClearedError,
     ProtocolError,
+    PyMongoError,
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
@@ -53,10 +57,12 @@ def consequence(error: BaseException, during_handshake: bool, max_wire_version: 
     if isinstance(error, PoolClearedError):
         return Consequence.NOTHING
     if during_handshake:
+        if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
+            return Consequence.NOTHING  # a server that is busy is there; to take its pool away would add to its load
         if is_network_error(error):  # a streaming monitor would else go on waiting for news of its own
             return Consequence.UNKNOWN_CLEAR_AND_CANCEL
-        known = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError))
-        return Consequence.UNKNOWN_AND_CLEAR if known else Consequence.NOTHING
+        of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
+        return Consequence.UNKNOWN_AND_CLEAR if of_server else Consequence.NOTHING
     changed = isinstance(error, WriteConcernError) and error.code in STATE_CHANGE_CODES  # the write itself was done
     if changed or isinstance(error, NotPrimaryError):
         clears = getattr(error, "code", None) in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS

@@ -78,6 +78,8 @@ class Monitor:
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: Connection | None = None
+        self._may_retry_from = 0.0  # from when on the loss of a known server is answered at once
+        self._last_id = 0  # of its connections, which are numbered from 1 on
         self._hello_command = first_hello(self._settings.connection)
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
@@ -175,11 +177,17 @@ class Monitor:
             owner.server_checked(description)
 
     def _goes_on_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
-        """Whether the next check follows without a pause (SM-111)."""
+        """Whether the next check follows without a pause (SM-111); after a loss, once in the minimum between checks."""
         if description.is_server_type_known:
             return self._streaming or (self._may_stream and description.topology_version is not None)
         error = description.error
-        return previous.is_server_type_known and error is not None and is_network_error(error)
+        if not previous.is_server_type_known or error is None or not is_network_error(error):
+            return False
+        now = monotonic()
+        if now < self._may_retry_from:  # it lets everybody in, and hangs up again
+            return False
+        self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
+        return True
 
     def _pause(self) -> None:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
@@ -193,12 +201,13 @@ class Monitor:
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Check once; None if the check was cancelled."""
-        awaited = self._connection is not None and (self._streaming or self._will_await(previous))
+        connection = self._connection or self._new_connection()
+        awaited = connection.shook_hands and (self._streaming or self._will_await(previous))
         started = monotonic()
         self._heartbeat = started, awaited
-        self._events.heartbeat_started(self.address, self._connection, awaited)
         try:
-            hello = self._ask(previous)
+            self._events.heartbeat_started(self.address, connection, awaited)
+            hello = self._ask(connection, previous)
         except Exception as error:
             return self._failed(error)
         except BaseException:  # thrown by somebody else: it says nothing of the server, but spoils the connection
@@ -207,7 +216,7 @@ class Monitor:
         if not awaited:
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
-        self._events.heartbeat_succeeded(self.address, self._connection, monotonic() - started, hello.reply, awaited)
+        self._events.heartbeat_succeeded(self.address, connection, monotonic() - started, hello.reply, awaited)
         self._start_measuring(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
@@ -231,28 +240,28 @@ class Monitor:
             started, awaited = heartbeat
             self._events.heartbeat_failed(self.address, connection, monotonic() - started, error, awaited)
 
-    def _ask(self, previous: ServerDescription) -> Hello:
-        if self._stopped:  # a listener has switched meanwhile
-            raise self._cancelled()
-        if self._connection is None:
-            return self._connect()
+    def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
+        if not connection.shook_hands:
+            return self._received(establish(connection, self._settings.connection, ref=False))
         if self._streaming:
-            return self._next_streamed()
+            return self._next_streamed(connection)
         if self._will_await(previous):
-            return self._await_change(previous)
-        hello = say_hello(self._connection, self._plain_command(), self._connect_timeout)
+            return self._await_change(connection, previous)
+        hello = say_hello(connection, self._plain_command(), self._connect_timeout)
         return self._received(hello)
 
-    def _connect(self) -> Hello:
+    def _new_connection(self) -> Connection:
+        """A connection that has no socket yet: making one is a part of the check."""
         self._hello_command = first_hello(self._settings.connection)
-        self._connection = Connection(self.address, ref=False)
-        return self._received(establish(self._connection, self._settings.connection, ref=False))
+        self._connection = Connection(self.address, ref=False, monitors=True)
+        self._last_id += 1
+        self._connection.id = self._last_id
+        return self._connection
 
     def _will_await(self, previous: ServerDescription) -> bool:
         return self._may_stream and previous.topology_version is not None
 
-    def _await_change(self, previous: ServerDescription) -> Hello:
-        assert self._connection is not None
+    def _await_change(self, connection: Connection, previous: ServerDescription) -> Hello:
         command = self._plain_command()
         command["topologyVersion"] = previous.topology_version
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
@@ -260,15 +269,14 @@ class Monitor:
         request_id = next_request_id()
         started = monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
-        reply = self._connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
-        self._streaming = self._connection.mid_message
+        reply = connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
+        self._streaming = connection.mid_message
         return self._received(read_hello(reply, monotonic() - started))
 
-    def _next_streamed(self) -> Hello:
-        assert self._connection is not None
+    def _next_streamed(self, connection: Connection) -> Hello:
         started = monotonic()
-        reply = self._connection.next_reply(self._await_timeout, bson.decode)
-        self._streaming = self._connection.mid_message
+        reply = connection.next_reply(self._await_timeout, bson.decode)
+        self._streaming = connection.mid_message
         return self._received(read_hello(reply, monotonic() - started))
 
     def _received(self, hello: Hello) -> Hello:

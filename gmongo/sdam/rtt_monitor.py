@@ -63,7 +63,7 @@ class RttMonitor:
 
     def _measure(self) -> Hello:
         if self._connection is None:
-            self._connection = Connection(self._address, ref=False)
+            self._connection = Connection(self._address, ref=False, monitors=True)
             return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
         command = {self._hello_command: 1, **api, "helloOk": True}

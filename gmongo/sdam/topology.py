@@ -25,7 +25,7 @@ from gmongo.errors import (
 )
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
-from gmongo.events.selection import SelectionEvents
+from gmongo.events.selection import Asked, SelectionEvents
 from gmongo.sdam.error_rules import Consequence, consequence, is_network_timeout
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.monitor import Monitor
@@ -190,6 +190,7 @@ class Topology:
         operation: str,
         deadline: float | None = None,
         deprioritized: frozenset[Address] = frozenset(),
+        operation_id: int | None = None,
     ) -> Server:
         """The server for an operation, waiting for one if there is none.
 
@@ -197,6 +198,7 @@ class Topology:
         :param operation: its name, for logs.
         :param deadline: on the clock of :func:`time.monotonic`, beside ``serverSelectionTimeoutMS``.
         :param deprioritized: servers to pass over if there are others.
+        :param operation_id: for logs, if it is one of several operations that belong together.
         :raises ServerSelectionTimeoutError: none was found in time.
         :raises ConfigurationError: the servers are too old or too new.
         """
@@ -204,14 +206,14 @@ class Topology:
             self.open()
         log = self._selection_events if self._selection_events.wanted() else None
         if log:
-            log.started(selector, operation, self.description)
+            log.started(Asked(selector, operation, operation_id), self.description)
         kept = None if deprioritized else self._choices.get(id(selector))
         servers = self._suitable(selector, deprioritized) if kept is None else kept[1]
         if not servers:
-            servers = self._wait_for_suitable(selector, operation, deadline, deprioritized)
+            servers = self._wait_for_suitable(Asked(selector, operation, operation_id), deadline, deprioritized)
         server = servers[0] if len(servers) == 1 else _less_busy_of_two(servers)
         if log:
-            log.succeeded(selector, operation, self.description, server.address)
+            log.succeeded(Asked(selector, operation, operation_id), self.description, server.address)
         return server
 
     def check_use(self) -> None:
@@ -263,26 +265,26 @@ class Topology:
         return servers
 
     def _wait_for_suitable(
-        self, selector: Any, operation: str, deadline: float | None, deprioritized: frozenset[Address]
+        self, asked: Asked, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
         """Wait for changes until a server suits. Every change wakes all who wait, in order."""
         log = self._selection_events if self._selection_events.wanted() else None
         end = monotonic() + self.settings.server_selection_timeout
         end = end if deadline is None else min(end, deadline)
-        self._selection_events.waiting(selector, operation, self.description, end - monotonic())
+        self._selection_events.waiting(asked, self.description, end - monotonic())
         while True:
             try:
                 # No switch between looking and queueing up, or the change that is waited for could be missed.
-                servers = self._suitable(selector, deprioritized)
+                servers = self._suitable(asked.selector, deprioritized)
                 if servers:
                     return servers
                 self.request_checks()
                 self._queue.wait(
-                    end - monotonic(), lambda: self._selection_error(_complaint(self.description, selector))
+                    end - monotonic(), lambda: self._selection_error(_complaint(self.description, asked.selector))
                 )
             except Exception as error:
                 if log:
-                    log.failed(selector, operation, self.description, error)
+                    log.failed(asked, self.description, error)
                 raise
 
     def _selection_error(self, complaint: str) -> ServerSelectionTimeoutError:

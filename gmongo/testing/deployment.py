@@ -52,7 +52,7 @@ class Deployment:
     Make one with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`; use it in a
     ``with``, or call :meth:`start` and :meth:`close`. All four take these keyword arguments:
 
-    :param version: the server that it passes for, ``'4.4'`` to ``'8.2'``.
+    :param version: the server that it passes for, ``'4.2'`` to ``'8.2'``.
     :param users: name -> password: access control, with these users in ``admin``. A password of None makes a user
         of ``$external``, such as the subject of an X.509 certificate. The URI has the first of them.
     :param oidc_tokens: token -> user: access control that takes these tokens.

@@ -29,6 +29,10 @@ _REFUSALS = {
 }
 
 
+class ProxyError(TransportError):
+    """A proxy was reached, but did not connect on to the server."""
+
+
 @dataclass(frozen=True)
 class Proxy:
     """A SOCKS5 proxy.
@@ -46,15 +50,17 @@ def connect_through(proxy: Proxy, transport: Transport, sockaddr: Any, destinati
     """Connect to a proxy, and have it connect on to `destination`, whose host name is sent as it is.
 
     :param sockaddr: of the proxy.
-    :raises TransportError: the proxy cannot be reached, refused, or is none.
+    :raises TransportError: the proxy cannot be reached; :class:`ProxyError` when it refused, or is none.
     """
+    kind = TransportError
     try:
         transport.connect(sockaddr)
+        kind = ProxyError
         _authenticate(transport, proxy)
         _request(transport, destination)
     except TransportError as error:
         host, port = proxy.address
-        raise TransportError(f"SOCKS5 proxy {host}:{port}: {error}") from error
+        raise kind(f"SOCKS5 proxy {host}:{port}: {error}") from error
 
 
 def _authenticate(transport: Transport, proxy: Proxy) -> None:

@@ -93,6 +93,8 @@ class Transport:
 
         :raises TransportError: the peer cannot be reached.
         """
+        if self._interruption is not None:
+            raise self._interruption
         error = self._socket.connect_ex(sockaddr)
         if error == errno.EINPROGRESS:
             self._wait(self._writable)

@@ -38,6 +38,8 @@ def drop() -> None:
     del client
     for _ in range(20):
         gc.collect()
+        if known() is None:
+            break
         gevent.sleep(0.05)
     say("collected" if known() is None else "still there")
     listen()

@@ -12,6 +12,7 @@ import pytest
 from gevent import subprocess
 from gevent.event import Event
 
+from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool
 from tests.scripted.server import ScriptedServer, eventually, held
 
@@ -24,6 +25,16 @@ def test_idle_connections_are_closed_though_nobody_asks(new_pool: Any, server: A
     assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
     assert counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
+
+
+@pytest.mark.requirement("CMAP-172", "CMAP-173")
+def test_idle_connections_are_closed_in_time_though_the_interval_is_long(
+    new_pool: Any, server: Any, recorder: Any
+) -> None:
+    pool = new_pool(max_idle_time=0.05, upkeep_interval=3600)
+    filled(pool, 2)
+    recorder.wait_for("Closed", 2)
+    assert counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
@@ -108,3 +119,18 @@ def test_a_child_has_connections_of_its_own(server: ScriptedServer) -> None:
     assert said == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], ran.stderr
     used = {each.command["filter"]["_id"]: each.connection for each in server.received if each.name == "find"}
     assert used["after"] == used["before"] != used["in the child"]
+
+
+@pytest.mark.requirement("CMAP-45", "CMAP-169")
+def test_a_child_begins_another_generation(new_pool: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=1)
+    connection = pool.check_out()
+    waiting = go(pool.check_out)
+    pool.abandon(AutoReconnect("forked"))
+    pool.forget(lambda: AutoReconnect("forked"))
+    waiting.join(timeout=5)
+    assert isinstance(waiting.exception, AutoReconnect)
+    assert (pool.generation, pool.stats()["state"], counts(pool)) == (1, "paused", (0, 0, 0, 0))
+    pool.check_in(connection)
+    pool.ready()
+    assert pool.check_out().id == 2

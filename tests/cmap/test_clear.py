@@ -10,9 +10,10 @@ import pytest
 from bson import ObjectId
 from gevent.event import Event
 
+from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from gmongo.monitoring import ServerListener
-from tests.cmap.harness import counts, filled, ping
+from tests.cmap.harness import counts, filled, ping, settle
 from tests.scripted.server import eventually, held, silent
 
 
@@ -331,3 +332,60 @@ def test_a_monitor_that_loses_its_connection_interrupts_nobody(new_client: Any, 
     server.stop()
     recorder.wait_for("PoolCleared")
     assert recorder.of("PoolCleared")[0].interrupt_connections is False
+
+
+@pytest.mark.requirement("CMAP-143", "CMAP-146")
+def test_the_clear_is_announced_before_waiters_fail(new_pool: Any, recorder: Any, go: Any) -> None:
+    """Even if a listener takes its time (CMAP-A07)."""
+    pool = new_pool(max_pool_size=1)
+    pool.check_out()
+    waiting = go(pool.check_out)
+    ended: list[bool] = []
+
+    def take_time(_event: Any) -> None:
+        settle()
+        ended.append(waiting.ready())
+
+    recorder.hooks["PoolCleared"] = take_time
+    pool.clear()
+    waiting.join(timeout=5)
+    assert (ended, waiting.ready()) == ([False], True)
+
+
+@pytest.mark.requirement("CMAP-157")
+def test_an_interrupted_establishment_is_no_sign_of_overload(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
+    server.fail("handshake", held(Event()))
+    pool = new_pool()
+    establishing = go(pool.check_out)
+    server.wait_for("handshake")
+    pool.clear(AutoReconnect("gone"), interrupt=True)
+    establishing.join(timeout=5)
+    assert isinstance(establishing.exception, PoolClearedError)
+    assert establishing.exception._error_labels == set()
+
+
+@pytest.mark.requirement("CMAP-157")
+def test_an_interruption_comes_before_the_socket(server: Any) -> None:
+    """A name may be being resolved; it is not lost (CMAP-A09)."""
+    connection = Connection(server.address)
+    connection.interrupt(PoolClearedError("cleared"))
+    with pytest.raises(PoolClearedError):
+        connection.connect()
+
+
+@pytest.mark.requirement("CMAP-28", "CMAP-146")
+def test_what_was_handed_over_is_stale_after_a_clear_though_the_pool_is_ready_again(
+    new_pool: Any, recorder: Any, go: Any
+) -> None:
+    pool = new_pool(max_pool_size=1)
+    connection = pool.check_out()
+    waiting = go(pool.check_out)
+    pool.check_in(connection)
+    pool.clear()
+    pool.ready()
+    waiting.join(timeout=5)
+    assert isinstance(waiting.exception, PoolClearedError)
+    assert recorder.only("Closed") == ["Closed 1 stale"]
+    assert pool.check_out().id == 2

@@ -8,7 +8,14 @@ import gevent
 import pytest
 from gevent.event import Event
 
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError, PyMongoError
+from gmongo.errors import (
+    AutoReconnect,
+    InvalidOperation,
+    NetworkTimeout,
+    OperationFailure,
+    ProtocolError,
+    PyMongoError,
+)
 from tests.cmap.harness import counts, filled, ping
 from tests.scripted.server import cut, eventually, forged, held, silent
 
@@ -185,6 +192,31 @@ def test_a_request_without_its_reply_closes_the_connection(
     asking.join(timeout=5)
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.requirement("CMAP-30", "CMAP-134")
+def test_a_connection_that_is_given_back_in_the_middle_is_closed_though_nobody_has_seen_an_error(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    server.fail("ping", silent)
+    asking = go(ping, connection, None)
+    server.wait_for("ping")
+    asking.kill()
+    assert (connection.mid_message, connection.error) == (True, None)
+    pool.check_in(connection)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
+
+
+@pytest.mark.requirement("CMAP-30")
+def test_a_connection_with_an_error_between_two_messages_is_closed(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connection = pool.check_out()
+    connection.error = OperationFailure("the credential is not accepted any more", 18)
+    assert not connection.mid_message
+    pool.check_in(connection)
+    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-136")

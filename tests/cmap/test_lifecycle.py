@@ -269,3 +269,21 @@ def test_never_more_sockets_than_the_maximum(new_pool: Any, server: ScriptedServ
 def test_zero_is_no_maximum(new_pool: Any) -> None:
     pool = new_pool(max_pool_size=0)
     assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))
+
+
+def test_all_who_want_something_of_a_server_count_as_its_operations(new_pool: Any, server: Any, go: Any) -> None:
+    """Those who use a connection, those who make one, and those who wait."""
+    gate = Event()
+    pool = new_pool(max_pool_size=2, max_connecting=1)
+    assert pool.operation_count == 0
+    used = pool.check_out()
+    assert pool.operation_count == 1
+    server.fail("handshake", held(gate))
+    go(pool.check_out)
+    server.wait_for("handshake", 2)
+    assert pool.operation_count == 2
+    go(pool.check_out)
+    assert pool.operation_count == 3
+    pool.check_in(used)
+    gate.set()
+    assert pool.operation_count == 2

@@ -11,7 +11,7 @@ from gevent.event import Event
 from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
-from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, WaitQueueTimeoutError
+from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, PoolClearedError, WaitQueueTimeoutError
 from tests.cmap.harness import counts, owner_of, ping
 from tests.scripted.server import ScriptedServer, cut, eventually, held, silent
 
@@ -44,6 +44,7 @@ def test_the_map_of_services(pool: Pool, server: Any) -> None:
     assert pool.generations.services() == {ONE: (0, 2), OTHER: (0, 1)}
     pool.clear(service_id=ONE)
     assert pool.generations.services() == {ONE: (1, 2), OTHER: (0, 1)}
+    assert pool.generation == 0, "which is the pool's own"
     for connection in (first, second, third):
         pool.check_in(connection)
     assert pool.generations.services() == {OTHER: (0, 1)}
@@ -153,3 +154,17 @@ def test_a_wait_behind_a_load_balancer_tells_who_has_the_connections(new_pool: A
     connect_to(ONE, server, pool)
     with pytest.raises(WaitQueueTimeoutError, match="maxPoolSize: 1, connections in use by cursors: 0"):
         pool.check_out()
+
+
+@pytest.mark.requirement("CMAP-157", "CMAP-161")
+def test_an_interrupting_clear_of_a_service_spares_the_others(pool: Pool, server: Any, go: Any) -> None:
+    one, other = connect_to(ONE, server, pool), connect_to(OTHER, server, pool)
+    gate = Event()
+    server.fail("ping", held(gate), held(gate))
+    asking = [go(ping, connection) for connection in (one, other)]
+    server.wait_for("ping", 2)
+    pool.clear(service_id=ONE, interrupt=True)
+    asking[0].join(timeout=5)
+    assert isinstance(asking[0].exception, PoolClearedError)
+    gate.set()
+    assert asking[1].get(timeout=5)["ok"] == 1

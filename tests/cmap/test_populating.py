@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from time import monotonic
 from typing import Any
 
 import gevent
@@ -77,13 +79,30 @@ def test_a_failure_while_populating_goes_to_the_topology(new_pool: Any, server: 
         pool.check_out()
 
 
-@pytest.mark.requirement("CMAP-96")
+@pytest.mark.requirement("CMAP-96", "SM-31")
 def test_a_failure_while_populating_makes_the_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
-    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))  # the monitor's goes well
+    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])  # the monitor's handshake goes well
+    server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
     client = new_client(minPoolSize=1)
     recorder.wait_for("PoolCleared")
     assert recorder.only("Created", "PoolCleared", "Closed")[:3] == ["Created 1", "PoolCleared", "Closed 1 error"]
     recorder.wait_for("Ready 2")
+    assert client.pool_stats()[0]["state"] == "ready"
+
+
+@pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
+def test_a_connection_that_is_shed_while_populating_changes_nothing(
+    new_client: Any, server: Any, recorder: Any
+) -> None:
+    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))  # the monitor's goes well
+    client = new_client(minPoolSize=1)
+    recorder.wait_for("Ready 2")
+    assert recorder.only("PoolReady", "PoolCleared", "Created", "Closed") == [
+        "PoolReady",
+        "Created 1",
+        "Closed 1 error",
+        "Created 2",
+    ]
     assert client.pool_stats()[0]["state"] == "ready"
 
 
@@ -145,8 +164,9 @@ def test_populating_keeps_to_the_limits(new_pool: Any, server: Any, recorder: An
 
 @pytest.mark.requirement("CMAP-97", "CMAP-98")
 def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_failed(
-    new_pool: Any, server: Any, recorder: Any
+    new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("gmongo.cmap.pool._FIRST_REST", 0.01)
     gate = Event()
     server.fail("handshake", lambda peer, message: (gate.wait(), cut(0)(peer, message)))
     pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
@@ -156,3 +176,39 @@ def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_fai
     gate.set()
     recorder.wait_for("Closed")
     eventually(lambda: counts(pool) == (1, 0, 1, 0), 0.3)
+
+
+@pytest.mark.requirement("CMAP-175", "BP-72")
+def test_the_background_rests_after_a_failure_and_for_longer_each_time(
+    new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gmongo.cmap.pool._FIRST_REST", 0.02)
+    server.fail("handshake", *[cut(0)] * 5)
+    pool = new_pool(min_pool_size=2, upkeep_interval=0.1, clears=False)
+    began = [monotonic()]
+    rests: list[float] = []
+
+    def watch() -> None:
+        while True:
+            rests.append(pool.rest())
+            gevent.sleep(0.005)
+
+    watching = gevent.spawn(watch)
+    recorder.hooks["Created"] = lambda event: began.append(monotonic())
+    recorder.wait_for("Ready", 2)
+    failed = [later - earlier for earlier, later in pairwise(began[1:7])]
+    assert [rest >= least for rest, least in zip(failed, [0.02, 0.04, 0.08, 0.1, 0.1], strict=True)] == [True] * 5
+    watching.kill()
+    assert max(rests) <= 0.1
+    assert pool.rest() == 0, "a success ends the rest"
+    eventually(lambda: counts(pool) == (2, 0, 2, 0))
+
+
+@pytest.mark.requirement("CMAP-97", "BP-72")
+def test_the_rest_ends_when_an_operation_has_connected(new_pool: Any, server: Any, recorder: Any) -> None:
+    server.fail("handshake", cut(0))
+    pool = new_pool(min_pool_size=3, upkeep_interval=60, clears=False)
+    recorder.wait_for("Closed")
+    assert counts(pool) == (0, 0, 0, 0)
+    pool.check_in(pool.check_out())
+    eventually(lambda: counts(pool) == (3, 0, 3, 0), 0.5)

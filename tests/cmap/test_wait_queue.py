@@ -264,3 +264,17 @@ def _let_happen(pool: Pool, what: str, gate: Event, establishing: gevent.Greenle
         gate.set()
         pool.check_in(establishing.get(timeout=1))
     settle()
+
+
+@pytest.mark.requirement("CMAP-41", "CMAP-42")
+def test_a_wait_is_no_longer_than_its_limit(new_pool: Any, go: Any) -> None:
+    """Timers of one loop go off in their order, however late."""
+    pool = new_pool(max_pool_size=1, wait_queue_timeout=0.1)
+    pool.check_out()
+    waiting = go(pool.check_out)
+    ended: list[bool] = []
+    gevent.spawn_later(0.09, lambda: ended.append(waiting.ready()))
+    gevent.spawn_later(0.15, lambda: ended.append(waiting.ready()))
+    eventually(lambda: len(ended) == 2)
+    assert ended == [False, True]
+    assert isinstance(waiting.exception, WaitQueueTimeoutError)

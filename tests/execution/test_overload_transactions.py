@@ -156,3 +156,79 @@ def test_a_transaction_whose_start_is_never_let_in(deployment: Deployment, clien
         session.abort_transaction()
         assert deployment.commands.named("abortTransaction") == [], "there is nothing to abort on the server"
         assert bucket(client) == 995
+
+
+@pytest.mark.requirement("BP-07", "LB-57")
+@pytest.mark.parametrize("name", ["abortTransaction", "commitTransaction"])
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
+def test_the_end_goes_to_where_the_transaction_is(
+    connect: Callable[..., Client], sleeps: list[float], kind: str, times: int, name: str
+) -> None:
+    """The server that turned it away unread has the transaction, and its locks, still."""
+    with getattr(Deployment, kind)(2) as cluster:
+        client = connect(cluster, localThresholdMS=1000)
+        for turn in range(3):
+            cluster.commands.clear()
+            fail(cluster, name, times=times)
+            session = client.start_session()
+            session.start_transaction()
+            client.db.c.insert_one({"_id": turn}, session=session)
+            session.abort_transaction() if name == "abortTransaction" else session.commit_transaction()
+            sent = cluster.commands.named("insert", name)
+            assert len(sent) == times + 2
+            assert len({(command.member, command.connection) for command in sent}) == 1
+            session.end_session()
+            check_nothing_held(client)
+
+
+@pytest.mark.requirement("LB-57")
+@pytest.mark.parametrize("code", [462, 2])
+@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
+def test_nothing_stays_pinned_after_an_abort(
+    connect: Callable[..., Client], sleeps: list[float], kind: str, code: int
+) -> None:
+    with getattr(Deployment, kind)(2) as cluster:
+        client = connect(cluster)
+        fail(cluster, "abortTransaction", code=code, labels=BOTH if code == 462 else [])
+        session = client.start_session()
+        session.start_transaction()
+        client.db.c.insert_one({"_id": 1}, session=session)
+        session.abort_transaction()
+        assert (session._transaction.pin, session._transaction.pinned_address) == (None, None)
+        session.end_session()
+        check_nothing_held(client)
+
+
+@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
+def test_a_last_rejection_ends_what_the_label_says_it_ends(
+    connect: Callable[..., Client], sleeps: list[float], kind: str
+) -> None:
+    """While it is tried again the transaction stays there; when that is given up, it is over."""
+    with getattr(Deployment, kind)(2) as cluster:
+        client = connect(cluster, maxAdaptiveRetries=1)
+        session = client.start_session()
+        session.start_transaction()
+        client.db.c.insert_one({"_id": 1}, session=session)
+        fail(cluster, "insert", labels=[*BOTH, "TransientTransactionError"])
+        with pytest.raises(OperationFailure):
+            client.db.c.insert_one({"_id": 2}, session=session)
+        assert len(cluster.commands.named("insert")) == 3
+        assert (session._transaction.pin, session._transaction.pinned_address) == (None, None)
+        session.abort_transaction()
+        session.end_session()
+        check_nothing_held(client)
+
+
+@pytest.mark.requirement("BP-43")
+@pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
+def test_the_end_is_tried_again_whatever_the_options_say(
+    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float], name: str
+) -> None:
+    client = connect(deployment, retryWrites=False, retryReads=False)
+    fail(deployment, name, times=2)
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": 1}, session=session)
+    session.abort_transaction() if name == "abortTransaction" else session.commit_transaction()
+    assert len(deployment.commands.named(name)) == 3

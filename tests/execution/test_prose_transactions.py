@@ -115,7 +115,7 @@ def test_the_time_limit_is_kept(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
     """Retry timeout is enforced: errors of the callback (1), unknown results (2), transient errors of commits (3)."""
-    monkeypatch.setattr("gmongo.operations.with_transaction._TIME_LIMIT", 0.05)
+    monkeypatch.setattr("gmongo.operations.with_transaction._TIME_LIMIT", 0.4)
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))

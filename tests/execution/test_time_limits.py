@@ -295,3 +295,36 @@ def test_the_servers_own_limit_is_one(deployment: Deployment, client: Client) ->
     with pytest.raises(ExecutionTimeout) as raised:
         client.db.c.find_one()
     assert raised.value.timeout
+
+
+@pytest.mark.parametrize(
+    ("concern", "sent"),
+    [
+        (WriteConcern(wtimeout=100), None),
+        (WriteConcern(w=1, wtimeout=100), {"w": 1}),
+        (WriteConcern(w="majority", j=True, wtimeout=100), {"w": "majority", "j": True}),
+        (WriteConcern(), None),
+    ],
+)
+def test_a_limit_replaces_wtimeout_and_an_empty_concern_is_not_sent(
+    deployment: Deployment, client: Client, concern: WriteConcern, sent: Any
+) -> None:
+    collection = client.db.get_collection("c", write_concern=concern)
+    writes = {
+        "insert": lambda: collection.insert_one({}),
+        "update": lambda: collection.update_one({}, {"$set": {"a": 1}}),
+        "delete": lambda: collection.delete_many({"no": 1}),
+        "findAndModify": lambda: collection.find_one_and_update({}, {"$set": {"a": 2}}),
+        "bulk": lambda: collection.insert_many([{}, {}]),
+        "create": lambda: client.get_database("db", write_concern=concern).create_collection("new"),
+        "createIndexes": lambda: collection.create_index("a"),
+        "drop": lambda: collection.drop(),
+    }
+    for name, write in writes.items():
+        deployment.commands.clear()
+        with gmongo.timeout(5):
+            write()
+        bodies = [each.body for each in deployment.commands if each.name not in ("hello", "ismaster", "isMaster")]
+        written = [body for body in bodies if next(iter(body)) not in ("listCollections", "endSessions")]
+        assert written and [body.get("writeConcern") for body in written] == [sent] * len(written), name
+        assert all("writeConcern" not in body or body["writeConcern"] for body in written)

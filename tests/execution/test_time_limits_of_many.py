@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import Any
 
 import gevent
@@ -10,12 +11,13 @@ import pytest
 
 import gmongo
 from gmongo import InsertOne, MongoClient
-from gmongo.errors import (
-    PyMongoError,
-)
+from gmongo.errors import NetworkTimeout, OperationFailure, PyMongoError
+from gmongo.execution.operation import Operation
+from gmongo.execution.overload import Overload
+from gmongo.execution.retry import Retry
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, eventually, in_turn, rejected, slow
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
 
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long
@@ -78,15 +80,18 @@ def _later(seconds: float, reply: Any) -> Any:
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_bulk_of_several_batches(server: ScriptedServer, connect: Callable[..., Client], ordered: bool) -> None:
+    """The limit is that of the whole: each batch has what the ones before it have left."""
     server.hello_extra["maxWriteBatchSize"] = 1
-    server.replies["insert"] = lambda _command: _later(0.05, {"ok": 1, "n": 1})
-    client = connect(f"mongodb://{server.name}", timeoutMS=int(LIMIT * 1000))
-    with pytest.raises(PyMongoError) as raised:
+    server.replies["insert"] = {"ok": 1, "n": 1}
+    server.fail("insert", *[lambda peer, message: (gevent.sleep(0.02), peer.send(message))] * 2, silent)
+    client = connect(f"mongodb://{server.name}")
+    client.db.command("ping")
+    with pytest.raises(PyMongoError) as raised, gmongo.timeout(0.6):
         client.db.c.bulk_write([InsertOne({"_id": number}) for number in range(10)], ordered=ordered)
     assert raised.value.timeout
     limits = [command["maxTimeMS"] for command in server.commands("insert")]
-    assert 2 <= len(limits) <= 3
-    assert limits == sorted(limits, reverse=True)
+    assert len(limits) == 3
+    assert limits[0] > limits[1] + 10 > limits[2] + 20
 
 
 # Retries
@@ -138,3 +143,16 @@ def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Clie
         eventually(lambda: client.pool_stats() and client.pool_stats()[0]["available"] == 1)
         server.hello_edit = None
         server.fail("find", cut(0))
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
+)
+def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMongoError, goes_on: bool) -> None:
+    """Another error is tried again, in vain, so that the application is told of a time-out, with this as its cause."""
+    retry = Retry(Operation("db"), Overload(), monotonic() - 1)
+    if goes_on:
+        assert retry.after(error, None, regular=True, any_kind=True) == 0
+    else:
+        with pytest.raises(NetworkTimeout):
+            retry.after(error, None, regular=True, any_kind=True)

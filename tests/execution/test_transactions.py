@@ -11,7 +11,7 @@ from gevent import GreenletExit
 
 import gmongo
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
+from gmongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, Client, check_nothing_held, eventually, fail, idle, slow, spread
 
@@ -282,3 +282,83 @@ def test_unknown_results_are_labelled(deployment: Deployment, connect: Callable[
     assert client.db.c.count_documents({}) == 1
     concerns = [command.body.get("writeConcern") for command in deployment.commands.named("commitTransaction")]
     assert [concern and concern["w"] for concern in concerns] == [None, "majority", "majority"]
+
+
+WRITES: dict[str, Any] = {
+    "insert_one": lambda c, **s: c.insert_one({"_id": 9}, **s).acknowledged,
+    "insert_many": lambda c, **s: c.insert_many([{"_id": 9}], **s).acknowledged,
+    "update_one": lambda c, **s: c.update_one({"_id": 1}, {"$set": {"a": 1}}, **s).modified_count == 1,
+    "replace_one": lambda c, **s: c.replace_one({"_id": 1}, {"a": 1}, **s).matched_count == 1,
+    "delete_many": lambda c, **s: c.delete_many({}, **s).deleted_count == 1,
+    "find_one_and_update": lambda c, **s: c.find_one_and_update({}, {"$set": {"a": 1}}, **s) == {"_id": 1},
+    "find_one_and_delete": lambda c, **s: c.find_one_and_delete({}, **s) == {"_id": 1},
+    "bulk_write": lambda c, **s: c.bulk_write([gmongo.DeleteOne({})], **s).deleted_count == 1,
+    "bulk_write_hint": lambda c, **s: c.bulk_write([gmongo.DeleteOne({}, hint="_id_")], **s).deleted_count == 1,
+    "client_bulk_write": lambda c, **s: (
+        c.database.client.bulk_write([gmongo.DeleteOne({}, namespace="db.c")], **s).deleted_count == 1
+    ),
+}
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["given", "bound"])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_of_w_0_is_acknowledged_in_a_transaction(deployment: Any, write: str, bound: bool) -> None:
+    """A transaction has one write concern; what is written in it has results."""
+    with gmongo.MongoClient(deployment.uri, w=0) as client, client.start_session() as session:
+        client.get_database("db", write_concern=gmongo.WriteConcern(1)).c.insert_one({"_id": 1})
+        session.start_transaction(write_concern=gmongo.WriteConcern(1))
+        if bound:
+            with session.bind(end_session=False):
+                assert WRITES[write](client.db.c)
+        else:
+            assert WRITES[write](client.db.c, session=session)
+        session.commit_transaction()
+        with pytest.raises(gmongo.errors.ConfigurationError, match="w=0"):
+            client.db.c.insert_one({"_id": 2}, session=session)
+        assert not client.db.c.insert_one({"_id": 3}).acknowledged
+
+
+def test_only_the_end_has_the_write_concern(deployment: Deployment, client: Client) -> None:
+    collection = client.db.get_collection("c", write_concern=gmongo.WriteConcern(1, j=True))
+    with client.start_session() as session, session.start_transaction(write_concern=gmongo.WriteConcern("majority")):
+        collection.insert_one({"_id": 1}, session=session)
+        collection.update_many({}, {"$set": {"a": 1}}, session=session)
+        collection.insert_many([{"_id": 2}], session=session)
+        collection.find_one_and_delete({"_id": 2}, session=session)
+    written = [each.body for each in deployment.commands.named("insert", "update", "findAndModify")]
+    assert [body.get("writeConcern") for body in written] == [None] * 4
+    assert deployment.commands.named("commitTransaction")[-1].body["writeConcern"] == {"w": "majority"}
+
+
+@pytest.mark.parametrize("how", ["commit_transaction", "abort_transaction"])
+def test_an_end_that_is_killed_before_it_is_sent_has_not_ended_anything(
+    deployment: Deployment, connect: Callable[..., Client], how: str
+) -> None:
+    client = connect(deployment, maxPoolSize=1)
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": 1}, session=session)
+    slow(deployment, "ping", milliseconds=300, times=1)
+    pinging = gevent.spawn(client.db.command, "ping")
+    eventually(lambda: deployment.commands.named("ping"))
+    ending = gevent.spawn(getattr(session, how))
+    eventually(lambda: client.pool_stats()[0]["waiting"] == 1)
+    ending.kill()
+    assert session.in_transaction
+    pinging.join()
+    session.commit_transaction()
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+def test_a_time_out_in_a_later_try_tells_why_there_was_one(client: Client) -> None:
+    failed = PyMongoError("try again", [TRANSIENT])
+    timed_out = ExecutionTimeout("too late", 50)
+    errors = iter([failed, timed_out])
+
+    def callback(_session: ClientSession) -> None:
+        raise next(errors)
+
+    with client.start_session() as session, pytest.raises(ExecutionTimeout) as raised:
+        session.with_transaction(callback)
+    assert raised.value is timed_out
+    assert raised.value.__cause__ is failed

@@ -108,6 +108,40 @@ gevent.sleep(0.2)
     assert run(program, server.name) == ""
 
 
+def test_join_returns_while_a_connection_is_being_populated(server):
+    program = """
+import sys, gevent
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
+gevent.sleep(0.4)
+print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
+"""
+    server.fail("handshake", lambda peer, message: peer.send(message), silent)
+    assert run(program, server.name) == "1 True\n"
+
+
+def test_nothing_but_a_connection_being_populated_is_waited_for(server):
+    """The background holds no hub; who waits for what it makes, and then for a reply on it, does."""
+    program = """
+import sys, gevent
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1], minPoolSize=1, maxConnecting=1, serverMonitoringMode="poll")
+gevent.sleep(0.4)
+print(client.pool_stats()[0]["pending"], client.db.c.find_one({"_id": 5}))
+"""
+
+    def late(seconds):
+        def fault(peer, message):
+            gevent.sleep(seconds)
+            peer.send(message)
+
+        return fault
+
+    server.fail("handshake", lambda peer, message: peer.send(message), late(1.2))
+    server.fail("find", late(0.3))
+    assert run(program, server.name) == "1 {'_id': 5}\n"
+
+
 def test_waiting_main_greenlet_meets_no_loop_exit():
     """The only thing that the process waits for is a server: the wait is what keeps it running."""
     with ScriptedServer() as dead:

@@ -12,7 +12,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, PoolClearedError, WaitQueueTimeoutError
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerListener
-from tests.scripted.server import ScriptedServer, cursor_reply, cut, eventually, held, silent
+from tests.scripted.server import ScriptedServer, cursor_reply, eventually, held, silent
 
 
 class Foreign(BaseException):
@@ -481,7 +481,7 @@ def test_killed_while_a_listener_of_a_failed_handshake_switches(server, event):
     with gevent.Timeout(5), MongoClient(server.name, event_listeners=[sleeper := Sleeper(event)]) as client:
         sleeper.asleep.set()  # not yet
         eventually(lambda: client.nodes)
-        server.fail("handshake", cut(0))
+        server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
         sleeper.asleep.clear()
         reader = find(client, 1)
         assert sleeper.asleep.wait(2)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
+from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, OperationFailure
 from gmongo.server_api import ServerApi
@@ -13,6 +14,7 @@ from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
 from tests.load_balanced.harness import SERVICE, balanced, block, break_off, fail, held, refuse, services_of
 from tests.scripted import single
+from tests.scripted.faults import held as until
 from tests.scripted.server import ScriptedServer, cut, silent
 
 MISSING = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
@@ -277,3 +279,23 @@ def test_elsewhere_they_name_none(connect: Any, recorder: Any) -> None:
             client.db.c.find_one()
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed", "PoolCleared")
     assert {event.service_id for kind in kinds for event in recorder.of(kind)} == {None}
+
+
+@pytest.mark.requirement("LB-63")
+def test_a_failed_authentication_counts_from_the_hello_on(connect: Any, service: ScriptedServer, go: Any) -> None:
+    """The connection joins its service before it authenticates, and leaves it once."""
+    service.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+    client = connect(balanced(service), username="ann", password="secret", authMechanism="PLAIN")
+    gate = Event()
+    service.fail("find", until(gate))
+    finding = go(client.db.c.find_one)
+    service.wait_for("find")
+    (pool,) = client._topology.pools()
+    assert pool.generations.services() == {SERVICE: (0, 1)}
+    service.replies["saslStart"] = {"ok": 0, "code": 18, "errmsg": "no"}
+    with pytest.raises(OperationFailure):
+        client.db.command("ping")
+    assert pool.generations.services() == {SERVICE: (1, 1)}
+    gate.set()
+    finding.join(timeout=5)
+    assert pool.generations.services() == {}

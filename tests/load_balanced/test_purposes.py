@@ -102,3 +102,22 @@ def test_elsewhere_the_error_is_that_of_any_pool(connect: Any, go: Any) -> None:
         with pytest.raises(WaitQueueTimeoutError, match="Timed out while checking out a Connection"):
             client.db.c.find_one()
         finding.join()
+
+
+@pytest.mark.requirement("LB-59", "LB-60")
+@pytest.mark.parametrize("before", ["cursors", "transactions"])
+def test_what_a_connection_was_used_for_is_forgotten(before: str, deployment: Any, connect: Any, go: Any) -> None:
+    client = connect(deployment, maxPoolSize=1)
+    if before == "cursors":
+        with client.db.c.find(batch_size=2) as cursor:
+            next(cursor)
+            assert held(client) == {"cursors": 1}
+    else:
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.find_one(session=session)
+            assert held(client) == {"transactions": 1}
+    assert held(client) == {}
+    block(deployment, "ping", 0.3)
+    pinging = go(client.db.command, "ping")
+    assert held(client) == {"other operations": 1}
+    pinging.join()

@@ -25,6 +25,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A monitor that pauses at all pauses for longer than the test may take."""
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
+
+
+@pytest.fixture
 def polled() -> Iterator[ScriptedServer]:
     """A standalone server that cannot stream."""
     with ScriptedServer() as server:

@@ -14,7 +14,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import InvalidOperation
 from tests.scripted.programs import run_program
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, eventually, silent
+from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
 from tests.sdam.harness import Recorder, awaitable, line, make_client, settle
 
 MANY = 100
@@ -275,3 +275,68 @@ def test_the_order_of_the_last_events_of_a_member(connect: Any, replica_set: Scr
     ]
     assert sorted(mine) == ["HeartbeatFailed awaited", "PoolClosed", "ServerClosed"]
     assert mine.index("HeartbeatFailed awaited") < mine.index("ServerClosed")
+
+
+@pytest.mark.requirement("SM-83")
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed"])
+@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "time-out"])
+def test_a_monitor_that_is_interrupted_in_a_listener(
+    connect: Any, server: ScriptedServer, recorder: Any, kind: str, thrown: type[BaseException]
+) -> None:
+    """The check that began has one end all the same, and the server is watched on."""
+    interrupted: list[Any] = []
+
+    def interrupt(_event: Any) -> None:
+        if len(recorder.of(kind)) == 2 and not interrupted:
+            interrupted.append(gevent.getcurrent())
+            raise thrown
+
+    recorder.hooks[kind] = interrupt
+    client = connect(server, heartbeat=0.02)
+    server.fail("hello", *[cut(0)] * 3)
+    server.changed()
+    eventually(lambda: interrupted)
+    before = len(recorder.of("HeartbeatSucceeded"))
+    server.changed()
+    eventually(lambda: len(recorder.of("HeartbeatSucceeded")) > before)
+    client._topology.close()
+    story = recorder.only("Heartbeat")
+    assert [each.split()[0] for each in story[0::2]] == ["HeartbeatStarted"] * len(story[0::2])
+    assert all(not each.startswith("HeartbeatStarted") for each in story[1::2])
+    assert len(story) % 2 == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_check_that_is_interrupted_gives_its_connection_up(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
+    """The reply to a hello that was broken off must not be taken for that to the next. The next check is on a new
+    connection, so it is not awaited, though the server is known.
+    """
+    client = connect(server, heartbeat=0.05)
+    server.fail("hello", *[silent] * 2)
+    server.changed()
+    server.wait_for("hello")
+    settle()
+    monitor = next(iter(client._topology._servers.values())).monitor
+    connection = monitor._connection
+    number = server.connections_of("hello")[0]
+    recorder.forget()
+    monitor._background.greenlet.kill()
+    assert monitor._connection is not connection
+    eventually(lambda: number not in server.peers)
+    recorder.wait_for("HeartbeatStarted")
+    assert line(recorder.of("HeartbeatStarted")[0]) == "HeartbeatStarted"
+    eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
+
+
+def test_whoever_waits_for_a_server_ends_with_the_client(connect: Any) -> None:
+    with ScriptedServer() as dead:
+        pass
+    client = connect(dead, serverSelectionTimeoutMS=60_000)
+    waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
+    eventually(lambda: len(client._topology._queue.waiters) == 3)
+    client._topology.close()
+    gevent.joinall(waiting, timeout=5)
+    assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3

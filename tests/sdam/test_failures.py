@@ -15,12 +15,6 @@ from tests.sdam.harness import awaitable, connection_that_streams, description_o
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A monitor that pauses at all pauses for longer than the test may take."""
-    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
-
-
 DISASTERS = {
     "network error": (lambda server: server.fail("hello", cut(0)), AutoReconnect),
     "time-out": (lambda server: server.fail("hello", silent), NetworkTimeout),
@@ -188,16 +182,15 @@ def test_the_handshake_of_an_operation_tells_of_the_server(connect: Any, polled:
 
 @pytest.mark.requirement("SM-31", "SM-106")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("fault", [cut(0), cut(20)], ids=["no reply", "half a reply"])
-def test_a_failed_handshake_of_an_operation(connect: Any, polled: ScriptedServer, recorder: Any, fault: Any) -> None:
+def test_a_refused_handshake_of_an_operation(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     """The server is Unknown; but its monitor, which has no error, does not retry at once."""
     client = connect(polled, heartbeatFrequencyMS=60_000, retryReads=False)
     recorder.wait_for("PoolReady")
-    polled.fail("handshake", fault)
-    with pytest.raises(AutoReconnect):
+    polled.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
+    with pytest.raises(OperationFailure, match="not now"):
         client.db.c.find_one()
     assert recorder.only("ServerDescription", "PoolCleared")[-2:] == ["ServerDescriptionChanged Unknown", "PoolCleared"]
-    assert isinstance(description_of(client, polled).error, AutoReconnect)
+    assert isinstance(description_of(client, polled).error, OperationFailure)
     settle()
     assert len(recorder.of("HeartbeatStarted")) == 1
 
@@ -328,3 +321,18 @@ def test_a_cancelled_monitor_knows_nothing_of_the_next_server(connect: Any, poll
     seen = len(polled.commands("hello"))
     polled.wait_for("hello", seen + 2)
     assert {next(iter(command)) for command in polled.commands("hello")[seen:]} == {"ismaster"}
+
+
+@pytest.mark.requirement("SM-111", "SM-119")
+def test_a_server_that_lets_monitors_in_and_hangs_up_is_not_stormed(
+    connect: Any, streaming: ScriptedServer, recorder: Any
+) -> None:
+    """Its loss is answered at once, for it is known each time; but not more often than checks may follow each other."""
+    streaming.exhausts = False
+    streaming.fail("hello", *[cut(0)] * 1000)
+
+    # It answers what is awaited at once.
+    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, streaming.changed)
+    connect(streaming, heartbeatFrequencyMS=60_000)
+    gevent.sleep(0.4)
+    assert 2 <= len(streaming.commands("handshake")) <= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from typing import Any
 
 import gevent
@@ -259,3 +260,70 @@ def test_the_newest_reply_decides_on_the_protocol(connect: Any, streaming: Scrip
     recorder.wait_for("HeartbeatSucceeded", seen + 3)
     assert len(awaitable(streaming)) == asked
     assert recorder.only("HeartbeatSucceeded")[-1] == "HeartbeatSucceeded"
+
+
+@pytest.mark.requirement("SM-83")
+@pytest.mark.usefixtures("quick")
+def test_the_log_tells_the_connection_of_every_heartbeat(
+    connect: Any, polled: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the first one too. A new connection has the next number."""
+    caplog.set_level(logging.DEBUG, "gmongo.topology")
+    polled.hello_extra = {"connectionId": 77}
+    connect(polled, heartbeat=0.02)
+    polled.wait_for("hello", 2)
+    polled.fail("hello", cut(0))
+    polled.wait_for("handshake", 2)
+    polled.wait_for("hello", 5)
+    logged = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
+    beats = [each for each in logged if each["message"].startswith("Server heartbeat")]
+    first_failure = next(at for at, each in enumerate(beats) if each["message"].endswith("failed"))
+    assert {each["driverConnectionId"] for each in beats[: first_failure + 1]} == {1}
+    assert {each["driverConnectionId"] for each in beats[first_failure + 1 :]} == {2}
+    for each in beats:
+        begins = each["message"].endswith("started") and each is beats[0]
+        assert each.get("serverConnectionId") == (None if begins else 77) or each is beats[first_failure + 1]
+
+
+@pytest.mark.requirement("SM-84")
+@pytest.mark.usefixtures("quick")
+def test_the_duration_of_a_heartbeat_is_that_of_the_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    def late(then: Any) -> Any:
+        def fault(peer: Any, message: bytes) -> None:
+            gevent.sleep(0.05)
+            then(peer, message)
+
+        return fault
+
+    polled.fail("handshake", late(lambda peer, message: peer.send(message)))
+    polled.fail("hello", late(lambda peer, message: peer.send(message)), late(cut(0)))
+    connect(polled, heartbeat=0.02)
+    recorder.wait_for("HeartbeatFailed")
+    slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]
+    assert all(event.duration >= 0.04 for event in slow)
+
+
+@pytest.mark.usefixtures("quick")
+def test_checks_that_find_nothing_new_are_not_told_as_changes(
+    connect: Any, polled: ScriptedServer, recorder: Any
+) -> None:
+    connect(polled, heartbeat=0.02)
+    recorder.wait_for("HeartbeatSucceeded", 5)
+    assert recorder.only("ServerDescriptionChanged", "TopologyDescriptionChanged") == [
+        "TopologyDescriptionChanged Unknown",
+        "ServerDescriptionChanged Standalone",
+        "TopologyDescriptionChanged Single",
+    ]
+
+
+@pytest.mark.requirement("SM-02", "SM-116")
+@pytest.mark.usefixtures("quick")
+def test_what_was_agreed_with_a_server_is_forgotten_with_its_connection(connect: Any, polled: ScriptedServer) -> None:
+    """After a restart it may be an older one."""
+    connect(polled, heartbeat=0.02)
+    assert "hello" in polled.wait_for("hello")
+    polled.hello_extra = {"helloOk": False}
+    polled.fail("hello", cut(0))
+    polled.wait_for("handshake", 2)
+    before = len(polled.commands("hello"))
+    assert "ismaster" in polled.wait_for("hello", before + 1)

@@ -15,15 +15,12 @@ import pytest
 
 from tests.spec.specifications import HOW_TO_GET_THEM
 from tests.spec.unified.deployments import Deployments
+from tests.spec.unified.patience import LEFT_UNANSWERED, leave_unanswered
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Use, reason_to_skip, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, SUITES, File, files
-
-# Here servers answer 25 ms after a limit of 100 ms. When the process could not run for a part of that, the driver
-# grants that time again (`wire/limit.py`), so that on a busy machine such a reply now and then comes in time.
-TRIES = {"csot/retryability-legacy-timeouts": 3}
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +66,10 @@ def content(file: File) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("file", "index", "setting"), all_cases())
 def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
-    for left in reversed(range(TRIES.get(file.id, 1))):
-        document = deepcopy(content(file))
-        try:
-            return Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
-        except AssertionError:
-            if not left:
-                raise
+    document = deepcopy(content(file))
+    if file.id in LEFT_UNANSWERED:
+        leave_unanswered(document)
+    Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
 
 
 def test_every_rule_of_the_skip_table_applies_to_a_case() -> None:

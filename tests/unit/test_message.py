@@ -4,10 +4,13 @@ import struct
 
 import bson
 import pytest
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gmongo.cmap.hello import Hello
 from gmongo.errors import ProtocolError
+from gmongo.operations.write import Statements
 from gmongo.wire.message import (
     CHECKSUM_PRESENT,
     EXHAUST_ALLOWED,
@@ -213,3 +216,41 @@ def test_noise_is_a_reply_or_a_protocol_error(noise, opcode):
     except ProtocolError:
         return
     assert struct.unpack_from("<i", reply[0])[0] == len(reply[0])
+
+
+@pytest.mark.parametrize(
+    ("length", "taken"), [(HEADER_SIZE - 1, False), (HEADER_SIZE, True), (LIMIT, True), (LIMIT + 1, False)]
+)
+def test_the_sizes_that_a_message_may_have(length, taken):
+    message = struct.pack("<iiii", length, 7, 3, OP_MSG)
+    if taken:
+        assert decode_header(message, 0, LIMIT, 3)[0] == length
+    else:
+        with pytest.raises(ProtocolError, match="message length"):
+            decode_header(message, 0, LIMIT, 3)
+
+
+@pytest.mark.parametrize(("room", "first"), [(2 * 100, 2), (2 * 100 - 1, 1), (100, 1), (1, 1)])
+def test_a_batch_fills_its_message_to_the_last_byte(room, first):
+    """What does not fit comes first in the next one; a single document is always sent."""
+    document = {"_id": 0, "x": b""}
+    document["x"] = b"x" * (100 - len(bson.encode(document)))
+    assert len(bson.encode(document)) == 100
+    hello = Hello({"ok": 1, "maxMessageSizeBytes": 16 * 1024 + room, "maxWriteBatchSize": 10}, 0)
+    statements = Statements("insert", [document] * 3, DEFAULT_CODEC_OPTIONS)
+    sizes = []
+    while taken := statements.take(hello)[0]:
+        sizes.append(len(taken))
+    assert sum(sizes) == 3
+    assert sizes[0] == first
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_a_batch_holds_no_more_than_the_server_takes(most):
+    hello = Hello({"ok": 1, "maxWriteBatchSize": most}, 0)
+    statements = Statements("insert", [{"_id": number} for number in range(5)], DEFAULT_CODEC_OPTIONS)
+    taken = []
+    while batch := statements.take(hello)[0]:
+        assert len(batch) <= most
+        taken += batch
+    assert taken == [{"_id": number} for number in range(5)]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import gevent
 import pytest
 from gevent import GreenletExit, Timeout
@@ -165,3 +167,13 @@ def test_many_who_come_and_go(queue, returned):
     assert sorted(taken + returned) == list(range(0, 200, 2))
     gevent.killall(waiters)
     assert len(queue.waiters) == 0
+
+
+def test_a_turn_that_has_come_is_not_lost_when_the_loop_is_late(queue, returned):
+    """Both timers have gone off when the loop comes to look, that of the limit as the second."""
+    (waiter,) = start(queue, 1, returned, limit=0.05)
+    handing = gevent.get_hub().loop.timer(0.02)
+    handing.start(queue.hand, "a")
+    time.sleep(0.1)
+    assert waiter.get() == "a"
+    assert returned == []

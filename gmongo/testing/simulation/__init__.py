@@ -1,1 +1,1 @@
-"""The network side of the simulated deployment: members that speak the wire protocol as MongoDB 4.4 to 8 do."""
+"""The network side of the simulated deployment: members that speak the wire protocol as MongoDB 4.2 to 8 do."""

@@ -16,6 +16,7 @@ from gmongo.testing.simulation.error_codes import STATE_CHANGE, error
 from gmongo.testing.simulation.error_labels import add_labels
 from gmongo.testing.simulation.hello import learn_name
 from gmongo.testing.simulation.sleeping import sleep_as_told
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import check_write_concern, satisfy_write_concern
 
 _log = logging.getLogger("gmongo.testing")
@@ -78,9 +79,10 @@ def _decorate(call: Call, reply: dict[str, Any], injected: bool) -> dict[str, An
     """
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
-    add_labels(call.request, reply)
+    modern = call.cluster.version >= STREAMS_AND_LABELS
+    add_labels(call.request, reply, modern)
     topology = call.cluster.topology
-    if not reply["ok"] and reply.get("code") in STATE_CHANGE and not injected:
+    if modern and not reply["ok"] and reply.get("code") in STATE_CHANGE and not injected:
         reply.setdefault("topologyVersion", call.member.topology_version)
     if topology.gossips:
         now = call.cluster.store.now()

@@ -38,11 +38,16 @@ def _is_retryable_write(request: Request, code: int | None, write_concern_code: 
     return code in RETRYABLE or write_concern_code in RETRYABLE
 
 
-def add_labels(request: Request, reply: dict[str, Any]) -> None:
-    """Put on the labels, unless the reply has its own."""
+def add_labels(request: Request, reply: dict[str, Any], modern: bool) -> None:
+    """Put on the labels, unless the reply has its own.
+
+    :param modern: whether the server says after which errors a write may be tried again, as it does from 4.4 on.
+    """
     if "errorLabels" in reply:
         return
     code = None if reply.get("ok", 1) else reply.get("code")
     labels = labels_of(request, code, (reply.get("writeConcernError") or {}).get("code"))
+    if not modern:
+        labels = [label for label in labels if label != "RetryableWriteError"]
     if labels:
         reply["errorLabels"] = labels

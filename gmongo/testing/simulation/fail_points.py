@@ -10,6 +10,7 @@ from typing import Any
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.waiting import wait_for
 
 FAIL_COMMAND = "failCommand"
@@ -193,7 +194,8 @@ def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
     elif "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
-        resumable = data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        modern = call.cluster.version >= STREAMS_AND_LABELS
+        resumable = modern and data["errorCode"] in RESUMABLE_CHANGE_STREAM
         fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
     return fields
 

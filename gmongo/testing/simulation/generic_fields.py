@@ -20,7 +20,8 @@ _TYPES: dict[str, tuple[type, str]] = {
     "autocommit": (bool, "a bool"),
     "startTransaction": (bool, "a bool"),
 }
-_ANY_COMMENT = (4, 4, 14)
+# From when on the comment of a command may be more than a text.
+_ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
 
@@ -60,7 +61,7 @@ def _check_session(call: Call) -> None:
 
 def _check_comment(call: Call) -> None:
     comment = call.body.get("comment", "")
-    if call.name in ("count", "distinct") and not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT:
+    if not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT.get(call.name, (0,)):
         raise error(14, f"BSON field '{call.name}.comment' is {comment!r}, which is not a string")
 
 

@@ -12,7 +12,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL
-from gmongo.testing.simulation.versions import wire_version
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, wire_version
 
 HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
@@ -20,7 +20,11 @@ _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_
 
 def hello(call: Call) -> dict[str, Any]:
     """The reply; a client that knows the present state is answered when it changes or its patience ends."""
-    _await_change(call)
+    modern = call.cluster.version >= STREAMS_AND_LABELS
+    if modern:
+        _await_change(call)
+    elif call.name == "hello":
+        raise error(59, "no such command: 'hello'")
     if not call.connection.greeted:
         _greet(call)
     member = call.member
@@ -28,8 +32,8 @@ def hello(call: Call) -> dict[str, Any]:
     if call.name != "hello":
         role = {("ismaster" if name == "isWritablePrimary" else name): value for name, value in role.items()}
     reply = {
-        **({"helloOk": True} if call.body.get("helloOk") else {}),
-        "topologyVersion": member.topology_version,
+        **({"helloOk": True} if modern and call.body.get("helloOk") else {}),
+        **({"topologyVersion": member.topology_version} if modern else {}),
         **role,
         **_LIMITS,
         "localTime": datetime.datetime.now(datetime.timezone.utc),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # (release, maxWireVersion): the newest that is not newer than the version asked for counts.
 _WIRE_VERSIONS = (
+    ((4, 2), 8),
     ((4, 4), 9),
     ((5, 0), 13),
     ((5, 1), 14),
@@ -21,20 +22,22 @@ _WIRE_VERSIONS = (
     ((8, 1), 26),
     ((8, 2), 27),
 )
+# From here on servers know `hello` and stream it, and label the errors after which writes and change streams go on.
+STREAMS_AND_LABELS = (4, 4)
 OLDEST, NEWEST = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
     """``'8.0'`` or ``'8.0.4'`` as numbers.
 
-    :raises ValueError: it is not such a version, or not one between 4.4 and 8.2.
+    :raises ValueError: it is not such a version, or not one between 4.2 and 8.2.
     """
     try:
         numbers = tuple(int(part) for part in version.split("."))
     except ValueError:
         numbers = ()
     if len(numbers) not in (2, 3) or not OLDEST <= numbers[:2] <= NEWEST:
-        raise ValueError(f"version {version!r} is not one of '4.4' to '8.2'")
+        raise ValueError(f"version {version!r} is not one of '4.2' to '8.2'")
     return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0
 
 

@@ -20,7 +20,7 @@ __all__ = ["Store"]
 class Store:
     """What all members of one deployment share; replication takes no time.
 
-    :param version: the server's version; 4.4 and later are known.
+    :param version: the server's version; 4.2 and later are known.
     :param replicated: whether it is a replica set.
     :param sharded: whether it is a sharded cluster; the members are then mongos.
     """

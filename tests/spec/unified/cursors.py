@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
+import gmongo
 from gmongo.errors import PyMongoError
 
 _NOTHING = object()
@@ -19,6 +21,7 @@ class CursorEntity:
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor
         self._first = first
+        self.timeout_ms: float | None = None  # of each iteration
 
     @classmethod
     def opened(cls, cursor: Any) -> CursorEntity:
@@ -30,21 +33,26 @@ class CursorEntity:
         first = self._take_first()
         if first is not _NOTHING:
             return first
-        while True:
-            document = next(self._cursor, _NOTHING)
-            if document is not _NOTHING:
-                return document
-            if not self._cursor.alive:
-                raise EOFError("the cursor is at its end")
+        with self._limited():
+            while True:
+                document = next(self._cursor, _NOTHING)
+                if document is not _NOTHING:
+                    return document
+                if not self._cursor.alive:
+                    raise EOFError("the cursor is at its end")
 
     def once(self) -> Any:
         """Iterate once: the next document, or None."""
         first = self._take_first()
         if first is not _NOTHING:
             return first
-        if hasattr(self._cursor, "try_next"):
-            return self._cursor.try_next()
-        return next(self._cursor, None)
+        with self._limited():
+            if hasattr(self._cursor, "try_next"):
+                return self._cursor.try_next()
+            return next(self._cursor, None)
+
+    def _limited(self) -> AbstractContextManager[None]:
+        return gmongo.timeout(None if self.timeout_ms is None else self.timeout_ms / 1000)
 
     def _take_first(self) -> Any:
         first, self._first = self._first, _NOTHING

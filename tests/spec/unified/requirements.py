@@ -10,7 +10,7 @@ from typing import Any
 from tests.spec.unified.schema import version
 
 TOPOLOGIES = ("single", "replicaset", "sharded", "load-balanced")
-VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "8.2")
+VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
 """The first that satisfies the requirements is taken; 8.2 only where nothing else does."""
 
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")

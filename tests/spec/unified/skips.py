@@ -115,18 +115,11 @@ RULES: tuple[Rule, ...] = (
         files="csot/tailable-awaitData",
         cases="apply remaining timeoutMS if less than maxAwaitTimeMS",
     ),
-    # The specification that the project is built on has the pool cleared there, and the server Unknown (SM-A16).
-    _contradicted("an error while connecting clears the pool (CMAP-96)", "sdam/backpressure-*"),
     _contradicted(
         "no killCursors after a getMore behind a load balancer failed in the network (LB-53)",
         "csot/close-cursors",
         "timeoutMS is refreshed for close",
         topology="load-balanced",
-    ),
-    _contradicted(
-        "an error while connecting clears the pool (CMAP-96)",
-        "sdam/pool-clear-min-pool-size-error",
-        "Pool is not cleared on handshake error *",
     ),
     _absent("waitQueueSize and waitQueueMultiple (CMAP-18)", "uriOptions.waitQueueSize uriOptions.waitQueueMultiple"),
 )

@@ -20,6 +20,7 @@ KINDS = {
     "standalone": Deployment.standalone,
     "replica set": Deployment.replica_set,
     "sharded": Deployment.sharded,
+    "version 4.2": lambda: Deployment.replica_set(version="4.2"),
     "version 4.4": lambda: Deployment.replica_set(version="4.4"),
     "version 6.0": lambda: Deployment.sharded(version="6.0"),
 }

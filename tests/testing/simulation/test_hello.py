@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gevent
 import pytest
-from bson import ObjectId
+from bson import Binary, Int64, ObjectId
 
 from gmongo.testing import Deployment
 from tests.testing.simulation.wire_client import WireClient
@@ -25,13 +25,27 @@ def test_standalone():
 
 
 @pytest.mark.parametrize(
-    ("version", "wire_version"), [("4.4", 9), ("5.0", 13), ("6.0", 17), ("7.0", 21), ("8.0", 25), ("8.0.4", 25)]
+    ("version", "wire_version"),
+    [("4.2", 8), ("4.4", 9), ("5.0", 13), ("6.0", 17), ("7.0", 21), ("8.0", 25), ("8.0.4", 25)],
 )
 def test_version(version, wire_version):
-    with Deployment.standalone(version=version) as deployment:
-        assert hello_of(deployment)["maxWireVersion"] == wire_version
-        with WireClient(deployment.members[0].address) as client:
-            assert client.run({"buildInfo": 1})["version"].startswith(version)
+    with Deployment.standalone(version=version) as deployment, WireClient(deployment.members[0].address) as client:
+        assert client.run({"isMaster": 1})["maxWireVersion"] == wire_version
+        assert client.run({"buildInfo": 1})["version"].startswith(version)
+
+
+def test_before_4_4_a_server_neither_knows_hello_nor_streams():
+    with (
+        Deployment.replica_set(members=1, version="4.2") as deployment,
+        WireClient(deployment.members[0].address) as client,
+    ):
+        reply = client.run({"isMaster": 1, "helloOk": True})
+        assert reply["ok"] == 1
+        assert "helloOk" not in reply and "topologyVersion" not in reply
+        assert client.run({"hello": 1})["code"] == 59
+        retryable = {"insert": "c", "documents": [{}], "lsid": {"id": Binary(bytes(16), 4)}, "txnNumber": Int64(1)}
+        deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["insert"], "errorCode": 189})
+        assert "errorLabels" not in client.run(retryable)
 
 
 def test_a_version_that_cannot_be_is_refused():

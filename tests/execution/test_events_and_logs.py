@@ -1,0 +1,129 @@
+"""What events and logs say of commands: secrets, network errors, and what belongs together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gmongo import InsertOne, UpdateOne
+from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, Recorder, fail, slow
+
+SENSITIVE = [
+    {"authenticate": 1},
+    {"saslStart": 1, "mechanism": "PLAIN", "payload": b"secret"},
+    {"saslContinue": 1, "payload": b"secret"},
+    {"getnonce": 1},
+    {"createUser": "u", "pwd": "secret", "roles": []},
+    {"updateUser": "u", "pwd": "secret"},
+    {"copydbgetnonce": 1},
+    {"copydbsaslstart": 1},
+    {"copydb": 1},
+    {"hello": 1, "speculativeAuthenticate": {"saslStart": 1}},
+]
+NAMES = [next(iter(command)) for command in SENSITIVE]
+
+
+def last(recorder: Recorder, kind: str) -> Any:
+    return recorder.of(kind)[-1]
+
+
+@pytest.fixture
+def records(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
+    """The structured messages of a component, from now on."""
+    caplog.set_level(logging.DEBUG, "gmongo")
+
+    def of(component: str) -> list[dict[str, Any]]:
+        name = f"gmongo.{component}"
+        return [record.structured for record in caplog.records if record.name == name]  # type: ignore[attr-defined]
+
+    return of
+
+
+@pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
+@pytest.mark.parametrize("how", ["closed", "time-out"])
+def test_a_network_error_of_a_sensitive_command_is_shown(
+    deployment: Deployment,
+    connect: Callable[..., Client],
+    recorder: Recorder,
+    records: Any,
+    command: dict[str, Any],
+    how: str,
+) -> None:
+    """It is the driver's, and holds no secret."""
+    client = connect(deployment, socketTimeoutMS=80 if how == "time-out" else None)
+    name = next(iter(command))
+    client.db.command("ping")
+    if how == "closed":
+        fail(deployment, name, times=1, code=None, labels=None, closeConnection=True)
+    else:
+        slow(deployment, name, times=1, milliseconds=600)
+    with pytest.raises(AutoReconnect) as raised:
+        client.admin.command(command)
+    failure = last(recorder, "CommandFailed").failure
+    kind = NetworkTimeout if how == "time-out" else AutoReconnect
+    assert failure == {"errmsg": str(raised.value), "errtype": kind.__name__}
+    assert last(recorder, "CommandStarted").command == {}
+    [logged] = [each for each in records("command") if each["message"] == "Command failed"]
+    assert str(raised.value) in logged["failure"]
+    assert "secret" not in str(records("command"))
+
+
+@pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
+def test_the_error_reply_of_a_sensitive_command_is_redacted(
+    deployment: Deployment, client: Client, recorder: Recorder, records: Any, command: dict[str, Any]
+) -> None:
+    name = next(iter(command))
+    client.db.command("ping")
+    fail(deployment, name, times=1, code=59, labels=["SomeLabel"])
+    with pytest.raises(OperationFailure):
+        client.admin.command(command)
+    failure = last(recorder, "CommandFailed").failure
+    assert failure["code"] == 59
+    assert failure["errorLabels"] == ["SomeLabel"]
+    assert {*failure} <= {"code", "codeName", "errorLabels"}
+    assert "secret" not in str(records("command"))
+
+
+def selections(records: Any, operation: str) -> list[dict[str, Any]]:
+    return [each for each in records("serverSelection") if each["operation"] == operation]
+
+
+def test_the_selections_of_a_bulk_have_its_operation_id(client: Client, recorder: Recorder, records: Any) -> None:
+    client.db.command("ping")
+    client.db.c.bulk_write([InsertOne({"_id": 1}), UpdateOne({}, {"$set": {"a": 1}}), InsertOne({"_id": 2})])
+    logged = [*selections(records, "insert"), *selections(records, "update")]
+    (operation_id,) = {each["operationId"] for each in logged}
+    assert len(logged) == 6, "three selections begin and succeed"
+    assert {event.operation_id for event in recorder.of("CommandStarted")[1:]} == {operation_id}
+
+
+def test_the_selections_of_a_client_bulk_have_its_operation_id(
+    client: Client, recorder: Recorder, records: Any
+) -> None:
+    client.bulk_write([InsertOne({"_id": 1}, "db.c")])
+    (operation_id,) = {each["operationId"] for each in selections(records, "bulkWrite")}
+    assert {event.operation_id for event in recorder.of("CommandStarted")} == {operation_id}
+
+
+def test_a_selection_that_waits_and_fails_has_it_too(connect: Callable[..., Client], records: Any) -> None:
+    client = connect("mongodb://127.0.0.1:9/", serverSelectionTimeoutMS=30, connectTimeoutMS=20)
+    with pytest.raises(AutoReconnect):
+        client.db.c.bulk_write([InsertOne({"_id": 1})])
+    logged = selections(records, "insert")
+    messages = {each["message"] for each in logged if "operationId" in each}
+    assert messages == {
+        "Server selection started",
+        "Waiting for suitable server to become available",
+        "Server selection failed",
+    }
+
+
+def test_the_selection_of_a_single_operation_has_none(client: Client, records: Any) -> None:
+    client.db.c.find_one()
+    assert selections(records, "find")
+    assert all("operationId" not in each for each in selections(records, "find"))

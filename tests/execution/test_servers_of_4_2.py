@@ -1,0 +1,96 @@
+"""Servers of MongoDB 4.2, the oldest that are supported: they neither stream nor label errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import gevent
+import pytest
+
+from gmongo import WriteConcern
+from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, Recorder, eventually, fail
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(1, version="4.2") as deployment:
+        yield deployment
+
+
+@pytest.mark.parametrize("code", [91, 189, 10107])
+def test_a_write_is_tried_again_by_its_code(deployment: Deployment, client: Client, code: int) -> None:
+    fail(deployment, "insert", times=1, code=code, labels=None)
+    client.db.c.insert_one({"_id": 1})
+    sent = deployment.commands.named("insert")
+    assert len(sent) == 2
+    assert sent[0].body["txnNumber"] == sent[1].body["txnNumber"]
+
+
+def test_the_driver_labels_what_the_server_does_not(deployment: Deployment, client: Client) -> None:
+    fail(deployment, "insert", code=189, labels=None)
+    with pytest.raises(PyMongoError) as raised:
+        client.db.c.insert_one({"_id": 1})
+    assert raised.value.has_error_label("RetryableWriteError")
+    fail(deployment, "insert", code=2, labels=None)
+    with pytest.raises(OperationFailure) as refused:
+        client.db.c.insert_one({"_id": 1})
+    assert not refused.value.has_error_label("RetryableWriteError")
+
+
+@pytest.mark.parametrize("kind", ["replica_set", "sharded"])
+@pytest.mark.parametrize("code", [91, 262])
+def test_a_mongos_has_tried_again_after_an_error_of_the_write_concern(
+    connect: Callable[..., Client], kind: str, code: int
+) -> None:
+    with getattr(Deployment, kind)(1, version="4.2") as deployment:
+        client = connect(deployment)
+        concern = {"code": code, "errmsg": "not yet"}
+        fail(deployment, "insert", times=1, code=None, labels=None, writeConcernError=concern)
+        if kind == "sharded":
+            with pytest.raises(PyMongoError) as raised:
+                client.db.c.insert_one({"_id": 1})
+            assert not raised.value.has_error_label("RetryableWriteError")
+            assert len(deployment.commands.named("insert")) == 1
+        else:
+            client.db.c.insert_one({"_id": 1})
+            assert len(deployment.commands.named("insert")) == 2
+
+
+def test_hints_of_unacknowledged_writes_are_refused(client: Client) -> None:
+    collection = client.db.get_collection("c", write_concern=WriteConcern(0))
+    for write in (
+        lambda: collection.delete_one({}, hint="_id_"),
+        lambda: collection.delete_many({}, hint="_id_"),
+        lambda: collection.find_one_and_delete({}, hint="_id_"),
+        lambda: collection.find_one_and_update({}, {"$set": {"a": 1}}, hint="_id_"),
+    ):
+        with pytest.raises(ConfigurationError, match=r"hint.*4\.4"):
+            write()
+    collection.update_one({}, {"$set": {"a": 1}}, hint="_id_")
+
+
+@pytest.mark.requirement("SM-04")
+def test_it_is_polled_with_the_legacy_hello(deployment: Deployment, client: Client, recorder: Recorder) -> None:
+    client.db.c.insert_one({})
+    (server,) = client.topology_description.server_descriptions().values()
+    assert (server.max_wire_version, server.topology_version) == (8, None)
+    client._topology.request_checks()
+    eventually(lambda: len(recorder.of("HeartbeatSucceeded")) >= 2)
+    assert not any(event.awaited for event in recorder.of("HeartbeatSucceeded"))
+    assert deployment.commands.named("hello") == []
+
+
+@pytest.mark.parametrize(("code", "goes_on"), [(91, True), (189, True), (11601, False)])
+def test_a_change_stream_goes_on_by_the_code(deployment: Deployment, client: Client, code: int, goes_on: bool) -> None:
+    client.db.c.insert_one({"_id": 0})
+    with client.db.c.watch(max_await_time_ms=200) as stream, gevent.Timeout(5):
+        fail(deployment, "getMore", times=1, code=code, labels=None)
+        client.db.c.insert_one({"_id": 1})
+        if goes_on:
+            assert stream.next()["fullDocument"] == {"_id": 1}
+            assert len(deployment.commands.named("aggregate")) == 2
+        else:
+            with pytest.raises(OperationFailure):
+                stream.next()

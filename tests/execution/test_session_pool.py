@@ -1,0 +1,189 @@
+"""The pool of server sessions, and the times that sessions carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bson import Timestamp
+
+from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.execution.sessions import ServerSession, ServerSessionPool
+from gmongo.testing import Deployment
+from tests.execution.harness import Client, fail
+
+LIFETIME = 30 * 60.0
+
+
+@pytest.fixture
+def pool() -> ServerSessionPool:
+    return ServerSessionPool(SimpleNamespace(description=SimpleNamespace(session_lifetime=LIFETIME)))  # type: ignore[arg-type]
+
+
+def aged(pool: ServerSessionPool, seconds: float) -> ServerSession:
+    """A session that was used so many seconds ago."""
+    session = pool.acquire()
+    session.last_used = monotonic() - seconds
+    return session
+
+
+@pytest.mark.parametrize(("unused", "kept"), [(0, True), (28.5 * 60, True), (29.5 * 60, False), (31 * 60, False)])
+def test_a_session_in_its_last_minute_is_not_used_again(pool: ServerSessionPool, unused: float, kept: bool) -> None:
+    session = aged(pool, unused)
+    pool.release(session)
+    assert len(pool) == int(kept)
+    assert (pool.acquire() is session) is kept
+
+
+@pytest.mark.parametrize(("unused", "kept"), [(28.5 * 60, True), (29.5 * 60, False)])
+def test_a_session_that_grew_old_in_the_pool_is_not_used(pool: ServerSessionPool, unused: float, kept: bool) -> None:
+    session = pool.acquire()
+    pool.release(session)
+    session.last_used -= unused
+    assert (pool.acquire() is session) is kept
+
+
+def test_old_sessions_do_not_pile_up(pool: ServerSessionPool) -> None:
+    sessions = [pool.acquire() for _ in range(10)]
+    for session in sessions[:9]:
+        pool.release(session)
+        session.last_used -= 29.5 * 60
+    pool.release(sessions[9])
+    assert len(pool) == 1
+
+
+def test_the_one_used_last_is_taken_first(pool: ServerSessionPool) -> None:
+    first, second = pool.acquire(), pool.acquire()
+    pool.release(first)
+    pool.release(second)
+    assert pool.acquire() is second
+    assert pool.acquire() is first
+
+
+def test_a_dirty_session_is_not_used_again(pool: ServerSessionPool) -> None:
+    session = pool.acquire()
+    session.dirty = True
+    pool.release(session)
+    assert len(pool) == 0
+    assert pool.in_use == 0
+
+
+def test_a_lost_connection_makes_its_session_dirty(deployment: Deployment, client: Client) -> None:
+    client.db.command("ping")
+    client.db.c.insert_one({"_id": 1})
+    fail(deployment, "insert", times=1, code=None, labels=None, closeConnection=True)
+    before = deployment.commands.named("insert")[-1].body["lsid"]
+    client.db.c.insert_one({"_id": 2})
+    assert [each.body["lsid"] for each in deployment.commands.named("insert")] == [before] * 3, "the retry has it too"
+    client.db.c.insert_one({"_id": 3})
+    assert deployment.commands.named("insert")[-1].body["lsid"] != before
+
+
+def test_an_error_of_the_server_does_not(deployment: Deployment, client: Client) -> None:
+    client.db.c.insert_one({"_id": 1})
+    fail(deployment, "insert", times=1, code=6, labels=["RetryableWriteError"])
+    client.db.c.insert_one({"_id": 2})
+    client.db.c.insert_one({"_id": 3})
+    assert len({each.body["lsid"]["id"] for each in deployment.commands.named("insert")}) == 1
+
+
+def test_every_write_has_a_number_of_its_own_and_its_retry_the_same(deployment: Deployment, client: Client) -> None:
+    client.db.c.insert_one({"_id": 1})
+    fail(deployment, "insert", times=1, code=6, labels=["RetryableWriteError"])
+    client.db.c.insert_one({"_id": 2})
+    client.db.c.insert_one({"_id": 3})
+    assert [each.body["txnNumber"] for each in deployment.commands.named("insert")] == [1, 2, 2, 3]
+
+
+def cluster_time(seconds: int) -> dict[str, Any]:
+    return {"clusterTime": Timestamp(seconds, 1), "signature": {"hash": b"\x00" * 20, "keyId": 0}}
+
+
+NOW = 4_000_000_000  # later than the servers' time
+
+
+@pytest.mark.parametrize(
+    ("client_knows", "session_knows", "sent"), [(1, 2, 2), (2, 1, 2), (None, 2, 2), (2, None, 2), (2, 2, 2)]
+)
+def test_the_newer_cluster_time_is_sent(
+    deployment: Deployment, client: Client, client_knows: int | None, session_knows: int | None, sent: int
+) -> None:
+    client.db.command("ping")
+    with client.start_session() as session:
+        client._topology.cluster_time = None if client_knows is None else cluster_time(NOW + client_knows)
+        if session_knows is not None:
+            session.advance_cluster_time(cluster_time(NOW + session_knows))
+        client.db.command("ping", session=session)
+    command = deployment.commands.named("ping")[-1].body
+    assert command["$clusterTime"]["clusterTime"].time == NOW + sent
+
+
+def test_the_newest_cluster_time_is_remembered(client: Client) -> None:
+    topology = client._topology
+    for seconds, known in ((5, 5), (3, 5), (7, 7)):
+        topology.advance_cluster_time(cluster_time(NOW + seconds))
+        assert topology.cluster_time is not None
+        assert topology.cluster_time["clusterTime"].time == NOW + known
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_the_labels_of_a_lost_connection(deployment: Deployment, client: Client, in_transaction: bool) -> None:
+    """In a transaction the whole may be tried again, but not the write."""
+    client.db.c.insert_one({"_id": 1})
+    with client.start_session() as session:
+        if in_transaction:
+            session.start_transaction()
+            client.db.c.insert_one({"_id": 2}, session=session)
+        fail(deployment, "insert", code=None, labels=None, closeConnection=True)
+        with pytest.raises(AutoReconnect) as raised:
+            client.db.c.insert_one({"_id": 3}, session=session)
+        fail(deployment, "insert", times=0)
+        assert raised.value.has_error_label("TransientTransactionError") is in_transaction
+        assert raised.value.has_error_label("RetryableWriteError") is not in_transaction
+
+
+def test_the_labels_of_not_primary_in_a_transaction_are_the_servers(deployment: Deployment, client: Client) -> None:
+    with client.start_session() as session:
+        session.start_transaction()
+        client.db.c.insert_one({"_id": 2}, session=session)
+        fail(deployment, "insert", times=1, code=10107, labels=[])
+        with pytest.raises(AutoReconnect) as raised:
+            client.db.c.insert_one({"_id": 3}, session=session)
+        assert raised.value._error_labels == set()
+        session.abort_transaction()
+
+
+@pytest.mark.parametrize("kind", ["replica_set", "sharded", "load_balanced"])
+def test_writes_are_numbered_wherever_they_can_be_tried_again(connect: Callable[..., Client], kind: str) -> None:
+    with getattr(Deployment, kind)() as deployment:
+        client = connect(deployment)
+        client.db.c.insert_one({"_id": 1})
+        client.db.c.update_many({}, {"$set": {"a": 1}})
+        assert "txnNumber" in deployment.commands.named("insert")[-1].body
+        assert "txnNumber" not in deployment.commands.named("update")[-1].body
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_reads_are_tried_again_if_the_application_allows_it(
+    deployment: Deployment, connect: Callable[..., Client], allowed: bool
+) -> None:
+    client = connect(deployment, retryReads=allowed)
+    fail(deployment, "find", times=1, code=6, labels=[])
+    if allowed:
+        client.db.c.find_one()
+    else:
+        with pytest.raises(OperationFailure):
+            client.db.c.find_one()
+    assert len(deployment.commands.named("find")) == 1 + allowed
+
+
+def test_which_writes_are_tried_again_is_left_to_servers_that_say_it(deployment: Deployment, client: Client) -> None:
+    client.db.c.insert_one({"_id": 1})
+    fail(deployment, "insert", times=1, code=6, labels=[])
+    with pytest.raises(OperationFailure) as raised:
+        client.db.c.insert_one({"_id": 2})
+    assert not raised.value.has_error_label("RetryableWriteError")
+    assert len(deployment.commands.named("insert")) == 2

@@ -1,0 +1,17 @@
+"""All mutations, by area."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.mutations import cmap, execution, load_balanced, rows, sdam, wire
+from tests.mutations.mutation import Mutation
+
+AREAS: Mapping[str, tuple[Mutation, ...]] = {
+    "cmap": cmap.MUTATIONS,
+    "sdam": sdam.MUTATIONS,
+    "load balanced": load_balanced.MUTATIONS,
+    "execution": execution.MUTATIONS,
+    "wire and stable_api": wire.MUTATIONS,
+    "single rows": rows.MUTATIONS,
+}

@@ -1,0 +1,245 @@
+"""What an error on an established connection says of its server: the tables of the specification, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bson import Int64, ObjectId
+
+from gmongo.client_options import ClientOptions
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.hello import Hello
+from gmongo.cmap.pool import Pool
+from gmongo.errors import AutoReconnect, NetworkTimeout, PoolClearedError, PyMongoError
+from gmongo.execution.classify import error_of
+from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.server import Server
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.topology import Topology
+from gmongo.wire.address import Address
+
+ADDRESS = ("a", 27017)
+PROCESS, OTHER_PROCESS = ObjectId("1" * 24), ObjectId("2" * 24)
+NOT_PRIMARY, RECOVERING, SHUTTING_DOWN = (10107, 13435, 10058), (11602, 13436, 189), (11600, 91)
+WIRE_4_0, WIRE_4_2, WIRE_8_0 = 7, 8, 25
+
+
+class Watch:
+    """Stands for a monitor, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def request_check(self) -> None:
+        self.asked.append("check")
+
+    def cancel_check(self) -> None:
+        self.asked.append("cancel")
+
+    def close(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class QuietTopology(Topology):
+    """A topology whose servers nobody checks."""
+
+    def _monitored(self, address: Address, pool: Pool) -> Server:
+        return Server(address, pool, Watch())  # type: ignore[arg-type]
+
+
+def version(counter: int, process: ObjectId = PROCESS) -> dict[str, Any]:
+    return {"processId": process, "counter": Int64(counter)}
+
+
+def primary(counter: int | None = 1, address: Address = ADDRESS, **more: Any) -> ServerDescription:
+    hello = {
+        "ok": 1,
+        "isWritablePrimary": True,
+        "setName": "rs",
+        "setVersion": 1,
+        "electionId": ObjectId("0" * 24),
+        "hosts": ["a:27017"],
+        "maxWireVersion": WIRE_8_0,
+        "logicalSessionTimeoutMinutes": 30,
+        **more,
+    }
+    if counter is not None:
+        hello["topologyVersion"] = version(counter)
+    return ServerDescription(address, hello, 0.001)
+
+
+@pytest.fixture
+def topology() -> Iterator[QuietTopology]:
+    topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
+    topology.open()
+    topology.server_checked(primary())
+    yield topology
+    topology.close()
+
+
+def connection_of(topology: Topology, wire_version: int = WIRE_8_0, behind: int = 0) -> Connection:
+    connection = Connection(ADDRESS)
+    connection.generation = topology._servers[ADDRESS].pool.generation - behind
+    connection.hello = Hello({"ok": 1, "maxWireVersion": wire_version}, 0)
+    return connection
+
+
+def reply_error(code: int | None, message: str = "said no", **more: Any) -> PyMongoError:
+    reply = {"ok": 0, "errmsg": message, **({} if code is None else {"code": code}), **more}
+    error = error_of(reply, WIRE_8_0)
+    assert error is not None
+    return error
+
+
+def consequences(topology: Topology, error: BaseException, **connection: Any) -> tuple[bool, bool, list[str]]:
+    """Whether the server is Unknown, its pool cleared, and what its monitor was asked."""
+    server = topology._servers[ADDRESS]
+    used = connection_of(topology, **connection)
+    before = server.pool.generation
+    topology.handle_error(used, error)
+    unknown = not topology.description.server_descriptions()[ADDRESS].is_server_type_known
+    return unknown, server.pool.generation != before, server.monitor.asked  # type: ignore[union-attr]
+
+
+NOTHING = (False, False, [])
+ROWS: list[tuple[str, PyMongoError, int, tuple[bool, bool, list[str]]]] = [
+    ("network error", AutoReconnect("closed"), WIRE_8_0, (True, True, ["cancel"])),
+    ("time-out", NetworkTimeout("too long"), WIRE_8_0, NOTHING),
+    ("paused pool", PoolClearedError("paused"), WIRE_8_0, NOTHING),
+    ("plain error", reply_error(2), WIRE_8_0, NOTHING),
+    ("a message does not count beside a code", reply_error(2, "not master"), WIRE_8_0, NOTHING),
+    ("the old message", reply_error(None, "not master"), WIRE_8_0, (True, False, ["check"])),
+    (
+        "the old message of secondaries",
+        reply_error(None, "not master or secondary"),
+        WIRE_8_0,
+        (True, False, ["check"]),
+    ),
+    ("the other old message", reply_error(None, "node is recovering"), WIRE_8_0, (True, False, ["check"])),
+    ("another message", reply_error(None, "said no"), WIRE_8_0, NOTHING),
+    *[(f"code {code}", reply_error(code), WIRE_8_0, (True, False, ["check"])) for code in (*NOT_PRIMARY, *RECOVERING)],
+    *[(f"code {code}", reply_error(code), WIRE_8_0, (True, True, ["check"])) for code in SHUTTING_DOWN],
+    *[(f"code {code} of 4.0", reply_error(code), WIRE_4_0, (True, True, ["check"])) for code in (10107, 189, 91)],
+    ("code 189 of 4.2", reply_error(189), WIRE_4_2, (True, False, ["check"])),
+    (
+        "overload labels of a reply do not hide it",
+        reply_error(91, errorLabels=["SystemOverloadedError", "RetryableError"]),
+        WIRE_8_0,
+        (True, True, ["check"]),
+    ),
+]
+
+
+@pytest.mark.requirement("SM-91", "SM-93", "SM-109")
+@pytest.mark.parametrize(("error", "wire_version", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_what_an_error_says(topology: Topology, error: PyMongoError, wire_version: int, expected: Any) -> None:
+    assert consequences(topology, error, wire_version=wire_version) == expected
+
+
+@pytest.mark.parametrize("code", [*NOT_PRIMARY, *RECOVERING, *SHUTTING_DOWN])
+def test_a_write_concern_error_says_the_same(topology: Topology, code: int) -> None:
+    error = error_of({"ok": 1, "writeConcernError": {"code": code, "errmsg": "no"}}, WIRE_8_0)
+    assert error is not None
+    assert consequences(topology, error)[:2] == (True, code in SHUTTING_DOWN)
+
+
+@pytest.mark.requirement("SM-129")
+@pytest.mark.parametrize("error", [AutoReconnect("closed"), reply_error(91), reply_error(10107)])
+def test_an_error_of_an_older_generation_says_nothing(topology: Topology, error: PyMongoError) -> None:
+    topology._servers[ADDRESS].pool.clear()
+    assert consequences(topology, error, behind=1) == NOTHING
+
+
+@pytest.mark.requirement("SM-129")
+def test_ten_errors_of_one_generation_clear_once(topology: Topology) -> None:
+    pool = topology._servers[ADDRESS].pool
+    connections = [connection_of(topology) for _ in range(10)]
+    for connection in connections:
+        topology.handle_error(connection, AutoReconnect("closed"))
+    assert pool.generation == 1
+
+
+@pytest.mark.parametrize(
+    ("newer", "believed"),
+    [
+        (None, True),
+        (version(0), False),
+        (version(1), False),
+        (version(2), True),
+        (version(0, OTHER_PROCESS), True),
+    ],
+    ids=["none", "older", "the same", "newer", "another process"],
+)
+def test_an_error_may_be_older_than_what_is_known(topology: Topology, newer: Any, believed: bool) -> None:
+    more = {} if newer is None else {"topologyVersion": newer}
+    assert consequences(topology, reply_error(10107, **more))[0] is believed
+    if believed and newer is not None:
+        assert topology.description.server_descriptions()[ADDRESS].topology_version == newer
+
+
+@pytest.mark.parametrize(("counter", "believed"), [(0, False), (1, True), (2, True)], ids=["older", "same", "newer"])
+def test_a_check_may_be_older_than_what_is_known(topology: Topology, counter: int, believed: bool) -> None:
+    topology.server_checked(primary(counter, setVersion=9))
+    assert (topology.description.max_set_version == 9) is believed
+
+
+@pytest.mark.requirement("SM-30")
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_handshake_of_before_the_clear_does_not_revive_the_server(topology: Topology, behind: int) -> None:
+    connection = connection_of(topology)
+    topology.handle_error(connection_of(topology), AutoReconnect("closed"))
+    connection.generation = topology._servers[ADDRESS].pool.generation - behind
+    connection.hello = Hello(dict(primary(2)._hello), 0.001)
+    topology.connection_established(connection)
+    assert topology.description.server_descriptions()[ADDRESS].is_server_type_known is (behind == 0)
+
+
+def test_choices_are_forgotten_when_dns_names_other_hosts() -> None:
+    topology = QuietTopology(ClientOptions("mongodb://a,b/", None, {}).topology())
+    topology.open()
+    for host in ("a", "b"):
+        hello = {"ok": 1, "msg": "isdbgrid", "isWritablePrimary": True, "maxWireVersion": WIRE_8_0}
+        topology.server_checked(ServerDescription((host, 27017), hello, 0.001))
+    topology.select_server(WRITABLE, "test")
+    topology.srv_hosts_found([("b", 27017)])
+    assert {topology.select_server(WRITABLE, "test").address for _ in range(20)} == {("b", 27017)}
+    topology.close()
+
+
+def test_choices_are_forgotten_when_a_server_changes() -> None:
+    topology = QuietTopology(ClientOptions("mongodb://a,b/", None, {}).topology())
+    topology.open()
+    mongos = {"ok": 1, "msg": "isdbgrid", "isWritablePrimary": True, "maxWireVersion": WIRE_8_0}
+    for host in ("a", "b"):
+        topology.server_checked(ServerDescription((host, 27017), mongos, 0.001))
+    topology.select_server(WRITABLE, "test")
+    topology.server_checked(ServerDescription(("a", 27017), error=AutoReconnect("gone")))
+    assert {topology.select_server(WRITABLE, "test").address for _ in range(20)} == {("b", 27017)}
+    topology.close()
+
+
+def test_a_pool_is_not_ready_before_its_server_has_answered() -> None:
+    topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
+    topology.open()
+    pool = topology._servers[ADDRESS].pool
+    topology.server_checked(ServerDescription(ADDRESS, error=AutoReconnect("refused")))
+    assert pool.stats()["state"] == "paused"
+    topology.server_checked(primary())
+    assert pool.stats()["state"] == "ready"
+    topology.close()
+
+
+def test_descriptions_are_the_same_until_something_in_them_differs() -> None:
+    """Times do not make a difference; what went wrong does."""
+    assert primary() == primary()
+    assert primary() != primary(2)
+    assert primary() != primary(tags={"dc": "east"})
+    failed = [ServerDescription(ADDRESS, error=error) for error in (AutoReconnect("a"), AutoReconnect("b"))]
+    assert failed[0] == ServerDescription(ADDRESS, error=AutoReconnect("a"))
+    assert failed[0] != failed[1]
+    assert failed[0] != ServerDescription(ADDRESS, error=NetworkTimeout("a"))

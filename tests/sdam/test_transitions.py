@@ -1,0 +1,99 @@
+"""How a topology follows from what its servers say, where that is not obvious. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from gmongo.client_options import ClientOptions
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.topology_description import TopologyDescription, initial_description
+from gmongo.sdam.transitions import updated
+
+NEW_WIRE, OLD_WIRE = 25, 9
+
+
+def election(number: int) -> ObjectId:
+    return ObjectId(f"{number:024x}")
+
+
+def member(host: str, hosts: str = "ab", name: str = "rs", **more: Any) -> ServerDescription:
+    hello = {
+        "ok": 1,
+        "setName": name,
+        "hosts": [f"{each}:27017" for each in hosts],
+        "setVersion": 1,
+        "electionId": election(1),
+        "maxWireVersion": NEW_WIRE,
+        **more,
+    }
+    return ServerDescription((host, 27017), hello, 0.001)
+
+
+def primary(host: str, hosts: str = "ab", **more: Any) -> ServerDescription:
+    return member(host, hosts, isWritablePrimary=True, **more)
+
+
+def secondary(host: str, hosts: str = "ab", **more: Any) -> ServerDescription:
+    return member(host, hosts, secondary=True, **more)
+
+
+def after(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs") -> TopologyDescription:
+    topology = initial_description(ClientOptions(uri, None, {}).topology())
+    for server in servers:
+        topology = updated(topology, server)
+    return topology
+
+
+def kinds(topology: TopologyDescription) -> dict[str, str]:
+    return {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
+
+
+def test_a_new_primary_takes_the_place_of_the_old_one() -> None:
+    assert kinds(after(primary("a"), primary("b", electionId=election(2)))) == {"a": "Unknown", "b": "RSPrimary"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "of_a", "of_b", "b_is_stale"),
+    [
+        (NEW_WIRE, (2, 1), (1, 9), True),  # election, set version: from 6.0 on the election decides
+        (NEW_WIRE, (1, 9), (2, 1), False),
+        (NEW_WIRE, (2, 2), (2, 1), True),
+        (NEW_WIRE, (2, 2), (2, 2), False),
+        (OLD_WIRE, (2, 1), (1, 9), False),  # before, the set version
+        (OLD_WIRE, (1, 9), (2, 1), True),
+        (OLD_WIRE, (2, 2), (1, 2), True),
+        (OLD_WIRE, (2, 2), (2, 2), False),
+    ],
+)
+def test_who_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, b_is_stale: bool) -> None:
+    a, b = (
+        primary(host, electionId=election(number), setVersion=version, maxWireVersion=wire)
+        for host, (number, version) in (("a", of_a), ("b", of_b))
+    )
+    stale = {"a": "RSPrimary", "b": "Unknown"}
+    assert kinds(after(a, b)) == (stale if b_is_stale else {"a": "Unknown", "b": "RSPrimary"})
+
+
+def test_the_primary_says_who_belongs_to_the_set() -> None:
+    assert kinds(after(secondary("a", "abc"), primary("b", "bd"))) == {"b": "RSPrimary", "d": "Unknown"}
+
+
+@pytest.mark.parametrize("make", [primary, secondary])
+@pytest.mark.parametrize("known", [False, True], ids=["without a primary", "with a primary"])
+def test_a_member_of_another_set_is_removed(make: Any, known: bool) -> None:
+    others = [primary("a", "ab")] if known else []
+    stranger = make("b", "bx", name="other")
+    assert kinds(after(*others, stranger)) == {"a": "RSPrimary" if known else "Unknown"}
+
+
+def test_a_member_under_another_name_is_removed() -> None:
+    assert kinds(after(secondary("a", "bc", me="c:27017"))) == {"b": "Unknown", "c": "Unknown"}
+
+
+def test_a_lost_primary_leaves_a_set_without_one() -> None:
+    topology = after(primary("a"), secondary("b"), ServerDescription(("a", 27017)))
+    assert topology.topology_type_name == "ReplicaSetNoPrimary"
+    assert kinds(topology) == {"a": "Unknown", "b": "RSSecondary"}
