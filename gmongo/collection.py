@@ -310,7 +310,7 @@ class Collection(Defaults, Generic[DocumentType]):
         reply = self._write("update", statement, fields, session, retryable=not multi)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
-        if "upserted" in reply:
+        if reply.get("upserted"):
             reply["upserted"] = reply["upserted"][0]["_id"]
         return UpdateResult(reply, self._write_concern.acknowledged)
 

@@ -12,6 +12,7 @@ from bson.timestamp import Timestamp
 from gmongo._namespace import Defaults
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
+from gmongo.cmap.shape import DOCUMENT, TEXT
 from gmongo.collation import Collation
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
@@ -22,6 +23,7 @@ from gmongo.errors import (
     OperationFailure,
 )
 from gmongo.execution.classify import is_namespace_missing
+from gmongo.execution.operation import required
 from gmongo.operations.run_command import Administer, CursorCommand, RunCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Primary, _ReadPreference
@@ -196,7 +198,7 @@ class Database(Defaults, Generic[DocumentType]):
         """The names of the collections."""
         if filter is None or (len(filter) == 1 and "name" in filter):
             kwargs.setdefault("nameOnly", True)
-        return [each["name"] for each in self.list_collections(session, filter, comment, **kwargs)]
+        return [required(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)]
 
     def validate_collection(
         self,
@@ -220,8 +222,9 @@ class Database(Defaults, Generic[DocumentType]):
         if background is not None:
             command["background"] = background
         result: dict[str, Any] = self._client._executor.run(RunCommand(self._name, command), session)
-        shards = result.get("raw", {"": result})
-        for shard in shards.values():
+        shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
+        for name_of_shard in shards:
+            shard = required(shards, name_of_shard, DOCUMENT)
             if "result" in shard and ("exception" in shard["result"] or "corrupt" in shard["result"]):
                 raise CollectionInvalid(f"{name} invalid: {shard['result']}")
             if not shard.get("valid", True):

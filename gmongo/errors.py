@@ -380,7 +380,12 @@ class EncryptedCollectionError(EncryptionError):
 
 
 def _with_full_error(message: str, details: Any) -> str:
-    return message if details is None else f"{message}, full error: {details}"
+    if details is None:
+        return message
+    try:
+        return f"{message}, full error: {details}"
+    except RecursionError:
+        return f"{message}, full error: too deeply nested to be shown"
 
 
 def _is_write_timeout(error: Mapping[str, Any]) -> bool:

@@ -282,7 +282,7 @@ class Pool:
             connection.generation = self.generations.join(connection.service_id)
 
     def _establishment_failed(self, connection: Connection, error: BaseException) -> None:
-        connection.error = connection.error or error
+        connection.spoil(error)
         if not connection.shook_hands:
             label_overload(error)
         try:
