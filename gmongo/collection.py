@@ -13,11 +13,13 @@ from gmongo._namespace import Defaults
 from gmongo.background import in_turns
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
+from gmongo.cmap.shape import COUNT, DOCUMENT
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
+from gmongo.execution.operation import required
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
@@ -530,7 +532,7 @@ class Collection(Defaults, Generic[DocumentType]):
         collection = self.with_options(codec_options=DEFAULT_CODEC_OPTIONS)
         with collection.aggregate(pipeline, session, comment=comment, **kwargs) as cursor:
             result = cursor.try_next()
-        return int(result["n"]) if result else 0
+        return int(required(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Any = None, **kwargs: Any) -> int:
         """The number of documents, quickly, from the collection's metadata.
@@ -804,7 +806,7 @@ class Collection(Defaults, Generic[DocumentType]):
     def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
         """The options that the collection was created with."""
         found = self._database.list_collections(session, {"name": self._name}, comment).to_list()
-        return dict(found[0].get("options", {})) if found else {}
+        return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
 
     # Being an object
 

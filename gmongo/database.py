@@ -225,8 +225,9 @@ class Database(Defaults, Generic[DocumentType]):
         shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
             shard = required(shards, name_of_shard, DOCUMENT)
-            if "result" in shard and ("exception" in shard["result"] or "corrupt" in shard["result"]):
-                raise CollectionInvalid(f"{name} invalid: {shard['result']}")
+            result_text = required(shard, "result", TEXT) if "result" in shard else ""
+            if "exception" in result_text or "corrupt" in result_text:
+                raise CollectionInvalid(f"{name} invalid: {result_text}")
             if not shard.get("valid", True):
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result

@@ -28,6 +28,7 @@ __all__ = [
     "EncryptedCollectionError",
     "EncryptionError",
     "ExecutionTimeout",
+    "InsecureConnectionWarning",
     "InvalidName",
     "InvalidOperation",
     "InvalidURI",
@@ -180,6 +181,12 @@ class WaitQueueTimeoutError(ConnectionFailure):
 
 class ConfigurationError(PyMongoError):
     """An option, or a combination of options, is wrong."""
+
+
+class InsecureConnectionWarning(UserWarning):
+    """The client is about to send a password or a token over a network without TLS. To refuse that, turn the warning
+    into an error: ``warnings.simplefilter("error", InsecureConnectionWarning)``.
+    """
 
 
 class InvalidURI(ConfigurationError):

@@ -191,8 +191,9 @@ class Connection:
             if not _is_sound(body):  # else its content is only what the application's options do not allow
                 self.spoil(error)
             raise
-        if self._transport is not None and not self._transport.release() and not self.mid_message:
-            self.spoil(ProtocolError("the server sent more than the reply"))
+        finally:
+            if self._transport is not None and not self._transport.release() and not self.mid_message:
+                self.spoil(ProtocolError("the server sent more than the reply"))
         return reply
 
     def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Buffer:

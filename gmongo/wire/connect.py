@@ -72,6 +72,10 @@ def _resolve(address: Address) -> list[tuple[int, Any]]:
             continue
         return [(family, (host, port))]
     try:
+        host.encode("idna")  # the resolver does this in a thread, where a failure would be printed
+    except UnicodeError as error:
+        raise TransportError(f"{host!r} cannot be a host name: {error}") from error
+    try:
         found = get_hub().resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
     except _socket.gaierror as error:
         raise TransportError(*error.args) from error

@@ -13,8 +13,8 @@ from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex
 
 # What the driver reads in replies.
 FIELDS = (
-    "$clusterTime", "$err", "atClusterTime", "code", "codeName", "cursor", "errInfo", "errmsg", "errorLabels", "firstBatch",
-    "hosts", "id", "idx", "lastErrorObject", "n", "nModified", "nextBatch", "ns", "ok", "operationTime",
+    "$clusterTime", "$err", "atClusterTime", "code", "codeName", "cursor", "errInfo", "errmsg", "errorLabels",
+    "firstBatch", "hosts", "id", "idx", "lastErrorObject", "n", "nModified", "nextBatch", "ns", "ok", "operationTime",
     "postBatchResumeToken", "recoveryToken", "topologyVersion", "upserted", "value", "values", "writeConcernError",
     "writeErrors", "nErrors", "nInserted", "nUpserted", "nMatched", "nDeleted", "databases", "name", "key",
 )  # fmt: skip
@@ -55,8 +55,8 @@ def value(rng: random.Random) -> Any:
     if kind < 0.96:
         return "x" * rng.choice((1000, 70_000))
     if kind < 0.98:
-        return [rng.choice(_PLAIN) for _ in range(rng.choice((10, 300)))]
-    return {rng.choice(FIELDS): rng.choice(_PLAIN) for _ in range(5)}
+        return [copy.deepcopy(rng.choice(_PLAIN)) for _ in range(rng.choice((10, 300)))]
+    return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN)) for _ in range(5)}
 
 
 def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -65,7 +65,7 @@ def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
         found.append((*prefix, name))
-        if isinstance(each, (dict, list)) and len(found) < 200:
+        if isinstance(each, (dict, list)) and len(found) < 200 and len(prefix) < 20:
             found += paths(each, (*prefix, name))
     return found
 

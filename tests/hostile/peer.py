@@ -15,7 +15,8 @@ _HELLOS = ("hello", "ismaster", "isMaster")
 OP_QUERY, OP_MSG = 2004, 2013
 MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
-# A reply as bytes, by what the command is called, the command and the number of the request; None closes the connection.
+# From the name of a command, the command, the number of the request and its flags to the reply; None closes the
+# connection.
 Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 

@@ -71,17 +71,16 @@ def goes_at_once(scenario: Any, deployment: Deployment, point: int, kind: Kind) 
         if scenario.warm:
             stage.warm()
         scenario.prepare(stage)
-        greenlet = stage.greenlet = gevent.Greenlet(act, request)
+        stage.greenlet = gevent.Greenlet(act, request)
         del request
-        greenlet.start()
-        with Tracer(point, kind, lambda each: each is greenlet) as tracer:
+        stage.greenlet.start()
+        with Tracer(point, kind, lambda each: each is stage.greenlet) as tracer:
             scenario.meanwhile(stage)
-            eventually(greenlet.ready, 5)
+            eventually(stage.greenlet.ready, 5)
             gevent.joinall(stage.others, timeout=1)
-        assert greenlet.ready()
+        assert stage.greenlet.ready()
         tracer.thrown.clear()
         tracer.subject = stage.greenlet = None
-        del greenlet
         return eventually(lambda: watched() is None, 0.3)
     finally:
         stage.kept.clear()
