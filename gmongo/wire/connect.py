@@ -58,7 +58,10 @@ def connect(
             raise
         else:
             return
-    raise last_error or TransportError(f"{address[0]} has no address")
+    try:
+        raise last_error or TransportError(f"{address[0]} has no address")
+    finally:
+        del last_error  # it refers to this frame
 
 
 def _resolve(address: Address) -> list[tuple[int, Any]]:
