@@ -25,11 +25,15 @@ from gevent.util import format_run_info
 from gmongo import InsertOne, MongoClient, UpdateOne
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.pool import Pool
 from gmongo.errors import DuplicateKeyError, PyMongoError
 from gmongo.execution.sessions import ServerSession
 from gmongo.monitoring import ConnectionPoolListener
 from gmongo.operations.server_cursor import ServerCursor
+from gmongo.sdam.monitor import Monitor
+from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
+from gmongo.wire.transport import Transport
 from tests.hostile.hellos import census
 from tests.hostile.replies import quick_checks
 from tests.hostile.witness import Commands, Findings, Violation, check_at_rest, silent_stderr
@@ -138,7 +142,10 @@ class Step:
             with client:
                 self._prepare()
                 self._disturb()
-                self._check(client)
+                try:
+                    self._check(client)
+                except PyMongoError as error:
+                    raise Violation(f"an operation fails though all is well again: {error!r}") from error
             found = self._connections.faults(0)
             if found or self._commands.open:
                 raise Violation(f"after close(): {found} {self._commands.open}")
@@ -281,8 +288,9 @@ class Step:
             if not member.alive:
                 member.restart()
             member.thaw()
-            member.heal()
-            member.delay(0)
+            if member.faults.partitioned:
+                member.heal()
+            member.faults.clear()
         self.deployment.set_fail_point("failCommand", "off", {})
 
     # Work
@@ -379,6 +387,7 @@ class Step:
 
 
 _KEPT_BY_CYCLES = (Work, Connection, PinnedConnection, ServerCursor, ServerSession)
+_GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
 
 
 class Soak:
@@ -417,9 +426,12 @@ class Soak:
         try:
             with quick_checks():
                 while self.interrupts < interrupts and (end is None or monotonic() < end):
+                    known = len(self.findings.violations)
                     self._step(number, before)
                     number += 1
                     tell(f"{self.line()}, next step {number}")
+                    for step, what in self.findings.violations[known:]:
+                        tell(f"step {step}: {what}")
         finally:
             gc.enable()
             gc.unfreeze()
@@ -474,6 +486,9 @@ class Soak:
         gc.collect()
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}"))
+        left = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT))
+        if left:
+            self.findings.violations.append((number, f"outlives the client: {dict(left)}"))
 
 
 def _memory() -> float:
