@@ -44,7 +44,7 @@ TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
     "sharded": lambda: Deployment.sharded(mongos=2, log=False),
     "load-balanced": lambda: Deployment.load_balanced(services=2, log=False),
 }
-_WORKERS = 24
+_WORKERS = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
 _FIXED = 40  # documents that are only read
 _COUNTERS = 8
@@ -112,6 +112,7 @@ class Step:
         self.outcomes: Counter[str] = Counter()
         self.violations: list[str] = []
         self._next = 0
+        self._pace = 0.005  # how long an operation takes that is left in peace, in seconds
         self._acknowledged: set[int] = set()
         self._pairs: list[tuple[int, int]] = []
         self._tried: Counter[int] = Counter()
@@ -185,7 +186,7 @@ class Step:
         rng = self.rng
         self._next += 1
         kind, number, limit = rng.choice(self._kinds), self._next, None
-        delay = rng.expovariate(rng.choice((400, 100, 20)))
+        delay = min(0.5, rng.expovariate(1) * rng.choice((0.3, 1, 4)) * self._pace)
         if rng.random() < 0.35:
             limit = delay
         worker = gevent.Greenlet(self._work, kind, number, limit)
@@ -207,6 +208,7 @@ class Step:
     def _work(self, kind: Callable[[int, Work], None], number: int, limit: float | None) -> None:
         work, timeout = Work(), None if limit is None else Timeout(limit)
         self.operations += 1
+        begun = monotonic()
         try:
             if timeout is None:
                 kind(number, work)
@@ -227,6 +229,7 @@ class Step:
             self.violations.append(f"{kind.__name__}: {type(error).__name__}: {error}")
         else:
             self.outcomes["done"] += 1
+            self._pace += (monotonic() - begun - self._pace) / 50
         finally:
             timeout = None
 
