@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bson.codec_options import CodecOptions
 
@@ -78,6 +78,9 @@ class ClientOptions:
         self.read_concern: ReadConcern = client_options.read_concern(merged)
         self.server_api: ServerApi | None = merged.get("server_api")
         self.listeners = EventListeners(merged.get("event_listeners") or ())
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle the options of a client, which may hold a password; pass the URI on instead")
 
     def _gather(
         self, host: str | Sequence[str] | None, port: int, keywords: Mapping[str, Any]

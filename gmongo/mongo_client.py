@@ -440,6 +440,9 @@ class MongoClient(Defaults, Generic[DocumentType]):
     next = __next__
     __iter__ = None
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle a MongoClient; make one in each process")
+
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: client is not None")
 

@@ -186,7 +186,7 @@ class Step:
         rng = self.rng
         self._next += 1
         kind, number, limit = rng.choice(self._kinds), self._next, None
-        delay = min(0.5, rng.expovariate(1) * rng.choice((0.3, 1, 4)) * self._pace)
+        delay = min(0.5, rng.expovariate(1) * rng.choice((0.05, 0.2, 0.5, 3)) * self._pace)
         if rng.random() < 0.35:
             limit = delay
         worker = gevent.Greenlet(self._work, kind, number, limit)
