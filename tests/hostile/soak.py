@@ -15,6 +15,7 @@ import resource
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 import gevent
@@ -485,13 +486,34 @@ class Soak:
         gc.collect()
         gc.set_debug(0)
         found = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
+        where = _where(gc.garbage) if found else ""
         gc.garbage.clear()
         gc.collect()
         if found:
-            self.findings.violations.append((number, f"in cycles: {dict(found)}"))
+            self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
         left = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT))
         if left:
             self.findings.violations.append((number, f"outlives the client: {dict(left)}"))
+
+
+def _where(garbage: list[Any]) -> str:
+    """The frames of the driver, and the errors, that are in cycles; with what refers to each error."""
+    names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
+    errors = [
+        f"{type(each).__name__} in {[_name(other) for other in gc.get_referrers(each) if other is not garbage]}"
+        for each in garbage
+        if isinstance(each, BaseException)
+    ]
+    return f"frames {dict(names)}, errors {errors[:40]}"
+
+
+def _is_of_driver(each: Any) -> bool:
+    module = each.f_globals.get("__name__", "") if isinstance(each, FrameType) else ""
+    return str(module).startswith(("gmongo.", "tests.")) and not str(module).startswith("gmongo.testing")
+
+
+def _name(each: Any) -> str:
+    return f"{each.f_code.co_name}:{each.f_lineno}" if isinstance(each, FrameType) else type(each).__name__
 
 
 def _memory() -> float:
