@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import Counter
 from time import monotonic
@@ -17,6 +18,7 @@ from gmongo import InsertOne, MongoClient
 from gmongo.cmap import shape
 from gmongo.errors import InvalidOperation, ProtocolError, ServerSelectionTimeoutError
 from gmongo.events.log import document_text
+from gmongo.testing import Deployment
 from tests.hostile.mutation import nested
 from tests.hostile.witness import Commands, check_at_rest, silent_stderr
 from tests.scripted.server import ScriptedServer, cursor_reply, eventually
@@ -311,3 +313,32 @@ def test_every_rule_refuses_something_and_accepts_something() -> None:
             assert check(good.get(field, 7)) is None, field
             refused[field] += check(bson.Regex("x")) is not None
     assert all(refused.values())
+
+
+# Transactions behind a load balancer
+
+
+def test_a_lone_transaction_after_many_kills_is_not_blocked() -> None:
+    def write(session: Any, number: object) -> None:
+        client.t.pairs.insert_one({"_id": f"{number} a"}, session=session)
+        client.t.pairs.insert_one({"_id": f"{number} b"}, session=session)
+
+    def transact(number: object) -> None:
+        with client.start_session() as session:
+            session.with_transaction(lambda session: write(session, number))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with Deployment.load_balanced(log=False) as deployment, MongoClient(deployment.uri, maxPoolSize=4) as client:
+            client.t.create_collection("pairs")
+            deployment.network.latency = 0.001
+            for number in range(60):
+                workers = [gevent.spawn(transact, f"{number} {worker}") for worker in range(3)]
+                gevent.sleep(0.0004 * number)
+                gevent.killall(workers)
+            del workers
+            with gevent.Timeout(4):
+                transact("the last")
+    finally:
+        gc.enable()
