@@ -17,7 +17,9 @@ import pytest
 from gevent import Timeout
 
 from gmongo import MongoClient
+from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
+from gmongo.wire.limit import interrupt_after
 from tests.scripted.server import ScriptedServer, held
 from tests.switching.harness import Stage, Tracer, _fill, eventually
 from tests.switching.scenarios import SCENARIOS
@@ -177,3 +179,41 @@ def test_locals_of_whoever_lost_a_connection_go_at_once() -> None:
         del request
         gevent.sleep(0)  # the hub may be in the middle of the callback that threw the driver's time-out
         assert watched() is None
+
+
+def test_locals_of_whoever_had_no_time_left_go_at_once() -> None:
+    """The abort of a transaction, for example, whose time is up before it is sent."""
+    request = Request()
+    watched = weakref.ref(request)
+
+    def handle(request: Request) -> None:
+        try:
+            with interrupt_after(0, NetworkTimeout("no time")):
+                pass
+        except NetworkTimeout:
+            return
+
+    handle(request)
+    del request
+    assert watched() is None
+
+
+def test_locals_of_whoever_was_turned_away_by_a_pool_go_at_once() -> None:
+    with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
+        client.admin.command("ping")
+        pool = client._topology.pools()[0]
+        connection = pool.check_out()
+        request = Request()
+        watched = weakref.ref(request)
+
+        def handle(request: Request) -> str:
+            try:
+                return str(client.db.c.find_one())
+            except WaitQueueTimeoutError as error:
+                return str(error)
+
+        assert "Timed out" in handle(request)
+        del request
+        gevent.sleep(0)
+        assert watched() is None
+        pool.check_in(connection)
