@@ -155,6 +155,9 @@ TIMES: Mapping[str, Check] = {
 }
 """Of any reply: what goes with later commands."""
 
+OWN_FIELDS = ERROR.keys() | TIMES.keys()
+"""What the driver reads in the reply to any command."""
+
 HELLO: Mapping[str, Check] = {
     **dict.fromkeys(("hosts", "passives", "arbiters"), _addresses),
     **dict.fromkeys(("me", "primary"), lambda value: _address(value) if value else None),

@@ -16,7 +16,7 @@ from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 
 from gmongo import InsertOne, MongoClient
 from gmongo.cmap import shape
-from gmongo.errors import InvalidOperation, ProtocolError, ServerSelectionTimeoutError
+from gmongo.errors import InvalidOperation, OperationFailure, ProtocolError, ServerSelectionTimeoutError
 from gmongo.events.log import document_text
 from gmongo.testing import Deployment
 from tests.hostile.mutation import nested
@@ -190,6 +190,33 @@ def test_the_failure_of_a_decoder_of_the_applications_stays_what_it_is() -> None
             client.d.c.with_options(codec_options=options).find_one()
         client.d.command("ping")
         assert server.connection_count == 2  # the monitor's, and one that goes on being used
+
+
+class Shout(TypeDecoder):
+    bson_type = str
+
+    def transform_bson(self, value: str) -> Any:
+        return ["loud", value]
+
+
+class Moment(TypeDecoder):
+    bson_type = Timestamp
+
+    def transform_bson(self, value: Timestamp) -> Any:
+        return value.time
+
+
+def test_the_applications_types_do_not_reach_what_the_driver_reads() -> None:
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Shout(), Moment()]))
+    good = {"ok": 1, "text": "a", "$clusterTime": {"clusterTime": Timestamp(9, 1)}, "operationTime": Timestamp(9, 1)}
+    bad = {"ok": 0, "code": 59, "errmsg": "no", "errorLabels": ["a"]}
+    with ScriptedServer({"one": good, "two": bad}) as server, client_of(server) as client:
+        assert client.d.command("one", codec_options=options)["text"] == ["loud", "a"]
+        with pytest.raises(OperationFailure, match="no"):
+            client.d.command("two", codec_options=options)
+        client.d.command("ping")
+        assert server.commands("ping")[-1]["$clusterTime"] == good["$clusterTime"]
+        assert server.connection_count == 2
 
 
 def test_documents_that_the_options_do_not_allow_do_not_cost_the_connection() -> None:
