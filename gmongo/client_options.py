@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-
-# Errors show no more than a short piece of what they were given.
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bson.codec_options import CodecOptions
 
@@ -16,12 +14,13 @@ from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
-from gmongo.errors import ConfigurationError, InvalidURI
+from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
 from gmongo.execution.executor import ExecutionOptions
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
 from gmongo.monitoring import EventListeners
 from gmongo.options import Options
-from gmongo.options.hosts import split_hosts
+from gmongo.options.errors import InvalidOption
+from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
 from gmongo.options.notices import notice
 from gmongo.options.uri import read_uri
 from gmongo.read_concern import ReadConcern
@@ -43,6 +42,8 @@ _DEFAULT_HEARTBEAT = 10.0
 _DEFAULT_LOCAL_THRESHOLD_MS = 15
 _DEFAULT_MAX_POOL_SIZE = 100
 _DEFAULT_PROXY_PORT = 1080
+_LARGEST_PORT = 65535
+_SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
 # The pool's options as events and logs show them, times in milliseconds, in the order of the log message (CMAP-214).
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
@@ -60,15 +61,19 @@ class ClientOptions:
     def __init__(self, host: str | Sequence[str], port: int | None, keywords: Mapping[str, Any]) -> None:
         if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
             raise TypeError(f"port must be an integer, not {port!r}")
+        if port is not None and not 1 <= port <= _LARGEST_PORT:
+            raise InvalidOption(f"port must be an integer from 1 to {_LARGEST_PORT}, not {port}")
         checked = client_options.validate_keyword_options(keywords)
         self._username: str | None = checked.get("username")
         self._password: str | None = checked.pop("password", None)
-        self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or 27017, checked)
+        self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or DEFAULT_PORT, checked)
         merged.update(checked)
         self.srv_hostname: str | None = srv_hostname
         client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
         self.credential = credential_of(merged, self._username, self._password, self.default_database)
+        if self.credential is not None and not client_options.tls_enabled(merged):
+            _check_without_tls(self.credential, self.seeds)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
         self.codec_options: CodecOptions[Any] = client_options.codec_options(merged)
         self.read_preference: _ReadPreference = client_options.read_preference(merged)
@@ -76,6 +81,9 @@ class ClientOptions:
         self.read_concern: ReadConcern = client_options.read_concern(merged)
         self.server_api: ServerApi | None = merged.get("server_api")
         self.listeners = EventListeners(merged.get("event_listeners") or ())
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle the options of a client, which may hold a password; pass the URI on instead")
 
     def _gather(
         self, host: str | Sequence[str], port: int, keywords: Mapping[str, Any]
@@ -316,6 +324,20 @@ class ClientOptions:
             return None
         address = host, get("proxyport", _DEFAULT_PROXY_PORT)
         return Proxy(address, get("proxyusername") or None, get("proxypassword") or None)
+
+
+def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None:
+    """Refuse, or warn of, a mechanism that is not safe without TLS.
+
+    :raises ConfigurationError: it cannot work without TLS.
+    """
+    mechanism = credential.mechanism
+    if mechanism == "MONGODB-X509":
+        raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the certificate of TLS is the credential")
+    if mechanism in _SENDS_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
+        what = _SENDS_SECRETS[mechanism]
+        message = f"authMechanism {mechanism} without tls=true sends {what} over the network for anybody to read"
+        notice(message, InsecureConnectionWarning)
 
 
 def _authenticator(credential: Credential) -> Authenticator:

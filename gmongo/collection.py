@@ -15,11 +15,13 @@ from gmongo._namespace import Defaults
 from gmongo.background import in_turns
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
+from gmongo.cmap.shape import COUNT, DOCUMENT
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
+from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
@@ -326,7 +328,7 @@ class Collection(Defaults, Generic[DocumentType]):
         reply = self._write("update", statement, fields, session, acknowledged, retryable=not multi)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
-        if "upserted" in reply:
+        if reply.get("upserted"):
             reply["upserted"] = reply["upserted"][0]["_id"]
         return UpdateResult(reply or None, acknowledged)
 
@@ -559,7 +561,7 @@ class Collection(Defaults, Generic[DocumentType]):
             if error.code != NAMESPACE_NOT_FOUND:
                 raise
             return 0
-        return int(result["n"]) if result else 0
+        return int(required(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Any = None, **kwargs: Any) -> int:
         """The number of documents, quickly, from the collection's metadata.
@@ -835,7 +837,7 @@ class Collection(Defaults, Generic[DocumentType]):
     def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
         """The options that the collection was created with."""
         found = self._database.list_collections(session, {"name": self._name}, comment).to_list()
-        return dict(found[0].get("options", {})) if found else {}
+        return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
 
     # Being an object
 

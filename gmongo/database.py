@@ -13,6 +13,7 @@ from bson.timestamp import Timestamp
 from gmongo._namespace import Defaults
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
+from gmongo.cmap.shape import DOCUMENT, TEXT
 from gmongo.collation import Collation
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
@@ -23,6 +24,7 @@ from gmongo.errors import (
     OperationFailure,
 )
 from gmongo.execution.classify import is_namespace_missing
+from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session
 from gmongo.operations.models import checked_mapping
 from gmongo.operations.run_command import Administer, CursorCommand, RunCommand, RunCursorCommand
@@ -203,7 +205,7 @@ class Database(Defaults, Generic[DocumentType]):
         """The names of the collections."""
         if not filter or (len(filter) == 1 and "name" in filter):
             kwargs["nameOnly"] = True
-        return [each["name"] for each in self.list_collections(session, filter, comment, **kwargs)]
+        return [required(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)]
 
     def validate_collection(
         self,
@@ -227,10 +229,12 @@ class Database(Defaults, Generic[DocumentType]):
         if background is not None:
             command["background"] = background
         result: dict[str, Any] = self._client._executor.run(RunCommand(self._name, command), session)
-        shards = result.get("raw", {"": result})
-        for shard in shards.values():
-            if "result" in shard and ("exception" in shard["result"] or "corrupt" in shard["result"]):
-                raise CollectionInvalid(f"{name} invalid: {shard['result']}")
+        shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
+        for name_of_shard in shards:
+            shard = required(shards, name_of_shard, DOCUMENT)
+            result_text = required(shard, "result", TEXT) if "result" in shard else ""
+            if "exception" in result_text or "corrupt" in result_text:
+                raise CollectionInvalid(f"{name} invalid: {result_text}")
             if not shard.get("valid", True):
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result

@@ -28,6 +28,7 @@ __all__ = [
     "EncryptedCollectionError",
     "EncryptionError",
     "ExecutionTimeout",
+    "InsecureConnectionWarning",
     "InvalidName",
     "InvalidOperation",
     "InvalidURI",
@@ -177,6 +178,12 @@ class WaitQueueTimeoutError(ConnectionFailure):
 
 class ConfigurationError(PyMongoError):
     """An option, or a combination of options, is wrong."""
+
+
+class InsecureConnectionWarning(UserWarning):
+    """The client is about to send a password or a token over a network without TLS. To refuse that, turn the warning
+    into an error: ``warnings.simplefilter("error", InsecureConnectionWarning)``.
+    """
 
 
 class InvalidURI(ConfigurationError):
@@ -377,7 +384,12 @@ class EncryptedCollectionError(EncryptionError):
 
 
 def _with_full_error(message: str, details: Any) -> str:
-    return message if details is None else f"{message}, full error: {details}"
+    if details is None:
+        return message
+    try:
+        return f"{message}, full error: {details}"
+    except RecursionError:
+        return f"{message}, full error: too deeply nested to be shown"
 
 
 def _is_write_timeout(error: Mapping[str, Any]) -> bool:

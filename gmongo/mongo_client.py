@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
+from bson.errors import BSONError
 from bson.timestamp import Timestamp
 from gevent import Timeout
 
@@ -16,6 +17,7 @@ from gmongo.change_stream import ClusterChangeStream
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
 from gmongo.cmap.metadata import client_metadata
+from gmongo.cmap.shape import DOCUMENTS, TEXT
 from gmongo.collation import Collation
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
@@ -23,6 +25,7 @@ from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
+from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations.client_bulk import ClientBulk
 from gmongo.operations.client_writes import Writes, checked_models
@@ -180,11 +183,11 @@ class MongoClient(Defaults, Generic[DocumentType]):
         if comment is not None:
             command["comment"] = comment
         reply = self._executor.run(Inspect("admin", command, codec_options=self._codec_options), session)
-        return CommandCursor._over(self.admin["$cmd"], reply["databases"], session)
+        return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
         """The names of the databases."""
-        return [each["name"] for each in self.list_databases(session, comment, nameOnly=True)]
+        return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
         self, name_or_database: str | Database[Any], session: ClientSession | None = None, comment: Any = None
@@ -419,16 +422,19 @@ class MongoClient(Defaults, Generic[DocumentType]):
         """End sessions and cursors on the server, stop all greenlets, and close all connections.
 
         The client cannot be used any more. A client that is not closed but dropped goes away quietly.
+
+        :raises InvalidOperation: the client belongs to another native thread, whose greenlets it cannot end.
         """
         if self._topology.closed:
             return
+        self._topology.check_thread()
         try:
             if self._topology.description.has_readable_server(EndSessions.selector):
                 with Timeout(_FAREWELL, False):
                     self._reaper.reap()
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
-        except PyMongoError:
+        except (PyMongoError, BSONError):
             pass  # the server ends them by itself after a while
         finally:
             self._topology.close()
@@ -446,6 +452,9 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     next = __next__
     __iter__ = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle a MongoClient; make one in each process")
 
     def eq_props(self) -> tuple[Any, ...]:
         """What makes two clients equal: that they are for the same deployment."""

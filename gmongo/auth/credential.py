@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from gmongo.errors import ConfigurationError
 
@@ -42,6 +42,9 @@ class Credential:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     properties: _Properties = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle a credential, which holds a password")
 
     def __str__(self) -> str:
         who = f"user {self.username!r}" if self.username is not None else "no username"

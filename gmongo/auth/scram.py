@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -17,9 +18,16 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Beyond this the server asks for minutes of computing, which would be an attack of its own.
-_MOST_ITERATIONS = 10_000_000
+# Servers ask for 10,000 or 15,000 unless told otherwise. This is about a second of computing; more would be an attack.
+_MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
+# RFC 5802, section 7: these fields in this order. Extensions may follow, but none that is mandatory (m=) is known, and
+# that would come first.
+_EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
+_FIRST = re.compile(
+    rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}", re.ASCII
+)
+_FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}", re.ASCII)
 _NONCE_SIZE = 24
 
 
@@ -69,8 +77,7 @@ class ScramConversation(SaslConversation):
         return b""
 
     def _prove(self, server_first: bytes) -> bytes:
-        fields = self._fields(server_first)
-        nonce, salt, iterations = self._read(fields)
+        nonce, salt, iterations = self._read(server_first)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={channel},r={nonce}"
         client_key, server_key = self._keys.derive(self._digest, self._password, salt, iterations)
@@ -81,11 +88,14 @@ class ScramConversation(SaslConversation):
         self._server_signature = hmac.digest(server_key, signed, self._digest)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
-    def _read(self, fields: Mapping[str, str]) -> tuple[str, bytes, int]:
+    def _read(self, server_first: bytes) -> tuple[str, bytes, int]:
         """Nonce, salt and number of iterations of the server's first message, checked."""
+        match = _FIRST.fullmatch(self._text(server_first))
         try:
-            nonce, salt, iterations = fields["r"], _unbase64(fields["s"]), int(fields["i"])
-        except (KeyError, ValueError):
+            if match is None:
+                raise ValueError
+            nonce, salt, iterations = match["nonce"], _unbase64(match["salt"]), int(match["iterations"])
+        except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's first message is not well formed") from None
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise OperationFailure(f"{self.mechanism}: the server's nonce does not continue the client's")
@@ -101,23 +111,24 @@ class ScramConversation(SaslConversation):
         return nonce, salt, iterations
 
     def _verify(self, server_final: bytes) -> None:
-        fields = self._fields(server_final)
-        if "e" in fields:
-            raise OperationFailure(f"{self.mechanism}: the server reports {fields['e']!r}")
+        match = _FINAL.fullmatch(self._text(server_final))
+        if match is not None and match["error"] is not None:
+            raise OperationFailure(f"{self.mechanism}: the server reports {match['error']!r}")
         try:
-            signature = _unbase64(fields["v"])
-        except (KeyError, ValueError):
+            if match is None:
+                raise ValueError
+            signature = _unbase64(match["verifier"])
+        except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's last message is not well formed") from None
         if not hmac.compare_digest(signature, self._server_signature or b""):
             raise OperationFailure(f"{self.mechanism}: the server could not prove that it knows the password")
         self._verified = True
 
-    def _fields(self, message: bytes) -> dict[str, str]:
+    def _text(self, message: bytes) -> str:
         try:
-            pairs = [field.partition("=") for field in message.decode().split(",")]
+            return message.decode()
         except UnicodeDecodeError:
             raise ProtocolError(f"{self.mechanism}: the server's message is not UTF-8") from None
-        return {name: value for name, _, value in pairs}
 
 
 def prepared_password(mechanism: str, username: str, password: str) -> bytes:

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import gevent
-from gevent import get_hub
+from gevent.threadpool import ThreadPool
 
 # One password has one salt per mechanism, unless it is changed on the server.
 _MOST_KEPT = 8
@@ -44,10 +44,13 @@ class ScramKeys:
         return keys
 
     def _derive(self, question: _Question) -> Keys:
+        # A thread for this alone: in the hub's pool it would keep everybody waiting who wants a name resolved.
+        pool = ThreadPool(1)
         try:
-            keys: Keys = get_hub().threadpool.apply(derive_keys, question)
+            keys: Keys = pool.apply(derive_keys, question)
         finally:
             self._under_way.pop(question, None)
+            pool.kill()
         if len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
         self._kept[question] = keys

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import bson
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.errors import InvalidBSON
 from greenlet import greenlet
 
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.connect import connect
@@ -19,7 +21,7 @@ from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import OP_COMPRESSED, Buffer, decode_reply
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
-from gmongo.wire.transport import Transport, TransportError
+from gmongo.wire.transport import Transport, TransportError, without_frames
 
 if TYPE_CHECKING:
     from gmongo.cmap.authentication import Authentication
@@ -188,9 +190,15 @@ class Connection:
                     body = self._exchange(request_id, buffers)
         except Exception as error:
             raise self._failed(error)
-        reply = decode(body)
-        if self._transport is not None:
-            self._transport.release()
+        try:
+            reply = decode(body)
+        except InvalidBSON as error:
+            if not _is_sound(body):  # else its content is only what the application's options do not allow
+                self.spoil(error)
+            raise
+        finally:
+            if self._transport is not None and not self._transport.release() and not self.mid_message:
+                self.spoil(ProtocolError("the server sent more than the reply"))
         return reply
 
     def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Buffer:
@@ -234,7 +242,9 @@ class Connection:
 
     def _open_transport(self) -> Transport:
         if self._transport is None:
-            raise self._interruption or AutoReconnect(f"{address_text(self.address)}: connection is not open")
+            if self._interruption is not None:
+                raise without_frames(self._interruption)
+            raise AutoReconnect(f"{address_text(self.address)}: connection is not open")
         return self._transport
 
     # Failing
@@ -252,6 +262,11 @@ class Connection:
     def _timeout_error(self, timeout: float) -> NetworkTimeout:
         where = address_text(self.address)
         return NetworkTimeout(f"{where}: timed out (no complete reply within {timeout * 1000:g} ms)")
+
+    def spoil(self, error: BaseException) -> None:
+        """Let no other request be sent on it, because of `error`."""
+        if self.error is None:
+            self.error = without_frames(error)
 
     def blame(self, error: BaseException) -> None:
         """Note what ended an exchange early, if one was under way: the stream is out of step since then."""
@@ -277,9 +292,15 @@ class Connection:
             self._transport.close()
 
 
-def without_frames(error: BaseException) -> BaseException:
-    """A copy without traceback, so that a connection which is kept does not keep alive whoever was using it."""
+def _is_sound(body: Buffer) -> bool:
+    """Whether a document can be decoded at all."""
     try:
-        return copy(error)
-    except Exception:  # its class has a constructor of another shape
-        return AutoReconnect(f"{type(error).__name__}: {error}")
+        bson.decode(body, _LENIENT)
+    except InvalidBSON:
+        return False
+    return True
+
+
+_LENIENT: CodecOptions[Any] = CodecOptions(
+    unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_MS
+)

@@ -5,38 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bson.objectid import ObjectId
-
-from gmongo.errors import OperationFailure, ProtocolError
-from gmongo.wire.address import parse_address
+from gmongo.cmap.shape import ERROR, HELLO, HELLO_NUMBERS, check
+from gmongo.errors import OperationFailure
 from gmongo.wire.message import DEFAULT_MAX_MESSAGE_SIZE
 
 # Servers older than these fields have these limits.
 _MAX_BSON_SIZE = 16 * 1024 * 1024
 _MAX_WRITE_BATCH_SIZE = 1000
-
-
-_ADDRESS_LISTS = ("hosts", "passives", "arbiters")
-_ADDRESSES = ("me", "primary")
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(_ADDRESS_LISTS, list),
-    **dict.fromkeys((*_ADDRESSES, "setName"), str),
-    **dict.fromkeys(("tags", "topologyVersion", "lastWrite", "$clusterTime"), Mapping),
-    "electionId": ObjectId,
-    **dict.fromkeys(
-        (
-            "connectionId",
-            "logicalSessionTimeoutMinutes",
-            "maxBsonObjectSize",
-            "maxMessageSizeBytes",
-            "maxWireVersion",
-            "maxWriteBatchSize",
-            "minWireVersion",
-            "setVersion",
-        ),
-        (int, float),
-    ),
-}
 
 
 class Hello:
@@ -80,29 +55,13 @@ def read_hello(reply: Mapping[str, Any], duration: float) -> Hello:
     """Check that a hello succeeded, and that its fields are what they should be.
 
     :raises OperationFailure: it did not succeed.
-    :raises ProtocolError: a field has the wrong type.
+    :raises ProtocolError: a field has the wrong type, or is out of its range.
     """
+    check(reply, ERROR, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
         raise OperationFailure(message, reply.get("code"), reply)
-    reply = {field: value for field, value in reply.items() if value is not None}
-    for field, kind in _KINDS.items():
-        if field in reply and not isinstance(value := reply[field], kind):
-            raise ProtocolError(f"field {field} of a hello has an unexpected type: {value!r}")
-    _check_addresses(reply)
-    version = reply.get("topologyVersion")
-    if version is not None and not (
-        isinstance(version.get("processId"), ObjectId) and isinstance(version.get("counter"), int)
-    ):
-        raise ProtocolError(f"field topologyVersion of a hello lacks processId or counter: {version!r}")
-    return Hello(reply, duration)
-
-
-def _check_addresses(reply: Mapping[str, Any]) -> None:
-    texts = [text for field in _ADDRESS_LISTS for text in reply.get(field) or ()]
-    texts += [reply[field] for field in _ADDRESSES if reply.get(field)]
-    for text in texts:
-        try:
-            parse_address(text)
-        except (ValueError, AttributeError) as error:
-            raise ProtocolError(f"a hello has an address that cannot be read: {text!r}") from error
+    check(reply, HELLO, "a hello")
+    check(reply, HELLO_NUMBERS, "a hello")
+    numbers = {field: int(reply[field]) for field in HELLO_NUMBERS if reply.get(field) is not None}
+    return Hello({field: value for field, value in reply.items() if value is not None} | numbers, duration)

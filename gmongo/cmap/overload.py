@@ -16,8 +16,8 @@ def label_overload(error: BaseException) -> None:
     """Label a failure to connect as a sign of overload: a server that limits new connections closes them early, or lets
     them wait. Nothing has been sent by then, so trying again is safe. A name must have been resolved before.
 
-    A certificate that is not accepted, a peer without TLS and a proxy that refuses are no such signs; nor is the clear of
-    a pool, which ends what its connections are doing.
+    A certificate that is not accepted, a peer without TLS and a proxy that refuses are no such signs; nor is the clear
+    of a pool, which ends what its connections are doing.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

@@ -285,7 +285,9 @@ class Pool:
                 self._alarm.ring()
         except BaseException as error:
             # A kill, a time-out of somebody else and the operation's own limit say nothing of the server.
-            self._establishment_failed(connection, error, isinstance(error, Exception) and error is not expired)
+            by_server = isinstance(error, Exception) and error is not expired
+            del expired  # it refers to this frame, and must not live on in a cycle with it
+            self._establishment_failed(connection, error, by_server)
             raise
 
     def _join_service(self, connection: Connection) -> None:
@@ -294,7 +296,7 @@ class Pool:
             connection.generation = self.generations.join(connection.service_id)
 
     def _establishment_failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
-        connection.error = connection.error or error
+        connection.spoil(error)
         if by_server and connection.has_socket and not connection.shook_hands:
             label_overload(error)
         try:

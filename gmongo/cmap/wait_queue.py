@@ -90,14 +90,18 @@ class WaitQueue(Generic[Item]):
                 self.waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come
                 self._hold_hub()
             raise
-        if waiter.error is not None:
-            raise waiter.error
+        error, waiter.error = waiter.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it refers to this frame
         assert waiter.item is not None
         return waiter.item
 
     @staticmethod
     def _sleep_for(waiter: Waiter[Item], limit: float, timed_out: Callable[[], Exception]) -> None:
-        timeout = Timeout(max(limit, 0))
+        timeout: Any = Timeout(max(limit, 0))
         try:
             with timeout:
                 waiter.sleep()
@@ -106,6 +110,8 @@ class WaitQueue(Generic[Item]):
                 raise
             if waiter.item is None and waiter.error is None:  # else its turn had come, and only the loop was late
                 raise timed_out() from None
+        finally:
+            timeout = None  # it refers to this frame once it has been thrown
 
     def _hold_hub(self) -> None:
         """Hold the hub exactly while there are waiters."""

@@ -44,7 +44,10 @@ def log(logger: logging.Logger, text: str, structured: dict[str, Any], level: in
 
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
-    text = json_util.dumps(document)
+    try:
+        text = json_util.dumps(document)
+    except (RecursionError, ValueError, TypeError, OverflowError) as error:  # a server may have sent it
+        return f"(cannot be shown: {type(error).__name__})"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

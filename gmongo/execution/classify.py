@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from gmongo.cmap.shape import ERROR, WRITE_CONCERN_ERROR, check
 from gmongo.errors import (
     CursorNotFound,
     DuplicateKeyError,
     ExecutionTimeout,
     NotPrimaryError,
     OperationFailure,
+    ProtocolError,
     PyMongoError,
     WriteConcernError,
     WriteError,
     WTimeoutError,
 )
+from gmongo.execution.operation import Operation
 from gmongo.sdam.error_rules import STATE_CHANGE_CODES, is_state_change
+from gmongo.wire.reply import decodes_plainly
 
 NAMESPACE_NOT_FOUND = 26
 
@@ -35,9 +39,14 @@ def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> P
     Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
     that the server has changed its state. It stays a write concern error, since the write was done: whoever takes it
     for a lost connection writes again.
+
+    :raises ProtocolError: the reply is not well formed.
     """
+    check(reply, ERROR)
+    concern = reply.get("writeConcernError")
+    if concern:
+        check(concern, WRITE_CONCERN_ERROR, "a writeConcernError")
     if reply.get("ok"):
-        concern = reply.get("writeConcernError")
         return _concern_error(reply) if concern and concern.get("code") in STATE_CHANGE_CODES else None
     message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
     code = reply.get("code")
@@ -45,6 +54,32 @@ def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> P
         return NotPrimaryError(message, reply)
     kind = _BY_CODE.get(code, OperationFailure) if code is not None else OperationFailure
     return kind(message, code, reply, max_wire_version)
+
+
+def raise_error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> None:
+    """Raise the exception for a reply, unless the command succeeded. Raises as :func:`error_of` does, too."""
+    error = error_of(reply, max_wire_version)
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error  # it refers to this frame
+
+
+def misread(failure: Exception, operation: Operation) -> Exception:
+    """The error for a reply over which the driver stumbled, because it was not what it had to be.
+
+    :param failure: what came of reading it. If it is the failure of a decoder of the user's, it stays what it is.
+    """
+    trace = failure.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+    if not where.startswith("gmongo.") and not decodes_plainly(operation.codec_options):
+        return failure
+    error = ProtocolError(f"the reply to {operation.name} cannot be read: {type(failure).__name__}: {failure}")
+    error.__cause__ = failure
+    return error
 
 
 def is_namespace_missing(error: OperationFailure) -> bool:

@@ -8,14 +8,16 @@ from time import monotonic
 from typing import Any
 
 import bson
+from bson.errors import BSONError
 from gevent import sleep
 
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.overload import OVERLOADED, RETRYABLE
-from gmongo.errors import DocumentTooLarge, OperationFailure, PyMongoError
+from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
+from gmongo.errors import DocumentTooLarge, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.attempt import Attempt
-from gmongo.execution.classify import error_of
+from gmongo.execution.classify import error_of, misread, raise_error_of
 from gmongo.execution.deadline import current_deadline, deadline_after, remaining
 from gmongo.execution.decorate import Decorator
 from gmongo.execution.operation import Operation
@@ -126,27 +128,40 @@ class Executor:
 
     def _run(self, operation: Operation, session: Session | None, deadline: float | None) -> Any:
         retry: Retry | None = None
+        error: PyMongoError | None = None
         epoch = self.epoch
-        while True:
-            attempt = Attempt(operation, session, deadline)
-            try:
-                result = self._attempt(attempt, retry)
-            except PyMongoError as failure:
-                error = explained(failure) if attempt.numbered else failure
-                if self.epoch != epoch:  # this greenlet is a forked child's copy of one of the parent's
-                    _leave_to_parent(error, operation, session)
-                    epoch = self.epoch
-                self._label(error, attempt)
-                retry = retry or Retry(operation, self.overload, deadline)
-                self._wait(self._delay(error, attempt, retry))
-            except BaseException:  # in a listener, perhaps
-                self._abandon(attempt)
-                raise
-            else:
-                bucket = self.overload.bucket
-                if bucket.missing and operation.retries_overload:  # what is done in passing says nothing of the load
-                    bucket.deposit(1 if retry is None else 11)
-                return result
+        try:
+            while True:
+                attempt = Attempt(operation, session, deadline)
+                try:
+                    result = self._attempt(attempt, retry)
+                except PyMongoError as failure:
+                    error = explained(failure) if attempt.numbered else failure
+                    if self.epoch != epoch:  # this greenlet is a forked child's copy of one of the parent's
+                        if operation.is_write:
+                            raise error
+                        _use_own_session(session)
+                        epoch = self.epoch
+                    self._label(error, attempt)
+                    retry = retry or Retry(operation, self.overload, deadline)
+                    delay = self._delay(error, attempt, retry)
+                    if delay is None:
+                        raise retry.error
+                    self._wait(delay)
+                except BaseException:  # in a listener, perhaps
+                    self._abandon(attempt)
+                    raise
+                else:
+                    bucket = self.overload.bucket
+                    if bucket.missing and operation.retries_overload:  # what is done in passing tells no load
+                        bucket.deposit(1 if retry is None else 11)
+                    return result
+        finally:
+            # An error refers to the frames that it went through, and so to the callers' locals. If a frame referred to
+            # the error as well, all of that would live on until the garbage collector runs.
+            error = None
+            if retry is not None:
+                retry.forget_error()
 
     def _abandon(self, attempt: Attempt) -> None:
         """An interruption came after the reply: see that a cursor which nobody will know of is ended."""
@@ -156,15 +171,13 @@ class Executor:
             if cursor is not None and take is not None:
                 take(cursor)
 
-    def _delay(self, error: PyMongoError, attempt: Attempt, retry: Retry) -> float:
-        """Seconds until the next try; raises the error for the user if there is none."""
+    def _delay(self, error: PyMongoError, attempt: Attempt, retry: Retry) -> float | None:
+        """Seconds until the next try; None if there is none, but the error of `retry` for the user."""
         regular, any_kind = self._is_regular(attempt), self._is_allowed(attempt.operation)
-        try:
-            return retry.after(error, self._to_pass_over(error, attempt), regular, any_kind)
-        except PyMongoError as final:
-            if attempt.transaction is not None and final.has_error_label(TRANSIENT):
-                attempt.transaction.unpin()
-            raise
+        delay = retry.after(error, self._to_pass_over(error, attempt), regular, any_kind)
+        if delay is None and attempt.transaction is not None and retry.error.has_error_label(TRANSIENT):
+            attempt.transaction.unpin()
+        return delay
 
     def _label(self, error: PyMongoError, attempt: Attempt) -> None:
         """Add the labels that the server leaves to the driver, and let the transaction know."""
@@ -279,7 +292,9 @@ class Executor:
             raise
 
     def _judge(self, error: BaseException, connection: Connection, attempt: Attempt) -> None:
-        """Let an error take effect on the session and the server, before the connection is checked in."""
+        """Let an error take effect on the connection, the session and the server, before the first is checked in."""
+        if isinstance(error, ProtocolError):
+            connection.spoil(error)  # a server that has lied once is not believed again on it
         if attempt.session is not None and not connection.usable:
             attempt.session.server_session.dirty = True  # the server may still be busy with its command
         if isinstance(error, PyMongoError):
@@ -310,12 +325,15 @@ class Executor:
             reply = self._exchange(connection, attempt, request_id, buffers)
         if reply is None:
             return operation.unacknowledged_result()
-        self._learn(reply, attempt)
-        if not reply.get("ok") or "writeConcernError" in reply:
-            error = error_of(reply, hello.max_wire_version)
-            if error is not None:
-                raise error
-        return operation.result(reply, connection.address)
+        try:
+            self._learn(reply, attempt)
+            if reply.get("ok") != 1 or "writeConcernError" in reply:
+                raise_error_of(reply, hello.max_wire_version)
+            return operation.result(reply, connection.address)
+        except (PyMongoError, BSONError):
+            raise
+        except Exception as failure:
+            raise misread(failure, operation)
 
     def _exchange(
         self, connection: Connection, attempt: Attempt, request_id: int, buffers: list[bytes]
@@ -349,7 +367,8 @@ class Executor:
         try:
             self._events.started(sent)
             reply = self._exchange(connection, attempt, request_id, buffers)
-            error = None if reply is None or reply.get("ok") else error_of(reply)
+            error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
+            shown_reply = {"ok": 1} if reply is None else operation.shown_reply(reply)
         except BaseException as failure:
             self._events.failed(sent, monotonic() - started, failure)
             raise
@@ -357,15 +376,21 @@ class Executor:
         if error is not None:
             self._events.failed(sent, duration, error)
         else:
-            self._events.succeeded(sent, duration, {"ok": 1} if reply is None else operation.shown_reply(reply))
+            self._events.succeeded(sent, duration, shown_reply)
         return reply
 
     def _learn(self, reply: dict[str, Any], attempt: Attempt) -> None:
-        """Take the times out of a reply."""
+        """Take the times out of a reply.
+
+        :raises ProtocolError: they are none.
+        """
         cluster_time = reply.get("$clusterTime")
         if cluster_time is not None:
+            if CLUSTER_TIME(cluster_time) is not None:
+                check(reply, TIMES)  # which says why
             self.topology.advance_cluster_time(cluster_time)
         if attempt.session is not None and attempt.session.explicit is not None:
+            check(reply, TIMES)
             attempt.session.explicit.observe(reply)
             if attempt.transaction is not None:
                 attempt.transaction.observe(reply)
@@ -386,9 +411,7 @@ def _nobody() -> None:
     return None
 
 
-def _leave_to_parent(error: PyMongoError, operation: Operation, session: Session | None) -> None:
-    """In a forked child: a read is tried again, in a session of the child's own; a write is left to the parent."""
-    if operation.is_write:
-        raise error
+def _use_own_session(session: Session | None) -> None:
+    """In a forked child: a read is tried again, in a session of the child's own. A write is left to the parent."""
     if session is not None:
         session.end_implicit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.shape import Check, unexpected
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
 from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
@@ -19,18 +21,19 @@ if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
 
 
-def required(reply: Mapping[str, Any], *path: str) -> Any:
+def required(reply: Mapping[str, Any], name: str, check: Check, where: str = "a reply") -> Any:
     """A field that a reply must have.
 
-    :param path: its name, after those of the documents it is in.
-    :raises ProtocolError: the reply does not have it.
+    :param check: what it has to be.
+    :param where: the field is, for the message.
+    :raises ProtocolError: the reply does not have it, or it is something else.
     """
-    value: Any = reply
-    try:
-        for name in path:
-            value = value[name]
-    except (KeyError, TypeError):
-        raise ProtocolError(f"a reply lacks the field {'.'.join(path)}: {str(reply)[:500]}") from None
+    if name not in reply:
+        raise ProtocolError(f"{where} lacks the field {name}: {reprlib.repr(reply)}")
+    value = reply[name]
+    rule = check(value)
+    if rule is not None:
+        raise unexpected(f"{name} of {where}", rule, value)
     return value
 
 

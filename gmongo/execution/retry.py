@@ -101,13 +101,12 @@ class Retry:
         self.tried = False  # whether a server may have executed the operation: not if it only turned it away
         self.failed_on: frozenset[Address] = frozenset()
 
-    def after(self, error: PyMongoError, failed_on: Address | None, regular: bool, any_kind: bool) -> float:
-        """Seconds to wait before the next try.
+    def after(self, error: PyMongoError, failed_on: Address | None, regular: bool, any_kind: bool) -> float | None:
+        """Seconds to wait before the next try; None if there is none, and `error` is for the user.
 
         :param failed_on: the server to pass over, if there is another.
         :param regular: whether options, server and operation allow a try after an error of the network or an election.
         :param any_kind: whether options allow one after an error labelled as retryable.
-        :raises PyMongoError: the error for the user, if there is no further try.
         """
         overloaded = error.has_error_label(OVERLOADED)
         labelled = any_kind and error.has_error_label(RETRYABLE)
@@ -119,31 +118,31 @@ class Retry:
         if labelled:
             self._limit = self._overload.max_retries
         if self._retries >= self._limit or not (labelled or (regular and self._is_regular(error))):
-            raise self.error
+            return None
         delay = self._overload.delay(self._retries) if overloaded else 0.0
-        self._check_time(delay)
-        if overloaded or labelled:
-            self._pay()
+        if self._deadline is not None and monotonic() + delay > self._deadline and (delay or self.error.timeout):
+            return None  # another error is tried again: that ends at once, in a time-out with this one as its cause
+        if (overloaded or labelled) and not self._pay():
+            return None
         self._retries += 1
         if failed_on is not None and (not overloaded or self._overload.retargeting):
             self.failed_on = self.failed_on | {failed_on}
         return delay
 
+    def forget_error(self) -> None:
+        """The operation has ended: what its frames refer to must not refer to the error, which refers to them."""
+        self.error = PyMongoError()
+
     def _is_regular(self, error: PyMongoError) -> bool:
         return may_retry_write(error) if self._operation.is_write else may_retry_read(error)
 
-    def _check_time(self, delay: float) -> None:
-        if self._deadline is None or monotonic() + delay <= self._deadline:
-            return
-        # Without a delay another error is tried again: that ends at once, in a time-out that has this one as its cause.
-        if delay or self.error.timeout:
-            raise self.error
-
-    def _pay(self) -> None:
+    def _pay(self) -> bool:
+        """Take a token for the next try; False if there is none."""
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
-            raise self.error
+            return False
         self._overload.retries += 1
+        return True
 
     def _better_of(self, error: PyMongoError) -> PyMongoError:
         """The error that tells more: the newest, unless it only says that the retry could not be made."""

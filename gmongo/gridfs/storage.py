@@ -12,10 +12,12 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
 
 from gmongo.client_session import ClientSession
+from gmongo.cmap.shape import DOCUMENT
 from gmongo.collection import Collection
 from gmongo.errors import ConfigurationError, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.deadline import until
+from gmongo.execution.operation import required
 from gmongo.read_preferences import Primary
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
@@ -102,7 +104,8 @@ def _ensure_index(
 ) -> None:
     wanted = list(keys.items())
     try:
-        if any(list(index["key"].items()) == wanted for index in collection.list_indexes(session)):
+        indexes = collection.list_indexes(session)
+        if any(list(required(index, "key", DOCUMENT).items()) == wanted for index in indexes):
             return
     except OperationFailure as error:
         if not is_namespace_missing(error):

@@ -233,18 +233,18 @@ class Bulk:
 
     def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Mapping[str, Any]) -> None:
         """Add the reply to one batch to the sum."""
-        outcome, n = self.outcome, reply.get("n", 0)
+        outcome, n = self.outcome, reply.get("n") or 0
         if run.kind == "insert":
             outcome["nInserted"] += n
         elif run.kind == "delete":
             outcome["nRemoved"] += n
         else:
-            upserted = [{**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted", ())]
+            upserted = [{**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted") or ()]
             outcome["upserted"] += upserted
             outcome["nUpserted"] += len(upserted)
             outcome["nMatched"] += n - len(upserted)
-            outcome["nModified"] += reply.get("nModified", 0)
-        for error in reply.get("writeErrors", ()):
+            outcome["nModified"] += reply.get("nModified") or 0
+        for error in reply.get("writeErrors") or ():
             index = run.indexes[offset + error["index"]]
             outcome["writeErrors"].append({**error, "index": index, "op": batch.taken[error["index"]]})
         if reply.get("writeConcernError"):

@@ -10,6 +10,7 @@ from bson.codec_options import CodecOptions
 
 from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
 from gmongo.errors import (
     ClientBulkWriteException,
     ConnectionFailure,
@@ -21,17 +22,28 @@ from gmongo.errors import (
 )
 from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.executor import Executor
+from gmongo.execution.operation import required
 from gmongo.execution.sessions import Session
 from gmongo.operations.client_writes import USUAL_LIMITS, Limits, Write, Writes, check_size
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.results import DeleteResult, InsertOneResult, UpdateResult
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, DocumentSequence, next_request_id
 
 # MongoDB 8.0.
 _HAS_BULK_WRITE = 25
 _COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
+_SUM = {
+    **dict.fromkeys((*_COUNTS, "nErrors"), COUNT),
+    "writeConcernError": DOCUMENT,
+}
+_ONE = {
+    **dict.fromkeys(("idx", "n", "nModified"), COUNT),
+    **{name: ERROR[name] for name in ("ok", "code", "errmsg")},
+    "upserted": DOCUMENT,
+}
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 
 
@@ -114,6 +126,27 @@ class BulkWriteBatch(CursorOperation):
         if reply.get("ok"):
             self.reply = reply  # which a second try that fails does not take back
         return reply
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        check(reply, _SUM)
+        opened = super().result(reply, address)
+        if isinstance(opened.batch, list):
+            for each in opened.batch:
+                self.check_one(each)
+        return opened
+
+    def check_one(self, result: Any) -> None:
+        """Refuse what is not the result of one of the operations.
+
+        :raises ProtocolError: it is not.
+        """
+        if not is_document(result):
+            raise unexpected("an element of a cursor", "a document", result)
+        check(result, _ONE, "a result")
+        index = required(result, "idx", _ONE["idx"])
+        required(result, "ok", _ONE["ok"])
+        if index >= len(self.taken):
+            raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
 
     def unacknowledged_result(self) -> None:
         return None
@@ -216,16 +249,17 @@ class ClientBulk:
             # The server is stepping down or shutting down, but the writes were done.
             if batch.reply is None:
                 raise
-            return CursorReply(0, "", batch.reply["cursor"]["firstBatch"], ("", None), batch.reply)
+            opened: CursorReply = batch.result(batch.reply, ("", None))
+            return opened._replace(cursor_id=0)
 
     def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: Session | None) -> None:
         """Add the reply to one batch to the sum."""
         outcome, reply = self.outcome, opened.reply
         for name in _COUNTS:
-            outcome[name] += reply.get(name, 0)
+            outcome[name] += reply.get(name) or 0
         if reply.get("writeConcernError"):
             outcome["writeConcernErrors"].append(labelled_concern_error(reply))
-        failed = reply.get("nErrors", 0)
+        failed = reply.get("nErrors") or 0
         if failed == 0 or (not self._ordered and failed < len(batch.taken)):
             outcome["anySuccessful"] = True
         cursor = ServerCursor(
@@ -245,6 +279,7 @@ class ClientBulk:
                 result = cursor.next_document()
             except StopIteration:
                 return
+            batch.check_one(result)
             write = batch.taken[result["idx"]]
             if result["ok"]:
                 self._succeeded(write, result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo.cmap.shape import COUNT, LIST
 from gmongo.execution.operation import CollectionOperation, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -23,7 +24,7 @@ class Distinct(CollectionOperation):
         return decode_field(body, self.codec_options, "values")
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        return required(reply, "values")
+        return required(reply, "values", LIST)
 
 
 class Count(CollectionOperation):
@@ -36,4 +37,4 @@ class Count(CollectionOperation):
     __slots__ = ()
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        return int(required(reply, "n"))
+        return int(required(reply, "n", COUNT))

@@ -9,6 +9,8 @@ from bson.codec_options import CodecOptions
 
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.shape import CURSOR, DOCUMENT, DOCUMENTS, check
+from gmongo.errors import ProtocolError
 from gmongo.execution.operation import Operation, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -36,6 +38,13 @@ def without_modifiers(filter: Mapping[str, Any], fields: dict[str, Any]) -> tupl
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name != "$query"}
     return filter["$query"], {**fields, **modifiers}
+
+
+_ONLY_DOCUMENTS = frozenset({dict}).issuperset
+
+
+def _batch(value: Any) -> str | None:
+    return None if isinstance(value, Batch) else DOCUMENTS(value)
 
 
 class CursorReply(NamedTuple):
@@ -74,28 +83,50 @@ class CursorOperation(Operation):
         return cut_batch(body, options) if self.raw else decode_cursor(body, options)
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        return CursorReply(
-            required(reply, "cursor", "id"),
-            required(reply, "cursor", "ns"),
-            required(reply, "cursor", self.batch_field),
-            address,
-            reply,
-        )
+        try:
+            cursor = reply["cursor"]
+            cursor_id, namespace, batch = cursor["id"], cursor["ns"], cursor[self.batch_field]
+        except (KeyError, TypeError):
+            return self._checked(reply, address)
+        # What every server sends passes here at little cost.
+        if (
+            isinstance(cursor_id, int)
+            and namespace.__class__ is str
+            and (_ONLY_DOCUMENTS(map(type, batch)) if batch.__class__ is list else batch.__class__ is Batch)
+            and cursor.get("postBatchResumeToken", cursor).__class__ is dict
+        ):
+            return CursorReply(cursor_id, namespace, batch, address, reply)
+        return self._checked(reply, address)
+
+    def _checked(self, reply: dict[str, Any], address: Address) -> CursorReply:
+        """The same, looked at more closely.
+
+        :raises ProtocolError: a field is not there, or not what it should be.
+        """
+        cursor = required(reply, "cursor", DOCUMENT)
+        check(cursor, CURSOR, "a cursor")
+        for name in ("id", "ns"):
+            required(cursor, name, CURSOR[name], "a cursor")
+        batch = required(cursor, self.batch_field, _batch, "a cursor")
+        return CursorReply(int(cursor["id"]), cursor["ns"], batch, address, reply)
 
     def leaves_cursor(self, result: Any) -> bool:
         return isinstance(result, CursorReply) and result.cursor_id != 0
 
     def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
-        opened = reply.get("ok") and reply.get("cursor", {}).get("id")
-        return CursorOperation.result(self, reply, address) if opened else None
+        try:
+            opened: CursorReply = CursorOperation.result(self, reply, address)
+        except ProtocolError:  # or it is an error
+            return None
+        return opened if opened.cursor_id else None
 
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         return result._replace(pin=pin)
 
     def shown_reply(self, reply: dict[str, Any]) -> dict[str, Any]:
-        cursor = reply.get("cursor", {})
-        batch = cursor.get(self.batch_field)
-        if not isinstance(batch, Batch):
+        cursor = reply.get("cursor")
+        batch = cursor.get(self.batch_field) if isinstance(cursor, Mapping) else None
+        if not isinstance(cursor, Mapping) or not isinstance(batch, Batch):
             return reply
         return {**reply, "cursor": {**cursor, self.batch_field: batch.documents()}}
 
@@ -149,6 +180,9 @@ class FindOne(Find):
         try:
             batch = reply["cursor"]["firstBatch"]
         except (KeyError, TypeError):
-            batch = required(reply, "cursor", "firstBatch")  # which says what is missing
+            batch = None
+        if batch.__class__ is list and (not batch or batch[0].__class__ is dict):
+            return batch[0] if batch else None
+        batch = self._checked(reply, address).batch
         documents = batch.decode_run() if isinstance(batch, Batch) else batch
         return documents[0] if documents else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gmongo.cmap.shape import DOCUMENT, TEXT
+from gmongo.execution.operation import required
 from gmongo.operations.keys import index_name
 
 
@@ -18,6 +20,7 @@ def information(listed: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]
     found: dict[str, dict[str, Any]] = {}
     for index in listed:
         options = dict(index)
-        options["key"] = list(index["key"].items())
-        found[options.pop("name")] = options
+        options["key"] = list(required(index, "key", DOCUMENT).items())
+        found[required(index, "name", TEXT)] = options
+        del options["name"]
     return found

@@ -6,6 +6,7 @@ from collections import deque
 from typing import NamedTuple
 from weakref import WeakMethod
 
+from bson.errors import BSONError
 from gevent import spawn
 
 from gmongo.cmap.pin import PinnedConnection
@@ -70,7 +71,7 @@ class CursorReaper:
                 operation = KillCursors(dropped.namespace, [dropped.cursor_id], dropped.address)
                 operation.pin = dropped.pin
                 self._executor.run(operation, dropped.session)
-        except PyMongoError:
+        except (PyMongoError, BSONError):
             pass  # the server forgets it by itself after a while
         finally:
             if dropped.session is not None:

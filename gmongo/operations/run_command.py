@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.shape import OWN_FIELDS
 from gmongo.errors import InvalidOperation
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.operation import Operation
@@ -48,7 +49,14 @@ class RunCommand(Operation):
         return dict(self._command)
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        return bson.decode(body, self.codec_options)
+        options = self.codec_options
+        reply: dict[str, Any] = bson.decode(body, options)
+        if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
+            # The user's types must not reach what the driver itself reads.
+            own = bson.decode(body)
+            if isinstance(reply, MutableMapping):
+                reply.update((name, own[name]) for name in OWN_FIELDS & own.keys())
+        return reply
 
 
 class Administer(RunCommand):

@@ -209,9 +209,9 @@ class ServerCursor:
         cursor_id, self.cursor_id = self.cursor_id, 0
         if self._pin is None or self._pin.connection.usable:
             self._orphan = cursor_id  # the server may have it still: closing it will see to that
-            if not isinstance(error, PyMongoError):
-                self.abandon()  # this greenlet is to end, and must not wait
         # else it went with the connection, which is kept until the cursor is closed (LB-52)
+        if not isinstance(error, PyMongoError):
+            self.abandon()  # this greenlet is to end: it must not wait, and may never close the cursor
         return False
 
     def _take(self, reply: CursorReply) -> None:

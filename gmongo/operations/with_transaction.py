@@ -41,21 +41,23 @@ def with_transaction(
     begin = monotonic()
     loop = _Loop(session, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
     limit = None if deadline is None else deadline - begin
-    with until(deadline):
-        while True:
-            start()
-            try:
-                result = callback(session)
-            except BaseException as error:
-                if session.in_transaction:
-                    session._give_up(error, None if limit is None else monotonic() + limit)
-                if not isinstance(error, Exception):
-                    raise
-                loop.check_transient(error)
-            else:
-                if not session.in_transaction or loop.commit():
-                    return result
-            loop.back_off(jitter())
+    try:
+        with until(deadline):
+            while True:
+                start()
+                try:
+                    result = callback(session)
+                except BaseException as error:
+                    if session.in_transaction:
+                        session._give_up(error, None if limit is None else monotonic() + limit)
+                    if not isinstance(error, Exception) or not loop.goes_on_after(error):
+                        raise
+                else:
+                    if not session.in_transaction or loop.commit():
+                        return result
+                loop.back_off(jitter())
+    finally:
+        loop.error = PyMongoError()  # it refers to this frame
 
 
 class _Loop:
@@ -66,20 +68,21 @@ class _Loop:
         self._end = end
         self._end_is_deadline = end_is_deadline
         self._tries = 0
-        self._error: Exception = PyMongoError()
+        self.error: Exception = PyMongoError()
 
-    def check_transient(self, error: Exception) -> None:
-        """Return if the whole transaction may be tried again after `error`.
+    def goes_on_after(self, error: Exception) -> bool:
+        """Whether the whole transaction may be tried again after `error`.
 
-        :raises Exception: the error, if not.
+        :raises PyMongoError: it may, but there is no time left.
         """
-        previous, self._error = self._error, error
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._tries and getattr(error, "timeout", False) and error.__cause__ is None:
-                error.__cause__ = previous  # which tells why it took so long
-            raise error
+                error.__cause__ = self.error  # which tells why it took so long
+            return False
         if monotonic() >= self._end:
             raise self._timeout(error)
+        self.error = error
+        return True
 
     def commit(self) -> bool:
         """Commit; False if the whole transaction has to be tried again."""
@@ -88,10 +91,11 @@ class _Loop:
                 self._session.commit_transaction()
             except PyMongoError as error:
                 if not error.has_error_label(UNKNOWN_RESULT) or _is_max_time_expired(error):
-                    self.check_transient(error)
+                    if not self.goes_on_after(error):
+                        raise
                     return False
                 if monotonic() >= self._end:
-                    raise self._timeout(error) from error
+                    raise self._timeout(error)
             else:
                 return True
 
@@ -100,7 +104,7 @@ class _Loop:
         delay = jitter * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**self._tries)
         self._tries += 1
         if monotonic() + delay >= self._end:
-            raise self._timeout(self._error) from self._error
+            raise self._timeout(self.error)
         sleep(delay)
 
     def _timeout(self, error: Exception) -> PyMongoError:

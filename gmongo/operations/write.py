@@ -11,6 +11,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.shape import WRITE, check, unexpected
 from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.operation import Operation
@@ -18,6 +19,7 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, DocumentSequence
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
 
+_UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 # An error in these would go unseen.
 _NEED_A_REPLY = ("collation", "arrayFilters")
@@ -204,6 +206,10 @@ class WriteBatch(_Write):
         self.taken, encoded = self._statements.take(hello)
         return encoded
 
+    def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
+        check_written(reply, len(self.taken))
+        return reply
+
     def let_go(self) -> None:
         """Forget what was sent, in pieces: to free thousands of buffers at once takes milliseconds."""
         encoded, self._encoded = self._encoded, None
@@ -233,12 +239,29 @@ class SingleWrite(_Write):
         return [encoded]
 
     def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
+        # What most replies look like passes here at little cost.
+        if _UNUSUAL.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
+            return reply
+        check_written(reply, 1)
         errors = reply.get("writeErrors")
         if errors:
             raise_write_error(errors[-1])
         if "writeConcernError" in reply:
             raise_write_concern_error(reply)
         return reply
+
+
+def check_written(reply: Mapping[str, Any], count: int) -> None:
+    """Refuse a reply to a write that is not what it has to be.
+
+    :param count: how many statements the write had.
+    :raises ProtocolError: a field is something else, or names a statement that there was not.
+    """
+    check(reply, WRITE)
+    for field in ("writeErrors", "upserted"):
+        for each in reply.get(field) or ():
+            if not 0 <= each["index"] < count:
+                raise unexpected(f"index in {field} of a reply", f"from 0 to {count - 1}", each["index"])
 
 
 def insertable(document: Any) -> Any:

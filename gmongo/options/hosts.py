@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from urllib.parse import unquote
 
 from gmongo.options.errors import InvalidHost
@@ -66,6 +67,17 @@ def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str,
     if not bracket or not address or (rest and not rest.startswith(":")):
         raise InvalidHost("an IPv6 address must be enclosed in '[' and ']', with nothing but a port after it")
     return address, rest[1:] if rest else default_port
+
+
+def is_on_this_machine(address: Address) -> bool:
+    """Whether an address, by what it says itself, leads no further than the loopback interface."""
+    host, port = address
+    if port is None or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _split_name_and_port(entity: str, default_port: int | None) -> tuple[str, str | int | None]:

@@ -6,9 +6,12 @@ import sys
 import warnings
 
 
-def notice(message: str) -> None:
-    """Warn with a :class:`UserWarning` that points at the first caller outside of gmongo."""
-    warnings.warn(message, UserWarning, stacklevel=_levels_to_the_application())
+def notice(message: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the first caller outside of gmongo.
+
+    :param kind: of warning.
+    """
+    warnings.warn(message, kind, stacklevel=_levels_to_the_application())
 
 
 def _levels_to_the_application() -> int:

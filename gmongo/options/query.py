@@ -11,7 +11,7 @@ from gmongo.options.errors import InvalidOption
 from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
 from gmongo.options.rules import exclusive_tls_options
-from gmongo.options.table import Option, Repeat, Source, find, unknown_option
+from gmongo.options.table import Option, Repeat, Source, find, protects, unknown_option
 
 Pairs = list[tuple[str, str]]
 
@@ -22,7 +22,8 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;``
         throughout.
     :param validate: convert the values and refuse unknown options; otherwise values stay strings.
-    :param warn: warn about what is refused and leave it out, instead of raising.
+    :param warn: warn about what is refused and leave it out, instead of raising; but options without which the client
+        would be less secure, such as ``tls`` and ``authMechanism``, are refused all the same.
     :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
     :returns: the options in a mapping whose names may be looked up in any case. Times are in seconds, except
         ``localThresholdMS``, which stays in milliseconds.
@@ -117,7 +118,7 @@ def _validated(options: Options, spelling: Mapping[str, str], warn: bool) -> Opt
         try:
             result[name] = _option_for_uri(spelling.get(name, name)).check(value)
         except ConfigurationError as error:
-            if not warn:
+            if not warn or protects(name):
                 raise
             notice(f"{error}; the option is ignored")
     return result

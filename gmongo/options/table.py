@@ -37,6 +37,8 @@ class Option:
     :param aliases: other names that are as good.
     :param deprecated: other names that are accepted with a warning.
     :param secret: whether the value must never be shown.
+    :param protects: whether to go on without it would be less secure than what was asked for, so that a wrong value is
+        an error even where those of other options in a URI are warnings.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Option:
     source: Source = Source.ANYWHERE
     repeat: Repeat = Repeat.LAST_WINS
     secret: bool = False
+    protects: bool = False
 
     @property
     def key(self) -> str:
@@ -66,7 +69,7 @@ class Option:
 
 
 def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
-    return Option(name, validate, source=Source.KEYWORD, secret=secret)
+    return Option(name, validate, source=Source.KEYWORD, secret=secret, protects=secret)
 
 
 _POOL = (
@@ -93,7 +96,7 @@ _TOPOLOGY = (
     Option("serverMonitoringMode", one_of("auto", "stream", "poll")),
     Option("srvServiceName", validators.service_name),
     Option("srvMaxHosts", integer(0)),
-    Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix),
+    Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix, protects=True),
     _keyword("srv_host_validator", objects.function),
     _keyword("server_selector", objects.function),
     Option("connect", validators.optional_boolean),
@@ -113,22 +116,22 @@ _CONNECTION = (
 )
 
 _TLS = (
-    Option("tls", validators.boolean, aliases=("ssl",)),
+    Option("tls", validators.boolean, aliases=("ssl",), protects=True),
     Option("tlsInsecure", validators.boolean),
     Option("tlsAllowInvalidCertificates", validators.boolean),
     Option("tlsAllowInvalidHostnames", validators.boolean),
-    Option("tlsCAFile", validators.path),
-    Option("tlsCRLFile", validators.path),
-    Option("tlsCertificateKeyFile", validators.path),
-    Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True),
+    Option("tlsCAFile", validators.path, protects=True),
+    Option("tlsCRLFile", validators.path, protects=True),
+    Option("tlsCertificateKeyFile", validators.path, protects=True),
+    Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True, protects=True),
     Option("tlsDisableCertificateRevocationCheck", validators.boolean),
     Option("tlsDisableOCSPEndpointCheck", validators.boolean),
 )
 
 _AUTHENTICATION = (
-    Option("authMechanism", one_of(*structured.MECHANISMS)),
+    Option("authMechanism", one_of(*structured.MECHANISMS), protects=True),
     Option("authMechanismProperties", structured.mechanism_properties, secret=True),
-    Option("authSource", validators.string),
+    Option("authSource", validators.string, protects=True),
     _keyword("username", validators.optional_string, secret=True),
     _keyword("password", validators.optional_string, secret=True),
     _keyword("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
@@ -179,6 +182,16 @@ _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name,
 def find(name: str) -> Option | None:
     """The option with that name or alias in any case, or None."""
     return _BY_NAME.get(name.lower())
+
+
+# Names that begin like this are about security, whether there is such an option or not.
+_PROTECTIVE_PREFIXES = ("tls", "ssl", "auth")
+
+
+def protects(name: str) -> bool:
+    """Whether an option, which need not exist, is one without which the client might be less secure."""
+    option = find(name)
+    return name.lower().startswith(_PROTECTIVE_PREFIXES) if option is None else option.protects
 
 
 def unknown_option(name: str, in_uri: bool) -> str:

@@ -36,6 +36,9 @@ def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext | None:
     if not tls_enabled(options):
         return None
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # gevent's is safe with and without monkey-patching
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # nor may a server make the client begin again, and again
+    context.hostname_checks_common_name = False  # only subject alternative names, as RFC 6125 has it
     insecure = bool(options.get("tlsinsecure"))
     if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):
         context.check_hostname = False

@@ -124,10 +124,15 @@ def optional_string(value: Any) -> str | None:
 
 def path(value: Any) -> str | None:
     """The path of a file, as a string or an object that has one; the file is opened later."""
+    if value is None:
+        return None
     try:
-        return None if value is None else os.fsdecode(value)
+        text = os.fsdecode(value)
     except TypeError:
         raise Rejected("the path of a file", wrong_type=True) from None
+    if not text or "\0" in text:
+        raise Rejected("the path of a file")
+    return text
 
 
 def one_of(*choices: str) -> Validator:

@@ -31,6 +31,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
+from gmongo.wire.transport import without_frames
 
 _log = logging.getLogger("gmongo.topology")
 
@@ -225,7 +226,7 @@ class Monitor:
         self._disconnect(error)
         if isinstance(error, CheckCancelled):
             return None
-        return ServerDescription(self.address).to_unknown(error)
+        return ServerDescription(self.address).to_unknown(without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
         connection, self._connection = self._connection, None

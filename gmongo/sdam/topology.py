@@ -38,6 +38,7 @@ from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address, address_text
+from gmongo.wire.transport import without_frames
 
 # Choices are remembered until the description changes, for this many read preferences.
 _CHOICES_KEPT = 64
@@ -98,11 +99,7 @@ class Topology:
         hub = get_hub()
         if self._hub is hub:
             return
-        if self._hub is not None:
-            raise InvalidOperation(
-                "a MongoClient belongs to the native thread that first used it, because greenlets cannot be switched "
-                "from another one; make a client for each thread"
-            )
+        self.check_thread()
         self._hub = hub
         if self._opened:
             self._begin_again_in_child()
@@ -114,6 +111,17 @@ class Topology:
                 self._update_servers()
             self._announce_pools()
         self._watch_srv()
+
+    def check_thread(self) -> None:
+        """Refuse use by another native thread than that of the first use.
+
+        :raises InvalidOperation: it is another one.
+        """
+        if self._hub is not None and self._hub is not get_hub():
+            raise InvalidOperation(
+                "a MongoClient belongs to the native thread that first used it, because greenlets cannot be switched "
+                "from another one; make a client for each thread"
+            )
 
     def _announce_opening(self) -> None:
         self._events.topology_opened()
@@ -360,9 +368,10 @@ class Topology:
         follows = consequence(error, during_handshake, wire_version)
         if follows is Consequence.NOTHING:
             return
-        unknown = self.description.server_descriptions()[server.address].to_unknown(error)
+        cause = without_frames(error)  # it is kept for as long as the server is Unknown
+        unknown = self.description.server_descriptions()[server.address].to_unknown(cause)
         try:
-            self._apply(unknown, None if follows is Consequence.UNKNOWN else error)
+            self._apply(unknown, None if follows is Consequence.UNKNOWN else cause)
         finally:
             if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
                 server.monitor.cancel_check()
@@ -376,10 +385,10 @@ class Topology:
             return
         follows = consequence(error, during_handshake, connection.hello.max_wire_version)
         if follows in (Consequence.UNKNOWN_AND_CLEAR, Consequence.UNKNOWN_CLEAR_AND_CANCEL):
-            server.pool.clear(error, connection.service_id)
+            server.pool.clear(without_frames(error), connection.service_id)
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
-        """Remember the newest cluster time seen, for all later commands."""
+        """Remember the newest cluster time seen, for all later commands. It has been checked."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time

@@ -5,6 +5,7 @@ from __future__ import annotations
 Address = tuple[str, int | None]
 
 _DEFAULT_PORT = 27017
+_LARGEST_PORT = 65535
 
 
 def address_text(address: Address) -> str:
@@ -16,12 +17,23 @@ def address_text(address: Address) -> str:
 def parse_address(text: str) -> Address:
     """An address as a server's reply has it; host names are compared in lower case.
 
-    :raises ValueError: the port is not a number.
+    :raises ValueError: the host is empty, or the port is not a number from 1 to 65535.
     """
     if text.endswith(".sock"):
         return text, None
     if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        return host.lower(), int(rest[1:]) if rest else _DEFAULT_PORT
-    host, _, port = text.rpartition(":")
-    return (host.lower(), int(port)) if host else (text.lower(), _DEFAULT_PORT)
+        host, _, port = text[1:].partition("]")
+    else:
+        host, colon, port = text.rpartition(":")
+        host, port = (host, colon + port) if colon else (text, "")
+    if not host or "\0" in host:
+        raise ValueError(f"{text!r} has no host")
+    return host.lower(), _port(port) if port else _DEFAULT_PORT
+
+
+def _port(text: str) -> int:
+    digits = text[1:]
+    port = int(digits) if text[0] == ":" and digits.isascii() and digits.isdigit() else 0
+    if not 1 <= port <= _LARGEST_PORT:
+        raise ValueError(f"{text!r} is not a port")
+    return port

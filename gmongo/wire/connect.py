@@ -39,26 +39,29 @@ def connect(
     """
     proxy = None if address[1] is None else proxy
     last_error: TransportError | None = None
-    for family, sockaddr in _resolve(address if proxy is None else proxy.address):
-        sock = _open(family)
-        transport = Transport(sock, ref) if tls is None else tls.transport(sock, ref, address[0])
-        try:
-            attach(transport)
-            if proxy is None:
-                transport.connect(sockaddr)
+    try:
+        for family, sockaddr in _resolve(address if proxy is None else proxy.address):
+            sock = _open(family)
+            transport = Transport(sock, ref) if tls is None else tls.transport(sock, ref, address[0])
+            try:
+                attach(transport)
+                if proxy is None:
+                    transport.connect(sockaddr)
+                else:
+                    connect_through(proxy, transport, sockaddr, address)
+                if isinstance(transport, TlsTransport):
+                    transport.shake_hands()
+            except TransportError as error:
+                transport.close()
+                last_error = error
+            except BaseException:
+                transport.close()
+                raise
             else:
-                connect_through(proxy, transport, sockaddr, address)
-            if isinstance(transport, TlsTransport):
-                transport.shake_hands()
-        except TransportError as error:
-            transport.close()
-            last_error = error
-        except BaseException:
-            transport.close()
-            raise
-        else:
-            return
-    raise last_error or TransportError(f"{address[0]} has no address")
+                return
+        raise last_error or TransportError(f"{address[0]} has no address")
+    finally:
+        last_error = None  # it refers to this frame
 
 
 def _resolve(address: Address) -> list[tuple[int, Any]]:
@@ -71,6 +74,10 @@ def _resolve(address: Address) -> list[tuple[int, Any]]:
         except OSError:
             continue
         return [(family, (host, port))]
+    try:
+        host.encode("idna")  # the resolver does this in a thread, where a failure would be printed
+    except UnicodeError as error:
+        raise TransportError(f"{host!r} cannot be a host name: {error}") from error
     try:
         found = get_hub().resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
     except _socket.gaierror as error:

@@ -62,5 +62,8 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
     if seconds is None:
         return _NO_LIMIT
     if seconds <= 0:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # it refers to this frame
     return _Limit(seconds, error, ref)

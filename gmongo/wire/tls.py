@@ -14,7 +14,7 @@ from typing import Any
 
 from gmongo.background import Turns
 from gmongo.wire.message import joined
-from gmongo.wire.transport import Transport, TransportError
+from gmongo.wire.transport import Transport, TransportError, without_frames
 
 # What is encrypted at a time, so that a long message does not hold the loop.
 _PIECE = 64 * 1024
@@ -121,7 +121,7 @@ class TlsTransport(Transport):
     def _perform(self, step: Callable[..., Any], *arguments: Any) -> Any:
         """Take a step of the engine, and move bytes between it and the socket until it is done."""
         if self._interruption is not None:
-            raise self._interruption
+            raise without_frames(self._interruption)
         while True:
             try:
                 result = step(*arguments)

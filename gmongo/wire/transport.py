@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from gevent import get_hub, getcurrent
@@ -129,7 +130,7 @@ class Transport:
 
     def _try_to_send(self, data: bytes | memoryview) -> int:
         if self._interruption is not None:
-            raise self._interruption
+            raise without_frames(self._interruption)
         try:
             return self._socket.send(data)
         except BlockingIOError:
@@ -160,14 +161,17 @@ class Transport:
         self._start = start + length
         return reply_id, opcode, view[start + HEADER_SIZE : start + length]
 
-    def release(self) -> None:
-        """Done with the last message. What has come of the next one stays."""
+    def release(self) -> bool:
+        """Done with the last message. What has come of the next one stays; False if there is any."""
         view = self._view
-        if view is not None and self._start == self._end:
+        if view is not None:
+            if self._start != self._end:
+                return False
             self._view = None
             self._start = self._end = 0
             if len(_free_buffers) < _KEPT_FREE:
                 _free_buffers.append(view)
+        return True
 
     def _fill(self) -> None:
         """Read once more into the buffer, which never has to hold more than one message."""
@@ -232,20 +236,21 @@ class Transport:
 
     def _wait(self, watcher: Any) -> None:
         if self._interruption is not None:
-            raise self._interruption
+            raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        greenlet = self._waiting = getcurrent()
-        watcher.start(greenlet.switch, watcher)
+        # Not in a local as well: what is thrown here refers to this frame, and a greenlet keeps what ended it.
+        self._waiting = getcurrent()
+        watcher.start(self._waiting.switch, watcher)
         try:
             result = self._hub.switch()
             if result is not watcher:
-                raise InvalidSwitchError(f"switched into {greenlet!r} with {result!r}, expected {watcher!r}")
+                raise InvalidSwitchError(f"switched into {getcurrent()!r} with {result!r}, expected {watcher!r}")
         finally:
             self._waiting = None
             watcher.stop()
         if self._interruption is not None:
-            raise self._interruption
+            raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
         """End whatever waits on the socket now or later with `error`, and close the socket. Does not switch."""
@@ -269,8 +274,8 @@ class Transport:
             return
 
         def throw() -> None:  # runs in the hub, so nothing can come between the check and the throw
-            if self._waiting is greenlet:
-                greenlet.throw(self._interruption)
+            if self._waiting is greenlet and self._interruption is not None:
+                greenlet.throw(without_frames(self._interruption))
 
         self._hub.loop.run_callback(throw)
 
@@ -282,6 +287,16 @@ class Transport:
 
     def __del__(self) -> None:
         self._close_socket()
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """A copy without traceback. What keeps an error for later keeps this, or whoever the error ended would live on with
+    all that its frames refer to.
+    """
+    try:
+        return copy(error)
+    except Exception:  # its class has a constructor of another shape
+        return TransportError(f"{type(error).__name__}: {error}")
 
 
 def _memory(length: int) -> bytearray | mmap.mmap:

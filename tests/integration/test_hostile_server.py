@@ -153,7 +153,7 @@ def test_broken_reply_to_a_read(client, server, fault, kind, message):
     server.fail("find", fault)
     with pytest.raises(kind, match=message):
         client.db.c.find_one({"_id": "broken"})
-    check_nothing_lost(client, server, int(issubclass(kind, PyMongoError)))
+    check_nothing_lost(client, server, 1)
 
 
 @broken
@@ -162,7 +162,7 @@ def test_broken_reply_to_a_write(client, server, fault, kind, message):
     with pytest.raises(kind, match=message):
         client.db.c.insert_one({"_id": "broken"})
     assert len(server.commands("insert")) == 1  # a standalone's writes are not sent twice
-    check_nothing_lost(client, server, int(issubclass(kind, PyMongoError)))
+    check_nothing_lost(client, server, 1)
 
 
 @broken
@@ -266,9 +266,9 @@ def test_late_reply_is_not_taken_for_the_next_one(server):
 def test_surplus_bytes_after_a_reply_never_reach_an_operation(client, server):
     server.fail("find", lambda peer, message: peer.send(message + message[:40]))
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    with pytest.raises(ProtocolError):
-        client.db.c.find_one({"_id": 2})
-    check_nothing_lost(client, server, 1)
+    assert client.db.c.find_one({"_id": 2}) == {"_id": 2}  # on another connection
+    assert len(set(server.connections_of("find"))) == 2
+    check_nothing_lost(client, server, 0)
 
 
 def test_connection_closed_while_idle(client, server):
@@ -329,13 +329,13 @@ def test_error_reply_to_a_write(client, server, reply, kind):
     check_nothing_lost(client, server, 0)
 
 
-@pytest.mark.parametrize("reply", [{"ok": 1}, {"ok": 1, "cursor": 5}, {"ok": 1, "cursor": {"firstBatch": []}}], ids=str)
+@pytest.mark.parametrize("reply", [{"ok": 1}, {"ok": 1, "cursor": 5}, {"ok": 1, "cursor": {"id": 1}}], ids=str)
 def test_reply_without_its_cursor_is_a_protocol_error(client, server, reply):
     good, server.replies["find"] = server.replies["find"], reply
     with pytest.raises(PyMongoError, match="cursor"):
         list(client.db.c.find())
     server.replies["find"] = good
-    check_nothing_lost(client, server, 0)
+    check_nothing_lost(client, server, 1)
 
 
 # Cursors
@@ -363,7 +363,7 @@ def test_broken_further_batch_ends_the_cursor(client, server, fault, kind, messa
     if kind is not AutoReconnect:
         assert server.wait_for("killCursors")["cursors"] == [7]
         eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
-    check_nothing_lost(client, server, int(issubclass(kind, PyMongoError)))
+    check_nothing_lost(client, server, 1)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (237, OperationFailure)])

@@ -268,9 +268,8 @@ def test_a_killed_get_more(deployment: Any, client: Any, cursor: Any, recorder: 
     block(deployment, "getMore")
     fetching = go(next, cursor)
     fetching.kill()
-    assert held(client) == {"cursors": 1}
+    eventually(lambda: held(client) == {})  # whoever is killed may never close the cursor
     cursor.close()
-    assert held(client) == {}
     assert recorder.only("ConnectionCheckedIn", "ConnectionClosed") == ["ConnectionCheckedIn", "ConnectionClosed"]
     assert deployment.commands.named("killCursors") == []
     assert not recorder.of("PoolCleared")
@@ -282,8 +281,8 @@ def test_a_timed_out_get_more(deployment: Any, client: Any, cursor: Any) -> None
     with gevent.Timeout(0.05, False) as limit:
         next(cursor)
     assert not limit.pending
+    eventually(lambda: client.pool_stats()[0]["total"] == 0)
     cursor.close()
-    assert client.pool_stats()[0]["total"] == 0
 
 
 @pytest.mark.requirement("LB-54")

@@ -1,0 +1,156 @@
+"""Documents and bytes as no server should send them, from a seed."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import bson
+from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+
+# What the driver reads in replies.
+FIELDS = (
+    "$clusterTime", "$err", "atClusterTime", "code", "codeName", "cursor", "errInfo", "errmsg", "errorLabels",
+    "firstBatch", "hosts", "id", "idx", "lastErrorObject", "n", "nModified", "nextBatch", "ns", "ok", "operationTime",
+    "postBatchResumeToken", "recoveryToken", "topologyVersion", "upserted", "value", "values", "writeConcernError",
+    "writeErrors", "nErrors", "nInserted", "nUpserted", "nMatched", "nDeleted", "databases", "name", "key",
+)  # fmt: skip
+CODES = (0, 1, 6, 7, 11, 13, 20, 26, 43, 50, 64, 79, 89, 91, 100, 112, 133, 134, 189, 237, 251, 262, 391, 462,
+         9001, 10058, 10107, 11000, 11600, 11602, 13435, 13436)  # fmt: skip
+LABELS = (
+    "RetryableWriteError", "TransientTransactionError", "UnknownTransactionCommitResult", "NoWritesPerformed",
+    "SystemOverloadedError", "RetryableError", "ResumableChangeStreamError",
+)  # fmt: skip
+
+
+def nested(depth: int, as_list: bool) -> Any:
+    """A value so many levels deep."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value] if as_list else {"a": value}
+    return value
+
+
+_PLAIN: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 5, 2**31 - 1, -(2**31), Int64(2**63 - 1), Int64(-(2**63)), 0.0, 1.0, -1.0, 1.5,
+    float("nan"), float("inf"), float("-inf"), 1e300, "", "a", "abc", "\0", "d.c", ".", "1", "é" * 100, b"", b"x" * 20,
+    [], [None], [1], ["a"], [[]], [{}], [{"index": 0}], [{"index": -1, "code": 1}], [{"index": 10**6, "code": 1}], {},
+    {"a": 1}, {"": ""}, {"clusterTime": 5}, {"clusterTime": Timestamp(1, 1), "x": "y" * 5000}, {"id": 1}, {"code": "x"},
+    {"processId": 1, "counter": 1}, {"processId": ObjectId(b"0" * 12), "counter": "x"}, ObjectId(b"1" * 12),
+    Timestamp(0, 0), Timestamp(2**32 - 1, 2**32 - 1), datetime(1970, 1, 1), datetime(9999, 1, 1), Regex("a"),
+    Code("x"), Code("x", {"a": 1}), MinKey(), MaxKey(), Decimal128("1"), Decimal128("NaN"), DBRef("a", 1),
+)  # fmt: skip
+
+
+def value(rng: random.Random) -> Any:
+    """Some value of some type."""
+    kind = rng.random()
+    if kind < 0.9:
+        return copy.deepcopy(rng.choice(_PLAIN))
+    if kind < 0.94:
+        return nested(rng.choice((20, 100, 190)), rng.random() < 0.5)
+    if kind < 0.96:
+        return "x" * rng.choice((1000, 70_000))
+    if kind < 0.98:
+        return [copy.deepcopy(rng.choice(_PLAIN)) for _ in range(rng.choice((10, 300)))]
+    return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN)) for _ in range(5)}
+
+
+def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where the values in a document are."""
+    found: list[tuple[Any, ...]] = []
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    for name, each in items:
+        found.append((*prefix, name))
+        if isinstance(each, (dict, list)) and len(found) < 200 and len(prefix) < 20:
+            found += paths(each, (*prefix, name))
+    return found
+
+
+def _parent(document: Any, path: tuple[Any, ...]) -> Any:
+    for name in path[:-1]:
+        document = document[name]
+    return document
+
+
+def _replace(document: dict[str, Any], rng: random.Random) -> None:
+    found = paths(document)
+    if found:
+        path = rng.choice(found)
+        _parent(document, path)[path[-1]] = value(rng)
+
+
+def _remove(document: dict[str, Any], rng: random.Random) -> None:
+    found = paths(document)
+    if found:
+        path = rng.choice(found)
+        del _parent(document, path)[path[-1]]
+
+
+def _add(document: dict[str, Any], rng: random.Random) -> None:
+    document[rng.choice(FIELDS)] = value(rng)
+
+
+def _fail(document: dict[str, Any], rng: random.Random) -> None:
+    document.clear()
+    document.update({"ok": 0, "errmsg": rng.choice(("no", "not master", "node is recovering", "ns not found")),
+                     "code": rng.choice(CODES), "errorLabels": rng.sample(LABELS, rng.randrange(3))})  # fmt: skip
+    if rng.random() < 0.7:
+        rng.choice(_CHANGES[:3])(document, rng)
+
+
+def _late(document: dict[str, Any], rng: random.Random) -> None:
+    concern = {"code": rng.choice(CODES), "errmsg": "late", "errInfo": {"wtimeout": True}}
+    if rng.random() < 0.5:
+        _replace(concern, rng)
+    document["writeConcernError"] = concern
+
+
+_CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (_replace, _remove, _add, _fail, _late)
+_WEIGHTS = (10, 3, 4, 3, 1)
+
+
+def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A copy with one to three changes."""
+    result = copy.deepcopy(document)
+    for change in rng.choices(_CHANGES, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
+        change(result, rng)
+    return result
+
+
+def encoded(document: dict[str, Any]) -> bytes:
+    """As BSON; what cannot be encoded is left out."""
+    try:
+        return bson.encode(document)
+    except Exception:
+        return bson.encode({"ok": 1, "unencodable": True})
+
+
+def damaged(message: bytes, rng: random.Random) -> bytes:
+    """A whole message with some of its bytes changed, lost, doubled, or with false lengths in it."""
+    data = bytearray(message)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        kind = rng.randrange(7)
+        at = rng.randrange(len(data)) if data else 0
+        if kind == 0 and data:
+            data[at] = rng.randrange(256)
+        elif kind == 1:
+            del data[at : at + rng.choice((1, 4, 16, 100))]
+        elif kind == 2:
+            data[at:at] = rng.randbytes(rng.choice((1, 4, 16)))
+        elif kind == 3 and len(data) >= 4:
+            field = rng.choice((0, 4, 8, 12, 16, 20, 21))
+            data[field : field + 4] = rng.choice((-1, 0, 1, 15, 16, 2**31 - 1, -(2**31), 48_000_000)).to_bytes(
+                4, "little", signed=True
+            )
+        elif kind == 4:
+            del data[at:]
+        elif kind == 5 and len(data) > 24:
+            at = rng.randrange(21, len(data))
+            data[at : at + 4] = rng.choice((-1, 0, 4, 5, 2**31 - 1)).to_bytes(4, "little", signed=True)
+        else:
+            data += bytes(data[: rng.choice((1, 16, 40))])
+    return bytes(data)

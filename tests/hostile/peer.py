@@ -1,0 +1,156 @@
+"""A server that answers as it is told, as quickly as it can, and shuts nothing down by itself."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import bson
+from bson import Int64, ObjectId, Timestamp
+from gevent.server import StreamServer
+
+_HEADER = struct.Struct("<iiii")
+_HELLOS = ("hello", "ismaster", "isMaster")
+OP_QUERY, OP_MSG = 2004, 2013
+MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
+
+# From the name of a command, the command, the number of the request and its flags to the reply; None closes the
+# connection.
+Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
+
+
+def read_command(opcode: int, body: bytes) -> dict[str, Any]:
+    """The command of a request, with the documents that travel beside it."""
+    if opcode == OP_QUERY:
+        return bson.decode(body[body.index(0, 4) + 1 + 8 :])
+    size = struct.unpack_from("<i", body, 5)[0]
+    command = bson.decode(body[5 : 5 + size])
+    position = 5 + size
+    while position < len(body) - 4:
+        length = struct.unpack_from("<i", body, position + 1)[0]
+        name, _, documents = body[position + 5 : position + 1 + length].partition(b"\0")
+        command[name.decode()] = bson.decode_all(documents)
+        position += 1 + length
+    return command
+
+
+def message(body: bytes, response_to: int, flags: int = 0, number: int = 1) -> bytes:
+    """An OP_MSG."""
+    return struct.pack("<iiiiIB", 21 + len(body), number, response_to, OP_MSG, flags, 0) + body
+
+
+class HostilePeer:
+    """A server on the loopback interface.
+
+    :param answer: makes the replies.
+    """
+
+    def __init__(self, answer: Answer, **options: Any) -> None:
+        self.answer = answer
+        self.sockets: set[Any] = set()
+        self._server = StreamServer(("127.0.0.1", 0), self._serve, **options)
+        self._server.start()
+        self.port: int = self._server.server_port
+
+    @property
+    def name(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def close(self) -> None:
+        self._server.stop(timeout=0)
+        for each in list(self.sockets):
+            each.close()
+
+    def __enter__(self) -> HostilePeer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _serve(self, sock: Any, _address: Any) -> None:
+        self.sockets.add(sock)
+        stream = sock.makefile("rb")
+        try:
+            while len(head := stream.read(16)) == 16:
+                length, number, _, opcode = _HEADER.unpack(head)
+                body = stream.read(length - 16)
+                flags = struct.unpack_from("<I", body)[0] if opcode == OP_MSG else 0
+                command = read_command(opcode, body)
+                name = next(iter(command))
+                reply = self.answer("hello" if name in _HELLOS else name, command, number, flags)
+                if reply is None:
+                    return
+                if not flags & MORE_TO_COME:
+                    sock.sendall(reply)
+        except (OSError, ValueError):
+            pass
+        finally:
+            self.sockets.discard(sock)
+            stream.close()
+            sock.close()
+
+
+def hello(name: str) -> dict[str, Any]:
+    """The hello of the only member of a replica set."""
+    return {
+        "ok": 1.0, "helloOk": True, "isWritablePrimary": True, "ismaster": True, "setName": "rs", "setVersion": 1,
+        "electionId": ObjectId(b"e" * 12), "hosts": [name], "me": name, "primary": name, "minWireVersion": 0,
+        "maxWireVersion": 25, "maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000,
+        "maxWriteBatchSize": 100_000, "logicalSessionTimeoutMinutes": 30, "connectionId": 7,
+        "topologyVersion": {"processId": ObjectId(b"p" * 12), "counter": Int64(1)},
+        "lastWrite": {"lastWriteDate": bson.datetime_ms.DatetimeMS(1_700_000_000_000)},
+        **TIMES,
+    }  # fmt: skip
+
+
+TIMES: dict[str, Any] = {
+    "$clusterTime": {
+        "clusterTime": Timestamp(9, 1),
+        "signature": {"hash": b"h" * 20, "keyId": Int64(7)},
+    },
+    "operationTime": Timestamp(9, 1),
+}
+
+
+def _cursor(batch: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
+    return {"cursor": {"id": Int64(cursor_id), "ns": "d.c", field: batch, "postBatchResumeToken": {"_data": "82"}}}
+
+
+def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
+    """What an honest server replies."""
+    return {**_content(name, command), "ok": 1.0, **TIMES}
+
+
+def _content(name: str, command: dict[str, Any]) -> dict[str, Any]:
+    if name == "find":
+        wanted = command["filter"].get("_id", 1)
+        return _cursor([{"_id": wanted}, {"_id": 2}], 0 if "limit" in command else 77)
+    if name == "getMore":
+        return _cursor([{"_id": 3}, {"_id": {"_data": "83"}, "operationType": "insert"}], 0, "nextBatch")
+    if name == "aggregate":
+        if command["pipeline"] and "$changeStream" in command["pipeline"][0]:
+            return _cursor([{"_id": {"_data": "82"}, "operationType": "insert"}], 78)
+        return _cursor([{"_id": 1, "n": 1}])
+    if name in ("insert", "delete"):
+        return {"n": len(command.get("documents") or command.get("deletes") or ()), "electionId": ObjectId()}
+    if name == "update":
+        upserts = [{"index": number, "_id": 9} for number, each in enumerate(command["updates"]) if each.get("upsert")]
+        return {"n": len(command["updates"]), "nModified": 0, **({"upserted": upserts} if upserts else {})}
+    if name == "bulkWrite":
+        results = [{"ok": 1.0, "idx": number, "n": 1, "nModified": 0} for number in range(len(command["ops"]))]
+        counts = dict.fromkeys(("nErrors", "nInserted", "nUpserted", "nMatched", "nModified", "nDeleted"), 0)
+        return {**_cursor(results), **counts}
+    return _OTHERS.get(name, {})
+
+
+_OTHERS: dict[str, dict[str, Any]] = {
+    "findAndModify": {"value": {"_id": 1}, "lastErrorObject": {"n": 1, "updatedExisting": True}},
+    "distinct": {"values": [1, "a", {"b": 1}]},
+    "count": {"n": 5},
+    "listCollections": _cursor([{"name": "c", "type": "collection", "options": {}, "info": {}}]),
+    "listIndexes": _cursor([{"v": 2, "key": {"_id": 1}, "name": "_id_"}]),
+    "listDatabases": {"databases": [{"name": "d", "sizeOnDisk": 1, "empty": False}], "totalSize": 1},
+    "validate": {"valid": True, "result": "fine", "raw": {"shard": {"valid": True}}},
+    "commitTransaction": {"recoveryToken": {"a": 1}},
+}

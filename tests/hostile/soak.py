@@ -1,0 +1,521 @@
+"""Everything at once, for as long as there is time, with the garbage collector switched off.
+
+A step is a fresh simulated deployment and a fresh client. Workers run operations of every kind while they are killed
+and timed out at random, and while the deployment has elections, cuts, garbage, freezes, overload and restarts. Then all
+heals, and what must be true is looked at. A step is drawn from the seed and its number, so that a run goes on where
+another ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import resource
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+import gevent
+from bson.errors import BSONError
+from gevent import GreenletExit, Timeout
+from gevent.util import format_run_info
+
+from gmongo import InsertOne, MongoClient, UpdateOne
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.pool import Pool
+from gmongo.errors import DuplicateKeyError, PyMongoError
+from gmongo.execution.sessions import ServerSession
+from gmongo.monitoring import ConnectionPoolListener
+from gmongo.operations.server_cursor import ServerCursor
+from gmongo.sdam.monitor import Monitor
+from gmongo.sdam.topology import Topology
+from gmongo.testing import Deployment
+from gmongo.wire.transport import Transport
+from tests.hostile.hellos import census
+from tests.hostile.replies import quick_checks
+from tests.hostile.witness import Commands, Findings, Violation, check_at_rest, silent_stderr
+
+TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
+    "standalone": lambda: Deployment.standalone(log=False),
+    "replica-set": lambda: Deployment.replica_set(members=3, election_delay=0.02, log=False),
+    "sharded": lambda: Deployment.sharded(mongos=2, log=False),
+    "load-balanced": lambda: Deployment.load_balanced(services=2, log=False),
+}
+_WORKERS = 16
+_COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
+_FIXED = 40  # documents that are only read
+_COUNTERS = 8
+_QUIET = 20.0  # seconds after which everything must have ended
+
+
+class Work:
+    """What a worker has in its locals; nobody must keep it once the worker has ended."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        Work.alive += 1
+
+    def __del__(self) -> None:
+        Work.alive -= 1
+
+
+class Connections(ConnectionPoolListener):
+    """Counts what pools tell."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+
+    def _note(self, event: Any) -> None:
+        self.count[type(event).__name__] += 1
+
+    pool_created = pool_ready = pool_cleared = pool_closed = _note
+    connection_created = connection_ready = connection_closed = _note
+    connection_check_out_started = connection_check_out_failed = _note
+    connection_checked_out = connection_checked_in = _note
+
+    def faults(self, open_connections: int) -> list[str]:
+        count = self.count
+        equal = {
+            "check-outs": (
+                "ConnectionCheckOutStartedEvent",
+                "ConnectionCheckedOutEvent",
+                "ConnectionCheckOutFailedEvent",
+            ),
+            "check-ins": ("ConnectionCheckedOutEvent", "ConnectionCheckedInEvent"),
+        }
+        found = [
+            f"{what}: {[count[name] for name in names]}"
+            for what, names in equal.items()
+            if count[names[0]] != sum(count[name] for name in names[1:])
+        ]
+        if count["ConnectionCreatedEvent"] != count["ConnectionClosedEvent"] + open_connections:
+            found.append(f"connections: {dict(count)}, open {open_connections}")
+        return found
+
+
+class Step:
+    """One step.
+
+    :param topology: the name of one of :data:`TOPOLOGIES`.
+    :param interrupts: how many there are in it.
+    """
+
+    def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
+        self.topology = topology
+        self.rng = random.Random(f"{topology}:{seed}:{number}")
+        self.left = interrupts
+        self.interrupts = self.operations = self.faults = 0
+        self.outcomes: Counter[str] = Counter()
+        self.violations: list[str] = []
+        self._next = 0
+        self._pace = 0.005  # how long an operation takes that is left in peace, in seconds
+        self._acknowledged: set[int] = set()
+        self._pairs: list[tuple[int, int]] = []
+        self._tried: Counter[int] = Counter()
+        self._done: Counter[int] = Counter()
+        self._greenlets: set[gevent.Greenlet] = set()
+        transactions = () if topology == "standalone" else (self._transaction, self._with_transaction)
+        streams = (self._watch,) if topology in ("replica-set", "sharded") else ()
+        self._kinds = (
+            self._read, self._read, self._read_all, self._leave_cursor, self._insert, self._count, self._bulk,
+            *transactions, *streams,
+        )  # fmt: skip
+
+    def run(self) -> None:
+        """Run it.
+
+        :raises Violation: something is not as it must be.
+        """
+        self._commands, self._connections = Commands(), Connections()
+        with TOPOLOGIES[self.topology]() as self.deployment:
+            options = {
+                "maxPoolSize": self.rng.choice((3, 6, 20)), "waitQueueTimeoutMS": 10000, "connectTimeoutMS": 500,
+                "serverSelectionTimeoutMS": 4000, "baseBackoffMS": 2, "minPoolSize": self.rng.choice((0, 2)),
+            }  # fmt: skip
+            if self.topology != "load-balanced":
+                options["heartbeatFrequencyMS"] = 500
+            client = MongoClient(self.deployment.uri, event_listeners=[self._commands, self._connections], **options)
+            self.db = client.soak
+            with client:
+                self._prepare()
+                self._disturb()
+                try:
+                    self._check(client)
+                except PyMongoError as error:
+                    raise Violation(f"an operation fails though all is well again: {error!r}") from error
+            found = self._connections.faults(0)
+            if found or self._commands.open:
+                raise Violation(f"after close(): {found} {self._commands.open}")
+        self.db = self.deployment = None  # type: ignore[assignment]
+
+    def _prepare(self) -> None:
+        self.db.fixed.insert_many([{"_id": number, "of": number} for number in range(_FIXED)])
+        self.db.counters.insert_many([{"_id": number, "v": 0} for number in range(_COUNTERS)])
+        self.db.create_collection("facts")
+        self.db.create_collection("pairs")
+        self.deployment.network.random = random.Random(self.rng.random())
+        self.deployment.network.latency = self.rng.choice((0, 0.0005, 0.002))
+
+    # Disturbing
+
+    def _disturb(self) -> None:
+        troubles = gevent.spawn(self._trouble)
+        try:
+            while self.left > 0 and not self.violations:
+                while len(self._greenlets) < _WORKERS:
+                    self._start_worker()
+                gevent.sleep(0.0005)
+        finally:
+            troubles.kill()
+            self._heal()
+        self.deployment.network.latency = 0
+        limit = monotonic() + _QUIET
+        while self._greenlets and monotonic() < limit:
+            gevent.sleep(0.005)
+        if self._greenlets:
+            where = "\n".join(format_run_info())[-6000:]
+            raise Violation(f"{len(self._greenlets)} workers do not end within {_QUIET} s: {where}")
+        if self.violations:
+            raise Violation(self.violations[0])
+
+    def _start_worker(self) -> None:
+        rng = self.rng
+        self._next += 1
+        kind, number, limit = rng.choice(self._kinds), self._next, None
+        delay = min(0.5, rng.expovariate(1) * rng.choice((0.05, 0.2, 0.5, 3)) * self._pace)
+        if rng.random() < 0.35:
+            limit = delay
+        worker = gevent.Greenlet(self._work, kind, number, limit)
+        self._greenlets.add(worker)
+        worker.link(self._greenlets.discard)
+        worker.start()
+        if limit is None and rng.random() < 0.9:
+            gevent.spawn_later(delay, self._kill, worker, rng.random() < 0.1)
+
+    def _kill(self, worker: gevent.Greenlet, twice: bool) -> None:
+        if not worker.dead:
+            self.interrupts += 1
+            self.left -= 1
+            worker.kill(block=False)
+            if twice:
+                gevent.sleep(0)
+                worker.kill(block=False)
+
+    def _work(self, kind: Callable[[int, Work], None], number: int, limit: float | None) -> None:
+        work, timeout = Work(), None if limit is None else Timeout(limit)
+        self.operations += 1
+        begun = monotonic()
+        try:
+            if timeout is None:
+                kind(number, work)
+            else:
+                with timeout:
+                    kind(number, work)
+        except GreenletExit:
+            self.outcomes["killed"] += 1
+        except Timeout as error:
+            if error is not timeout:
+                self.violations.append(f"{kind.__name__}: another's time-out came out: {error!r}")
+            self.interrupts += 1
+            self.left -= 1
+            self.outcomes["timed out"] += 1
+        except (PyMongoError, BSONError) as error:
+            self.outcomes[type(error).__name__] += 1
+        except BaseException as error:
+            self.violations.append(f"{kind.__name__}: {type(error).__name__}: {error}")
+        else:
+            self.outcomes["done"] += 1
+            self._pace += (monotonic() - begun - self._pace) / 50
+        finally:
+            timeout = None
+
+    def _trouble(self) -> None:
+        rng = self.rng
+        while True:
+            gevent.sleep(rng.uniform(0.05, 0.4))
+            self.faults += 1
+            member = rng.choice(self.deployment.members)
+            rng.choice(self._troubles())(member)
+            gevent.sleep(rng.uniform(0.01, 0.1))
+            self._heal()
+
+    def _troubles(self) -> list[Callable[[Any], Any]]:
+        commands = (
+            "find",
+            "insert",
+            "update",
+            "getMore",
+            "aggregate",
+            "commitTransaction",
+            "abortTransaction",
+            "hello",
+            None,
+        )
+        rng = self.rng
+        troubles: list[Callable[[Any], Any]] = [
+            lambda member: member.drop_after(rng.choice((0, 10, 30, 100)), rng.choice(commands)),
+            lambda member: member.garbage(rng.choice(commands)),
+            lambda member: setattr(self.deployment.network, "loss", rng.choice((0.02, 0.2))),
+            lambda member: self.deployment.rate_limit(requests=rng.choice((50, 500)), connections=200),
+            lambda member: member.freeze(),
+            lambda member: member.partition(),
+            lambda member: member.delay(rng.choice((0.01, 0.05))),
+            lambda member: member.kill(),
+            self._fail_commands,
+        ]
+        if self.topology == "replica-set":
+            troubles += [
+                lambda member: self.deployment.members.primary and self.deployment.members.primary.step_down(1)
+            ] * 3
+        return troubles
+
+    def _step_down(self, member: Any) -> None:
+        primary = self.deployment.members.primary
+        if primary is not None:
+            primary.step_down(1)
+
+    def _fail_commands(self, member: Any) -> None:
+        code = self.rng.choice((10107, 11600, 91, 189, 462, 112))
+        data: dict[str, Any] = {"failCommands": ["find", "insert", "update", "getMore", "commitTransaction"]}
+        data |= {"closeConnection": True} if self.rng.random() < 0.3 else {"errorCode": code}
+        self.deployment.set_fail_point("failCommand", {"times": self.rng.choice((1, 5))}, data, member=member)
+
+    def _heal(self) -> None:
+        self.deployment.network.loss = 0
+        self.deployment.rate_limit()
+        for member in self.deployment.members:
+            if not member.alive:
+                member.restart()
+            member.thaw()
+            if member.faults.partitioned:
+                member.heal()
+            member.faults.clear()
+        self.deployment.set_fail_point("failCommand", "off", {})
+
+    # Work
+
+    def _read(self, number: int, work: Work) -> None:
+        wanted = number % _FIXED
+        found = self.db.fixed.find_one({"_id": wanted})
+        if found != {"_id": wanted, "of": wanted}:
+            self.violations.append(f"asked for {wanted}, got {found}")
+
+    def _read_all(self, number: int, work: Work) -> None:
+        found = sorted(each["_id"] for each in self.db.fixed.find({}, batch_size=7))
+        if found != list(range(_FIXED)):
+            self.violations.append(f"read {found}")
+
+    def _leave_cursor(self, number: int, work: Work) -> None:
+        cursor = self.db.fixed.find({}, batch_size=3)
+        for _ in range(number % 8):
+            next(cursor)
+
+    def _insert(self, number: int, work: Work) -> None:
+        try:
+            self.db.facts.insert_one({"_id": number})
+        except DuplicateKeyError:
+            self.violations.append(f"a retryable write was done twice: {number}")
+        self._acknowledged.add(number)
+
+    def _count(self, number: int, work: Work) -> None:
+        counter = number % _COUNTERS
+        self._tried[counter] += 1
+        self.db.counters.update_one({"_id": counter}, {"$inc": {"v": 1}})
+        self._done[counter] += 1
+
+    def _bulk(self, number: int, work: Work) -> None:
+        self.db.facts.bulk_write(
+            [InsertOne({"_id": number}), UpdateOne({"_id": number}, {"$set": {"a": 1}}), InsertOne({"_id": -number})]
+        )
+        self._acknowledged |= {number, -number}
+
+    def _write_pair(self, number: int, session: Any) -> None:
+        self.db.pairs.insert_one({"_id": number}, session=session)
+        self.db.pairs.insert_one({"_id": -number}, session=session)
+
+    def _transaction(self, number: int, work: Work) -> None:
+        self._pairs.append((number, 0))
+        with self.db.client.start_session() as session:
+            with session.start_transaction():
+                self._write_pair(number, session)
+            self._pairs.append((number, 1))
+
+    def _with_transaction(self, number: int, work: Work) -> None:
+        self._pairs.append((number, 0))
+        with self.db.client.start_session() as session:
+            session.with_transaction(lambda session: self._write_pair(number, session))
+            self._pairs.append((number, 1))
+
+    def _watch(self, number: int, work: Work) -> None:
+        with self.db.facts.watch(max_await_time_ms=5) as stream:
+            stream.try_next()
+
+    # Looking
+
+    def _check(self, client: MongoClient[Any]) -> None:
+        with Timeout(30, Violation("the client is not usable afterwards")):
+            self._usable(client)
+        check_at_rest(client, self._commands)
+        total = sum(stats["total"] for stats in client.pool_stats())
+        found = self._connections.faults(total)
+        if found:
+            raise Violation("; ".join(found))
+        present = {each["_id"] for each in self.db.facts.find()}
+        lost = self._acknowledged - present
+        if lost:
+            raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
+        for each in self.db.counters.find():
+            number = each["_id"]
+            if not self._done[number] <= each["v"] <= self._tried[number]:
+                bounds = f"{self._done[number]} acknowledged and {self._tried[number]} tried"
+                if self.topology != "standalone" or each["v"] < self._done[number]:
+                    raise Violation(f"counter {number} is {each['v']}, with {bounds}")
+        pairs = {each["_id"] for each in self.db.pairs.find()}
+        halves = {number for number in pairs if -number not in pairs}
+        committed = {number for number, done in self._pairs if done}
+        if halves or committed - pairs:
+            raise Violation(f"transactions: halves {sorted(halves)[:10]}, lost {sorted(committed - pairs)[:10]}")
+
+    def _usable(self, client: MongoClient[Any]) -> None:
+        while True:
+            try:
+                if self.db.fixed.find_one({"_id": 1}) == {"_id": 1, "of": 1}:
+                    return
+            except PyMongoError:
+                gevent.sleep(0.01)
+
+
+_KEPT_BY_CYCLES = (Work, Connection, PinnedConnection, ServerCursor, ServerSession)
+_GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
+
+
+class Soak:
+    """Step after step.
+
+    :param topology: the name of one of :data:`TOPOLOGIES`.
+    """
+
+    name = "soak"
+
+    def __init__(self, topology: str, seed: int, interrupts_per_step: int = 4000) -> None:
+        self.topology = topology
+        self.seed = seed
+        self.findings = Findings(f"soak {topology}", seed)
+        self.interrupts = self.operations = self.faults = self.events = 0
+        self.most_memory = 0.0
+        self._per_step = interrupts_per_step
+
+    def run(
+        self,
+        interrupts: int,
+        seconds: float | None = None,
+        first: int = 0,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> Findings:
+        """Run until there were so many interrupts, or the time is up.
+
+        :param first: the number of the step to begin with.
+        """
+        end = None if seconds is None else monotonic() + seconds
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        before = census()
+        number = first
+        try:
+            with quick_checks():
+                while self.interrupts < interrupts and (end is None or monotonic() < end):
+                    known = len(self.findings.violations)
+                    self._step(number, before)
+                    number += 1
+                    tell(f"{self.line()}, next step {number}")
+                    for step, what in self.findings.violations[known:]:
+                        tell(f"step {step}: {what}")
+        finally:
+            gc.enable()
+            gc.unfreeze()
+        return self.findings
+
+    def line(self) -> str:
+        """The figures so far."""
+        return (
+            f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
+            f"{self.faults} faults, {self.findings.cases} steps, {len(self.findings.violations)} violations, "
+            f"RSS {self.most_memory:.0f} MB"
+        )
+
+    def _step(self, number: int, before: tuple[int, int]) -> None:
+        step = Step(self.topology, self.seed, number, self._per_step)
+        self.findings.cases += 1
+        try:
+            with silent_stderr():
+                step.run()
+                self._check_gone(before)
+        except Violation as violation:
+            self.findings.violations.append((number, str(violation)))
+        self.interrupts += step.interrupts
+        self.operations += step.operations
+        self.faults += step.faults
+        self.events += step._commands.count
+        for outcome, count in step.outcomes.items():
+            self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
+        del step
+        self._check_cycles(number)
+        self.most_memory = max(self.most_memory, _memory())
+
+    def _check_gone(self, before: tuple[int, int]) -> None:
+        """The collector has not run: whoever has ended has gone by itself."""
+        gevent.sleep(0.01)
+        if Work.alive:
+            raise Violation(f"the locals of {Work.alive} ended workers live on")
+        for _ in range(100):
+            descriptors = len(os.listdir("/proc/self/fd"))
+            if descriptors <= before[1] + 4:
+                return
+            gevent.sleep(0.01)
+        raise Violation(f"{descriptors} descriptors, {before[1]} before")
+
+    def _check_cycles(self, number: int) -> None:
+        """What the collector finds between the steps must not be what anybody could have waited for."""
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        gc.set_debug(0)
+        found = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
+        where = _where(gc.garbage) if found else ""
+        gc.garbage.clear()
+        gc.collect()
+        if found:
+            self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
+        left = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT))
+        if left:
+            self.findings.violations.append((number, f"outlives the client: {dict(left)}"))
+
+
+def _where(garbage: list[Any]) -> str:
+    """The frames of the driver, and the errors, that are in cycles; with what refers to each error."""
+    names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
+    errors = [
+        f"{type(each).__name__} in {[_name(other) for other in gc.get_referrers(each) if other is not garbage]}"
+        for each in garbage
+        if isinstance(each, BaseException)
+    ]
+    return f"frames {dict(names)}, errors {errors[:40]}"
+
+
+def _is_of_driver(each: Any) -> bool:
+    module = each.f_globals.get("__name__", "") if isinstance(each, FrameType) else ""
+    return str(module).startswith(("gmongo.", "tests.")) and not str(module).startswith("gmongo.testing")
+
+
+def _name(each: Any) -> str:
+    return f"{each.f_code.co_name}:{each.f_lineno}" if isinstance(each, FrameType) else type(each).__name__
+
+
+def _memory() -> float:
+    with open("/proc/self/statm") as statistics:
+        return int(statistics.read().split()[1]) * resource.getpagesize() / 1e6

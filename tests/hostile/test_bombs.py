@@ -1,0 +1,114 @@
+"""Replies that are larger than they look, against a process whose memory is limited."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import resource, struct, sys, zlib
+import bson, gevent
+from gmongo import MongoClient
+from gmongo.errors import PyMongoError
+from tests.hostile.peer import HostilePeer, good_reply, hello, message
+from tests.hostile.replies import hello_message
+
+NAME, LIMIT = sys.argv[1], int(sys.argv[2]) * 1024 * 1024
+
+def compressed(kind, content, claimed):
+    return lambda number: struct.pack("<iiiiiiB", 25 + len(content), 1, number, 2012, 2013, claimed, kind) + content
+
+def nested(depth, kind):
+    body = b"\\x05\\0\\0\\0\\0"
+    head, size = [], 5
+    for _ in range(depth):
+        size += 8 if kind == 3 else 8
+        head.append(struct.pack("<i", size) + bytes([kind]) + b"0\\0")
+    return b"".join(reversed(head)) + body + b"\\0" * depth
+
+def keys(count):
+    content = b"".join(b"\\x0a%d\\0" % number for number in range(count))
+    return struct.pack("<i", len(content) + 5) + content + b"\\0"
+
+def zstd(size):
+    import zstandard
+    return zstandard.ZstdCompressor().compress(b"\\0" * size)
+
+def snappy(size):
+    import snappy
+    return snappy.compress(b"\\0" * size)
+
+BIG = 47 * 1024 * 1024
+BOMBS = {
+    "zlib, as large as it says": lambda: compressed(2, zlib.compress(b"\\0" * BIG, 9), BIG),
+    "zlib, larger than it says": lambda: compressed(2, zlib.compress(b"\\0" * 900_000_000, 9), 1000),
+    "zlib, smaller than it says": lambda: compressed(2, zlib.compress(b"\\0" * 1000, 9), BIG),
+    "zlib, says too much": lambda: compressed(2, zlib.compress(b"\\0" * BIG, 9), 2**31 - 1),
+    "zstd, larger than it says": lambda: compressed(3, zstd(900_000_000), 1000),
+    "zstd, as large as it says": lambda: compressed(3, zstd(BIG), BIG),
+    "snappy, larger than it says": lambda: compressed(1, snappy(200_000_000), 1000),
+    "nested documents": lambda: (lambda number: message(nested(2_000_000, 3), number)),
+    "nested arrays": lambda: (lambda number: message(nested(2_000_000, 4), number)),
+    "a few nested documents": lambda: (lambda number: message(nested(150, 3), number)),
+    "many keys": lambda: (lambda number: message(keys(300_000), number)),
+    "a length of 2 GiB": lambda: (lambda number: struct.pack("<iiii", 2**31 - 1, 1, number, 2013) + b"x" * 1000),
+    "a length of 48 MB, and no more": lambda: (lambda number: struct.pack("<iiii", 48_000_000, 1, number, 2013) + b"x"),
+}
+bomb = BOMBS[NAME]()
+armed = [True]
+
+def answer(name, command, number, flags):
+    if name == "hello":
+        return hello_message(hello(peer.name), command, number)
+    if name == "find" and armed and armed.pop():
+        return bomb(number)
+    return message(bson.encode(good_reply(name, command)), number)
+
+def memory(field):
+    return int(next(line for line in open("/proc/self/status") if line.startswith(field)).split()[1]) * 1024
+
+with HostilePeer(answer) as peer:
+    options = dict(replicaSet="rs", retryReads=False, socketTimeoutMS=5000)
+    with MongoClient(peer.name, **options) as client:
+        client.d.command("ping")
+        raw = bomb(7)
+        del raw
+        open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
+        before = memory("VmRSS")
+        try:
+            outcome = repr(client.d.c.find_one())[:80]
+        except (PyMongoError, bson.errors.BSONError) as error:
+            outcome = f"{type(error).__name__}: {error}"[:200]
+        grown = memory("VmHWM") - before
+        assert client.d.c.find_one({"_id": 5}) == {"_id": 5}, "not usable afterwards"
+print(outcome, grown // 2**20, "MB")
+assert grown < LIMIT, f"{grown // 2**20} MB"
+"""
+
+BOMBS = {  # how many megabytes the client and the server, which is in the process too, may take for it
+    "zlib, as large as it says": 220,
+    "zlib, larger than it says": 20,
+    "zlib, smaller than it says": 20,
+    "zlib, says too much": 20,
+    "zstd, larger than it says": 20,
+    "zstd, as large as it says": 220,
+    "snappy, larger than it says": 40,
+    "nested documents": 300,
+    "nested arrays": 300,
+    "a few nested documents": 20,
+    "many keys": 120,
+    "a length of 2 GiB": 20,
+    "a length of 48 MB, and no more": 20,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_takes_no_more_memory_than_an_honest_reply_may(name: str) -> None:
+    command = [sys.executable, "-c", PROGRAM, name, str(BOMBS[name])]
+    folder = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
+    assert "Traceback" not in done.stderr

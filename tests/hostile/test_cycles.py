@@ -1,0 +1,219 @@
+"""Whoever is ended leaves nothing behind, without the garbage collector's help.
+
+What a greenlet was thrown is kept by the greenlet, and refers to the frames that it went through. If one of these
+frames refers to the greenlet or to the error, all of them live on in a cycle, with the locals of the application and
+perhaps a connection that only they hold.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import gevent
+import pytest
+from gevent import Timeout
+
+from gmongo import MongoClient
+from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
+from gmongo.testing import Deployment
+from gmongo.wire.limit import interrupt_after
+from tests.scripted.server import ScriptedServer, held
+from tests.switching.harness import Stage, Tracer, _fill, eventually
+from tests.switching.scenarios import SCENARIOS
+from tests.switching.thrown import EARLY, KINDS, Kind, know_timeouts
+
+
+@pytest.fixture(autouse=True)
+def collector_off() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Request:
+    """Something large of the application's."""
+
+
+# What lands late is raised by a function of the test's, whose frame would be in the traceback.
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
+)
+@pytest.mark.parametrize(
+    "scenario",
+    [each for each in SCENARIOS if not each.survives and not each.closes],
+    ids=lambda scenario: scenario.name.replace(" ", "-"),
+)
+def test_locals_of_an_interrupted_greenlet_go_at_once(
+    scenario: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know_timeouts(monkeypatch)
+    with scenario.deployment() as deployment:
+        _fill(deployment)
+        left = [point for point in range(4) if not goes_at_once(scenario, deployment, point, kind)]
+    assert not left, f"locals live on after switches {left}"
+
+
+def goes_at_once(scenario: Any, deployment: Deployment, point: int, kind: Kind) -> bool:
+    """Throw at one switch, and look whether the caller's locals have gone."""
+    request = Request()
+    watched = weakref.ref(request)
+    stage = Stage(scenario, deployment, yields=False)
+
+    def act(request: Request) -> None:
+        try:
+            scenario.act(stage)
+        except BaseException:
+            return
+
+    try:
+        if scenario.warm:
+            stage.warm()
+        scenario.prepare(stage)
+        stage.greenlet = gevent.Greenlet(act, request)
+        del request
+        stage.greenlet.start()
+        with Tracer(point, kind, lambda each: each is stage.greenlet) as tracer:
+            scenario.meanwhile(stage)
+            eventually(stage.greenlet.ready, 5)
+            gevent.joinall(stage.others, timeout=1)
+        assert stage.greenlet.ready()
+        tracer.thrown.clear()
+        tracer.subject = stage.greenlet = None
+        return eventually(lambda: watched() is None, 0.3)
+    finally:
+        stage.kept.clear()
+        stage.client.close()
+
+
+def test_a_killed_greenlet_goes_at_once() -> None:
+    """The same without a handler around it: the greenlet keeps what ended it."""
+    with ScriptedServer() as server, MongoClient(server.name) as client:
+        client.admin.command("ping")
+        server.fail("find", held)
+        request = Request()
+        watched = weakref.ref(request)
+        greenlet = gevent.spawn(lambda request: client.db.c.find_one(), request)
+        del request
+        gevent.sleep(0.02)
+        greenlet.kill()
+        del greenlet
+        assert eventually(lambda: watched() is None, 0.3)
+
+
+@pytest.mark.parametrize("how", ["kill", "time-out"])
+def test_an_interrupted_batch_gives_its_pinned_connection_back(how: str) -> None:
+    def read_all() -> None:
+        if how == "kill":
+            list(client.s.d.find({}, batch_size=3))
+            return
+        limit = Timeout.start_new(0.015)
+        try:
+            list(client.s.d.find({}, batch_size=3))
+        except Timeout as error:
+            assert error is limit
+        finally:
+            limit.close()
+
+    with Deployment.load_balanced(log=False) as deployment, MongoClient(deployment.uri, maxPoolSize=6) as client:
+        client.s.d.insert_many([{"_id": number} for number in range(30)])
+        deployment.network.latency = 0.002
+        for number in range(60):
+            greenlet = gevent.spawn(read_all)
+            gevent.sleep(number * 0.0005)
+            if how == "kill":
+                greenlet.kill()
+            else:
+                greenlet.join()
+            del greenlet
+        assert eventually(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
+
+
+FAILURES = {
+    "a command's": {"ok": 0, "code": 59, "errmsg": "as told"},
+    "an election's": {"ok": 0, "code": 10107, "errmsg": "not primary"},
+    "an overloaded server's": {
+        "ok": 0,
+        "code": 462,
+        "errmsg": "busy",
+        "errorLabels": ["SystemOverloadedError", "RetryableError"],
+    },
+    "nonsense": {"ok": 1, "cursor": 5},
+}
+
+
+@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+def test_locals_of_whoever_has_handled_an_error_go_at_once(reply: dict[str, Any]) -> None:
+    with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
+        request = Request()
+        watched = weakref.ref(request)
+
+        def handle(request: Request) -> str:
+            try:
+                return str(client.db.c.find_one())
+            except Exception as error:
+                return str(error)
+
+        assert handle(request)
+        del request
+        assert watched() is None
+
+
+def test_locals_of_whoever_lost_a_connection_go_at_once() -> None:
+    with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
+        client.admin.command("ping")
+        request = Request()
+        watched = weakref.ref(request)
+
+        def handle(request: Request) -> str:
+            try:
+                return str(client.db.c.find_one())
+            except Exception as error:
+                return str(error)
+
+        server.stop()
+        assert handle(request)
+        del request
+        gevent.sleep(0)  # the hub may be in the middle of the callback that threw the driver's time-out
+        assert watched() is None
+
+
+def test_locals_of_whoever_had_no_time_left_go_at_once() -> None:
+    """The abort of a transaction, for example, whose time is up before it is sent."""
+    request = Request()
+    watched = weakref.ref(request)
+
+    def handle(request: Request) -> None:
+        try:
+            with interrupt_after(0, NetworkTimeout("no time")):
+                pass
+        except NetworkTimeout:
+            return
+
+    handle(request)
+    del request
+    assert watched() is None
+
+
+def test_locals_of_whoever_was_turned_away_by_a_pool_go_at_once() -> None:
+    with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
+        client.admin.command("ping")
+        pool = client._topology.pools()[0]
+        connection = pool.check_out()
+        request = Request()
+        watched = weakref.ref(request)
+
+        def handle(request: Request) -> str:
+            try:
+                return str(client.db.c.find_one())
+            except WaitQueueTimeoutError as error:
+                return str(error)
+
+        assert "Timed out" in handle(request)
+        del request
+        gevent.sleep(0)
+        assert watched() is None
+        pool.check_in(connection)

@@ -1,0 +1,371 @@
+"""Each defect that an attack has found, alone: what was sent, and what came of it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import Counter
+from time import monotonic
+from typing import Any
+
+import bson
+import gevent
+import pytest
+from bson import Int64, ObjectId, Timestamp
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+
+from gmongo import InsertOne, MongoClient
+from gmongo.cmap import shape
+from gmongo.errors import InvalidOperation, OperationFailure, ProtocolError, ServerSelectionTimeoutError
+from gmongo.events.log import document_text
+from gmongo.testing import Deployment
+from tests.hostile.mutation import nested
+from tests.hostile.witness import Commands, check_at_rest, silent_stderr
+from tests.scripted.server import ScriptedServer, cursor_reply, eventually
+
+
+@pytest.fixture(autouse=True)
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+
+
+def client_of(server: ScriptedServer, **options: Any) -> MongoClient[Any]:
+    return MongoClient(server.name, **{"serverSelectionTimeoutMS": 400, "heartbeatFrequencyMS": 500, **options})
+
+
+# One reply must not spoil a client
+
+
+BAD_TIMES: dict[str, Any] = {
+    "a number": 5,
+    "of another type": {"clusterTime": 5},
+    "without a time": {"signature": {}},
+    "so large that no command fits beside it": {"clusterTime": Timestamp(1, 1), "more": "x" * 2000},
+    "with a huge signature": {"clusterTime": Timestamp(1, 1), "signature": {"hash": b"x" * 2000, "keyId": Int64(1)}},
+}
+
+
+@pytest.mark.parametrize("time", BAD_TIMES.values(), ids=BAD_TIMES.keys())
+@pytest.mark.parametrize("in_session", [False, True], ids=["", "in a session"])
+def test_a_false_cluster_time_is_not_kept(time: Any, in_session: bool) -> None:
+    good = {"clusterTime": Timestamp(9, 1), "signature": {"hash": b"h" * 20, "keyId": Int64(1)}}
+    with ScriptedServer() as server, client_of(server) as client, client.start_session() as session:
+        server.replies["find"] = {**cursor_reply([]), "$clusterTime": time}
+        options = {"session": session} if in_session else {}
+        with pytest.raises(ProtocolError, match="clusterTime"):
+            client.d.c.find_one({}, **options)
+        server.replies["find"] = {**cursor_reply([{"_id": 1}]), "$clusterTime": good}
+        assert client.d.c.find_one({}, **options) == {"_id": 1}
+        assert client.d.c.find_one({}, **options) == {"_id": 1}
+        assert server.commands("find")[-1]["$clusterTime"] == good
+        assert len(set(server.connections_of("find"))) == 2  # what lied is not asked again
+
+
+def test_a_cluster_time_with_unknown_small_fields_is_kept() -> None:
+    time = {"clusterTime": Timestamp(9, 1), "new": 1}
+    with ScriptedServer({"find": {**cursor_reply([]), "$clusterTime": time}}) as server, client_of(server) as client:
+        client.d.c.find_one()
+        client.d.c.find_one()
+        assert server.commands("find")[-1]["$clusterTime"] == time
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
+def test_a_failed_hello_with_a_false_topology_version_is_outlived(streams: bool) -> None:
+    with ScriptedServer(streams=streams) as server:
+        server.hello_edit = lambda command, reply: {
+            "ok": 0, "code": 10107, "errmsg": "not primary", "topologyVersion": 5,
+        }  # fmt: skip
+        with client_of(server, directConnection=True) as client:
+            with pytest.raises(ServerSelectionTimeoutError):
+                client.d.c.find_one()
+            server.hello_edit = None
+            assert eventually(lambda: client.d.c.find_one({"_id": 1}) == {"_id": 1})
+
+
+def test_a_false_topology_version_in_an_error_is_refused() -> None:
+    reply = {"ok": 0, "code": 10107, "errmsg": "not primary", "topologyVersion": {"processId": 5, "counter": "x"}}
+    with ScriptedServer({"find": reply}, streams=True) as server, client_of(server) as client:
+        with pytest.raises(ProtocolError, match="topologyVersion"):
+            client.d.c.find_one()
+        server.replies["find"] = cursor_reply([{"_id": 1}])
+        assert client.d.c.find_one() == {"_id": 1}
+
+
+# Hello's numbers
+
+
+NUMBERS = {
+    "maxWriteBatchSize": (0, -1, 1.5, float("nan"), "10", True),
+    "maxBsonObjectSize": (0, -1, 2**40, float("inf")),
+    "maxMessageSizeBytes": (0, -48_000_000, 2**31 - 1),
+    "maxWireVersion": (-1, 2**40, "21"),
+    "minWireVersion": (-1, None.__class__),
+    "logicalSessionTimeoutMinutes": (-1, 0.5),
+    "setVersion": (1.5, "1"),
+    "connectionId": ("7", 0.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [(field, value) for field, values in NUMBERS.items() for value in values if not isinstance(value, type)],
+)
+def test_a_number_out_of_its_range_is_refused(field: str, value: Any) -> None:
+    with ScriptedServer() as server:
+        server.hello_extra = {field: value}
+        with client_of(server, serverSelectionTimeoutMS=60) as client:
+            with gevent.Timeout(5), pytest.raises(ServerSelectionTimeoutError, match=field):
+                client.d.c.insert_many([{}])
+            assert not server.commands("insert")
+            server.hello_extra = {}
+            server.replies["insert"] = lambda command: {"ok": 1, "n": len(command["documents"])}
+            assert eventually(lambda: len(client.d.c.insert_many([{}, {}]).inserted_ids) == 2)
+
+
+def test_whole_numbers_may_come_as_doubles() -> None:
+    with ScriptedServer() as server:
+        server.hello_extra = {"maxWriteBatchSize": 2.0, "maxWireVersion": 21.0, "connectionId": 7.0}
+        with client_of(server) as client:
+            client.d.c.insert_many([{}, {}, {}])
+        assert [len(each["documents"]) for each in server.commands("insert")] == [2, 1]
+
+
+@pytest.mark.parametrize("date", [5, "now", {"$date": 1}])
+def test_a_last_write_that_is_no_date_is_refused(date: Any) -> None:
+    with ScriptedServer() as server:
+        server.hello_extra = {"lastWrite": {"lastWriteDate": date}}
+        with (
+            client_of(server, serverSelectionTimeoutMS=60) as client,
+            pytest.raises(ServerSelectionTimeoutError, match="lastWrite"),
+        ):
+            client.d.c.find_one()
+
+
+@pytest.mark.parametrize("address", ["a:0", "a:65536", "a:-1", "a:1x", "[::1]27017", "", ":27017", "a\0b:1", "a:"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    assert shape.broken({"hosts": [address]}, shape.HELLO)
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "\u2100" * 90])
+def test_a_host_that_cannot_be_looked_up_is_said_so_and_not_printed(host: str) -> None:
+    with (
+        silent_stderr(),
+        MongoClient(host, serverSelectionTimeoutMS=100) as client,
+        pytest.raises(ServerSelectionTimeoutError, match="cannot be a host name"),
+    ):
+        client.d.c.find_one()
+
+
+def test_a_thousand_hosts_are_refused_at_once() -> None:
+    with ScriptedServer() as server:
+        hosts = [f"127.0.0.1:{number}" for number in range(1, 1001)]
+        server.hello_extra = {"setName": "s", "hosts": hosts, "me": server.name}
+        with client_of(server, serverSelectionTimeoutMS=100) as client:
+            begin = monotonic()
+            with pytest.raises(ServerSelectionTimeoutError, match="at most 256"):
+                client.d.c.find_one()
+            assert monotonic() - begin < 5
+            assert len(client.topology_description.server_descriptions()) == 1
+
+
+def test_as_many_hosts_as_a_replica_set_may_have_are_taken() -> None:
+    hosts = [f"127.0.0.1:{number}" for number in range(1, 50)]
+    assert shape.broken({"hosts": hosts}, shape.HELLO) is None
+
+
+# Replies to commands
+
+
+class Label(TypeDecoder):
+    bson_type = str
+
+    def transform_bson(self, value: str) -> Any:
+        raise ValueError("the application's own")
+
+
+def test_the_failure_of_a_decoder_of_the_applications_stays_what_it_is() -> None:
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Label()]))
+    with ScriptedServer({"find": cursor_reply([{"a": "b"}])}) as server, client_of(server) as client:
+        with pytest.raises((ValueError, bson.errors.InvalidBSON), match="the application's own"):
+            client.d.c.with_options(codec_options=options).find_one()
+        client.d.command("ping")
+        assert server.connection_count == 2  # the monitor's, and one that goes on being used
+
+
+class Shout(TypeDecoder):
+    bson_type = str
+
+    def transform_bson(self, value: str) -> Any:
+        return ["loud", value]
+
+
+class Moment(TypeDecoder):
+    bson_type = Timestamp
+
+    def transform_bson(self, value: Timestamp) -> Any:
+        return value.time
+
+
+def test_the_applications_types_do_not_reach_what_the_driver_reads() -> None:
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Shout(), Moment()]))
+    good = {"ok": 1, "text": "a", "$clusterTime": {"clusterTime": Timestamp(9, 1)}, "operationTime": Timestamp(9, 1)}
+    bad = {"ok": 0, "code": 59, "errmsg": "no", "errorLabels": ["a"]}
+    with ScriptedServer({"one": good, "two": bad}) as server, client_of(server) as client:
+        assert client.d.command("one", codec_options=options)["text"] == ["loud", "a"]
+        with pytest.raises(OperationFailure, match="no"):
+            client.d.command("two", codec_options=options)
+        client.d.command("ping")
+        assert server.commands("ping")[-1]["$clusterTime"] == good["$clusterTime"]
+        assert server.connection_count == 2
+
+
+def test_documents_that_the_options_do_not_allow_do_not_cost_the_connection() -> None:
+    with ScriptedServer() as server, client_of(server) as client:
+        server.replies["find"] = cursor_reply([{"when": bson.datetime_ms.DatetimeMS(2**62)}])
+        with pytest.raises(bson.errors.InvalidBSON):
+            client.d.c.find_one()
+        client.d.command("ping")
+        assert server.connection_count == 2
+
+
+@pytest.mark.parametrize("cursor", [1, {"id": 0, "ns": "d.c", "firstBatch": 5}], ids=str)
+def test_a_started_event_is_ended_when_the_reply_cannot_be_shown(cursor: Any) -> None:
+    commands = Commands()
+    with (
+        ScriptedServer({"find": {"ok": 1, "cursor": cursor}}) as server,
+        client_of(server, event_listeners=[commands]) as client,
+    ):
+        with pytest.raises(ProtocolError):
+            list(client.d.c.find())
+        check_at_rest(client, commands)
+
+
+@pytest.mark.parametrize("document", [nested(5000, False), {"a": nested(5000, True)}], ids=["documents", "lists"])
+def test_what_is_too_deep_for_the_log_is_said_so(document: Any) -> None:
+    assert document_text(document) == "(cannot be shown: RecursionError)"
+
+
+def test_surplus_bytes_cost_the_connection_and_not_the_next_operation() -> None:
+    with ScriptedServer() as server, client_of(server) as client:
+        client.d.command("ping")
+        server.fail("find", lambda peer, message: peer.send(message + b"surplus"))
+        assert client.d.c.find_one({"_id": 1}) == {"_id": 1}
+        assert client.d.c.find_one({"_id": 2}) == {"_id": 2}
+        assert len(set(server.connections_of("find"))) == 2
+
+
+def test_write_errors_that_name_no_statement() -> None:
+    for index in (9, -1):
+        reply = {"ok": 1, "n": 1, "writeErrors": [{"index": index, "code": 1, "errmsg": ""}]}
+        with ScriptedServer({"insert": reply}) as server, client_of(server) as client:
+            for write in (
+                lambda: client.d.c.insert_many([{}]),
+                lambda: client.d.c.bulk_write([InsertOne({})]),
+                lambda: client.d.c.insert_one({}),
+            ):
+                with pytest.raises(ProtocolError, match="index"):
+                    write()
+
+
+# What is dropped
+
+
+def test_the_reaper_prints_nothing_and_returns_what_it_was_given() -> None:
+    commands = Commands()
+    with (
+        silent_stderr(),
+        ScriptedServer({"killCursors": {"ok": "yes", "errmsg": 7, "code": []}}) as server,
+        client_of(server, event_listeners=[commands]) as client,
+    ):
+        server.replies["find"] = cursor_reply([{}, {}], cursor_id=7)
+        for _ in range(20):
+            cursor = client.d.c.find()
+            next(cursor)
+            del cursor
+        eventually(lambda: len(server.commands("killCursors")) == 20)
+        check_at_rest(client, commands)
+
+
+@pytest.mark.parametrize("token", [5, "x", []], ids=str)
+def test_a_cursor_that_cannot_be_taken_over_leaves_no_session(token: Any) -> None:
+    commands = Commands()
+    reply = {"ok": 1, "cursor": {"id": Int64(7), "ns": "d.c", "firstBatch": [], "postBatchResumeToken": token}}
+    with ScriptedServer({"find": reply}) as server, client_of(server, event_listeners=[commands]) as client:
+        with pytest.raises(ProtocolError):
+            list(client.d.c.find())
+        check_at_rest(client, commands)
+
+
+# Threads
+
+
+def test_close_from_another_thread_is_refused() -> None:
+    caught: list[BaseException] = []
+
+    def close() -> None:
+        try:
+            client.close()
+        except BaseException as error:
+            caught.append(error)
+
+    with ScriptedServer() as server, client_of(server) as client:
+        client.d.command("ping")
+        thread = threading.Thread(target=close)
+        thread.start()
+        while thread.is_alive():
+            gevent.sleep(0.01)
+        assert [type(each) for each in caught] == [InvalidOperation]
+        assert client.d.command("ping")["ok"] == 1
+
+
+# The table of shapes is complete: whatever of a reply is replaced by another type is refused or does no harm.
+
+
+def test_every_rule_refuses_something_and_accepts_something() -> None:
+    good: dict[str, Any] = {
+        "hosts": ["a:1"], "passives": [], "arbiters": [], "me": "a:1", "primary": "a:1", "setName": "s", "tags": {},
+        "topologyVersion": {"processId": ObjectId(), "counter": Int64(1)}, "lastWrite": {}, "electionId": ObjectId(),
+        "$clusterTime": {"clusterTime": Timestamp(1, 1)}, "serviceId": ObjectId(), "speculativeAuthenticate": {},
+        "saslSupportedMechs": ["PLAIN"], "ok": 1, "code": 1, "errmsg": "", "$err": "", "errorLabels": [], "errInfo": {},
+        "writeConcernError": {}, "index": 0, "operationTime": Timestamp(1, 1), "recoveryToken": {}, "id": 0, "ns": "",
+        "postBatchResumeToken": {}, "n": 0, "nModified": 0, "writeErrors": [], "upserted": [],
+    }  # fmt: skip
+    tables = (
+        shape.ERROR, shape.WRITE_CONCERN_ERROR, shape.WRITE_ERROR, shape.TIMES, shape.HELLO, shape.HELLO_NUMBERS,
+        shape.CURSOR, shape.WRITE,
+    )  # fmt: skip
+    refused: Counter[str] = Counter()
+    for table in tables:
+        for field, check in table.items():
+            assert check(good.get(field, 7)) is None, field
+            refused[field] += check(bson.Regex("x")) is not None
+    assert all(refused.values())
+
+
+# Transactions behind a load balancer
+
+
+def test_a_lone_transaction_after_many_kills_is_not_blocked() -> None:
+    def write(session: Any, number: object) -> None:
+        client.t.pairs.insert_one({"_id": f"{number} a"}, session=session)
+        client.t.pairs.insert_one({"_id": f"{number} b"}, session=session)
+
+    def transact(number: object) -> None:
+        with client.start_session() as session:
+            session.with_transaction(lambda session: write(session, number))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with Deployment.load_balanced(log=False) as deployment, MongoClient(deployment.uri, maxPoolSize=4) as client:
+            client.t.create_collection("pairs")
+            deployment.network.latency = 0.001
+            for number in range(60):
+                workers = [gevent.spawn(transact, f"{number} {worker}") for worker in range(3)]
+                gevent.sleep(0.0004 * number)
+                gevent.killall(workers)
+            del workers
+            with gevent.Timeout(4):
+                transact("the last")
+    finally:
+        gc.enable()

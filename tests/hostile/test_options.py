@@ -1,0 +1,103 @@
+"""What an operator writes wrongly never makes a client less secure than it was meant to be."""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from typing import Any
+
+import pytest
+
+from gmongo import MongoClient
+from gmongo.errors import ConfigurationError, InsecureConnectionWarning
+from gmongo.options import tls_context
+
+NO_VALUES = {
+    "tls": ("True", "TRUE", "1", "yes", "on", "", "true%26x", " true", "tru"),
+    "ssl": ("TRUE", "1", "", "true%20"),
+    "authMechanism": ("EVIL", "", "scram-sha-256", "PLAIN%00"),
+    "authSource": ("",),
+    "tlsCAFile": ("", "%00"),
+    "tlsCRLFile": ("",),
+    "tlsCertificateKeyFile": ("",),
+    "srvAllowedHostsSuffix": ("", "com"),
+    # No such options, but whoever wrote them meant something by them.
+    "tlsEnabled": ("true",),
+    "ssl_ca_certs": ("/ca.pem",),
+    "sslCAFile": ("/ca.pem",),
+    "authMechanisms": ("PLAIN",),
+    "auto_encryption_opts": ("1",),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, each) for name, values in NO_VALUES.items() for each in values])
+def test_a_wrong_value_of_a_protective_option_is_an_error_in_a_uri(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError):
+        MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
+
+
+@pytest.mark.parametrize("name", ["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "authMechanism"])
+@pytest.mark.parametrize("value", ["", 5, "yes"])
+def test_and_as_a_keyword(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        MongoClient("example.com", connect=False, **{name: value})
+
+
+@pytest.mark.parametrize("name", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
+def test_what_would_only_weaken_is_left_out_with_a_warning(name: str) -> None:
+    with pytest.warns(UserWarning, match=name):
+        client: MongoClient[Any] = MongoClient(f"mongodb://example.com/?tls=true&{name}=yes", connect=False)
+    context = client._client_options.topology().connection.tls.context  # type: ignore[union-attr]
+    assert context.check_hostname
+    assert context.verify_mode == ssl.CERT_REQUIRED
+
+
+PLAIN = "mongodb://ann:secret@{}/?authMechanism=PLAIN{}"
+OIDC = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s{}"
+
+
+@pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
+@pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "127.0.0.1,db.example.com", "127.0.0.1.example.com"])
+def test_a_secret_in_plain_text_is_warned_of(uri: str, host: str) -> None:
+    with pytest.warns(InsecureConnectionWarning, match="without tls=true") as caught:
+        MongoClient(uri.format(host, ""), connect=False)
+    assert caught[0].filename == __file__
+    assert "secret" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
+@pytest.mark.parametrize(
+    ("host", "more"),
+    [("localhost", ""), ("127.0.0.1", ""), ("[::1]", ""), ("%2Ftmp%2Fm.sock", ""), ("example.com", "&tls=true")],
+)
+def test_but_not_on_the_loopback_interface_or_with_tls(uri: str, host: str, more: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MongoClient(uri.format(host, more), connect=False)
+
+
+def test_scram_without_tls_does_not_show_the_password_and_is_not_warned_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MongoClient("mongodb://ann:secret@example.com/", connect=False)
+
+
+@pytest.mark.parametrize("more", ["", "&tls=false"])
+def test_x509_without_tls_is_refused(more: str) -> None:
+    with pytest.raises(ConfigurationError, match="X509 needs tls=true"):
+        MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{more}", connect=False)
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65536, 2**40])
+def test_a_port_is_a_port(port: int) -> None:
+    with pytest.raises(ConfigurationError, match="port"):
+        MongoClient("localhost", port, connect=False)
+
+
+def test_a_tls_context_is_strict() -> None:
+    context = tls_context({"tls": True})
+    assert context is not None
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert not context.hostname_checks_common_name
+    assert context.check_hostname

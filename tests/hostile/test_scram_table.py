@@ -1,0 +1,137 @@
+"""SCRAM as RFC 5802 has it: what a server may say, what it must not, and what that costs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import random
+from time import monotonic
+
+import gevent
+import pytest
+from gevent import get_hub
+
+from gmongo import MongoClient
+from gmongo.auth import scram_keys
+from gmongo.auth.scram import ScramConversation
+from gmongo.auth.scram_keys import ScramKeys
+from gmongo.errors import OperationFailure, ProtocolError, PyMongoError
+from gmongo.testing import Deployment
+
+NONCE = "clientnonce"
+SALT = base64.b64encode(b"0123456789abcdef").decode()
+GOOD = f"r={NONCE}server,s={SALT},i=4096"
+
+
+def conversation() -> ScramConversation:
+    found = ScramConversation("admin", "SCRAM-SHA-256", "user", "pencil", ScramKeys(), lambda: NONCE)
+    assert found.begin() == f"n,,n=user,r={NONCE}".encode()
+    return found
+
+
+def server_final(server_first: str, client_final: bytes) -> bytes:
+    """What a server that knows the password says, computed by the standard library alone."""
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(SALT), 4096)
+    key = hmac.digest(salted, b"Server Key", "sha256")
+    without_proof = client_final[: client_final.index(b",p=")]
+    signed = b",".join((f"n=user,r={NONCE}".encode(), server_first.encode(), without_proof))
+    return b"v=" + base64.b64encode(hmac.digest(key, signed, "sha256"))
+
+
+@pytest.mark.parametrize("first", [GOOD, GOOD + ",x=new", GOOD + ",x=1,y=2"])
+@pytest.mark.parametrize("more", [b"", b",x=new"])
+def test_what_the_rfc_allows(first: str, more: bytes) -> None:
+    client = conversation()
+    final = server_final(first, client.step(first.encode(), False))
+    assert client.step(final + more, True) == b""
+
+
+REFUSED = {
+    "mandatory extension": f"m=x,{GOOD}",
+    "mandatory extension at the end": f"{GOOD},m",
+    "nonce twice": f"r={NONCE}server,{GOOD}",
+    "other order": f"s={SALT},r={NONCE}server,i=4096",
+    "no salt": f"r={NONCE}server,i=4096",
+    "empty salt": f"r={NONCE}server,s=,i=4096",
+    "salt with a space": f"r={NONCE}server,s= {SALT},i=4096",
+    "no iterations": f"r={NONCE}server,s={SALT}",
+    "iterations with an underscore": f"r={NONCE}server,s={SALT},i=4_096",
+    "iterations with a sign": f"r={NONCE}server,s={SALT},i=+4096",
+    "iterations with a space": f"r={NONCE}server,s={SALT},i= 4096",
+    "iterations in other digits": f"r={NONCE}server,s={SALT},i=\u0664\u0660\u0669\u0666",
+    "iterations with a leading zero": f"r={NONCE}server,s={SALT},i=04096",
+    "iterations twice": f"{GOOD},i=4096,",
+    "negative iterations": f"r={NONCE}server,s={SALT},i=-4096",
+    "no iterations at all": f"r={NONCE}server,s={SALT},i=0",
+    "too few iterations": f"r={NONCE}server,s={SALT},i=4095",
+    "too many iterations": f"r={NONCE}server,s={SALT},i=1000001",
+    "endless iterations": f"r={NONCE}server,s={SALT},i=" + "9" * 5000,
+    "nonce of nobody's": f"r=server,s={SALT},i=4096",
+    "nonce of the client's alone": f"r={NONCE},s={SALT},i=4096",
+    "nonce that does not print": f"r={NONCE}\x01,s={SALT},i=4096",
+    "line break at the end": f"{GOOD}\n",
+    "nothing": "",
+    "an error": "e=other-error",
+}
+
+
+@pytest.mark.parametrize("first", REFUSED.values(), ids=REFUSED.keys())
+def test_what_it_does_not_allow(first: str) -> None:
+    begun = monotonic()
+    with pytest.raises((ProtocolError, OperationFailure)):
+        conversation().step(first.encode(), False)
+    assert monotonic() - begun < 1  # nothing is computed for it
+
+
+@pytest.mark.parametrize("final", ["v=", "v=AAAA", "x=1", "v", "", "m=1,v={}", "v={},v={}", "v={}\n", "e=no", " v={}"])
+def test_a_proof_that_is_none(final: str) -> None:
+    client = conversation()
+    good = server_final(GOOD, client.step(GOOD.encode(), False))[2:].decode()
+    with pytest.raises((ProtocolError, OperationFailure)):
+        client.step(final.replace("{}", good).encode(), True)
+        if final == "v={},v={}":  # an extension named v is allowed by the grammar; it proves nothing more
+            raise OperationFailure("the same twice")
+
+
+def test_random_damage_never_authenticates() -> None:
+    rng = random.Random(19)
+    for _ in range(300):
+        client = conversation()
+        final = bytearray(server_final(GOOD, client.step(GOOD.encode(), False)))
+        final[rng.randrange(2, len(final) - 2)] ^= rng.randrange(1, 256)
+        with pytest.raises((ProtocolError, OperationFailure)):
+            client.step(bytes(final), True)
+
+
+def test_names_are_resolved_while_keys_are_derived() -> None:
+    keys = ScramKeys()
+    derivations = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 900_000) for number in range(12)]
+    gevent.sleep(0.001)
+    begun = monotonic()
+    get_hub().threadpool.apply(int)
+    waited = monotonic() - begun
+    pending = sum(not each.ready() for each in derivations)
+    gevent.killall(derivations)
+    assert pending > 0
+    assert waited < 1
+
+
+def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = scram_keys.derive_keys
+
+    def slow(*question: object) -> scram_keys.Keys:
+        import time
+
+        time.sleep(1.0)
+        return real(*question)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(scram_keys, "derive_keys", slow)
+    with (
+        Deployment.standalone(users={"ann": "secret"}) as deployment,
+        MongoClient(deployment.uri, connectTimeoutMS=200) as client,
+    ):
+        begun = monotonic()
+        with pytest.raises(PyMongoError):
+            client.d.c.find_one()
+        assert monotonic() - begun < 1.0

@@ -1,0 +1,199 @@
+"""No password is in anything that is printed, logged, published, pickled or raised."""
+
+from __future__ import annotations
+
+import io
+import logging
+import pickle
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from gmongo import MongoClient, monitoring
+from gmongo.auth.authenticator import Authenticator
+from gmongo.errors import PyMongoError
+from gmongo.testing import Deployment
+
+SECRET = "pa/ss:w@rd-7!"
+ENCODED = quote_plus(SECRET)
+
+
+class Everything(
+    monitoring.CommandListener,
+    monitoring.ServerHeartbeatListener,
+    monitoring.ServerListener,
+    monitoring.TopologyListener,
+    monitoring.ConnectionPoolListener,
+):
+    """Keeps all that is published, with all that hangs on it."""
+
+    def __init__(self) -> None:
+        self.text = io.StringIO()
+
+    def _note(self, event: Any) -> None:
+        self.text.write(f"{event!r} {event!s} {shown(event)}\n")
+
+    started = succeeded = failed = opened = closed = description_changed = _note
+    pool_created = pool_ready = pool_cleared = pool_closed = _note
+    connection_created = connection_ready = connection_closed = _note
+    connection_check_out_started = connection_check_out_failed = _note
+    connection_checked_out = connection_checked_in = _note
+
+
+def shown(value: Any) -> str:
+    """The attributes of an object as text, without looking for what is hidden on purpose."""
+    names = [name for name in dir(value) if not name.startswith("_")]
+    return " ".join(
+        f"{name}={getattr(value, name, None)!r}" for name in names if not callable(getattr(value, name, None))
+    )
+
+
+@contextmanager
+def overheard() -> Iterator[io.StringIO]:
+    """All that is logged at DEBUG, and all warnings."""
+    text, root = io.StringIO(), logging.getLogger("gmongo")
+    handler, level = logging.StreamHandler(text), root.level
+    handler.setFormatter(logging.Formatter("%(message)s %(structured)s", defaults={"structured": ""}))
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield text
+        text.write(" ".join(str(each.message) for each in caught))
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+def check(*texts: str) -> None:
+    for text in texts:
+        for secret in (SECRET, ENCODED):
+            at = text.find(secret)
+            assert at < 0, text[max(0, at - 200) : at + 50]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "right"),
+    [
+        ("DEFAULT", True),
+        ("DEFAULT", False),
+        ("SCRAM-SHA-1", True),
+        ("SCRAM-SHA-256", False),
+        ("PLAIN", False),  # which the deployment does not have
+    ],
+)
+def test_a_whole_life(mechanism: str, right: bool) -> None:
+    listener = Everything()
+    users = {"ann": SECRET if right else "another"}
+    with overheard() as text, Deployment.replica_set(members=1, users=users, log=False) as deployment:
+        host = deployment.members[0].address
+        uri = f"mongodb://ann:{ENCODED}@{host}/?replicaSet=rs0&authMechanism={mechanism}"
+        source = "&authSource=%24external" if mechanism == "PLAIN" else ""
+        client: MongoClient[Any] = MongoClient(uri + source, event_listeners=[listener], serverSelectionTimeoutMS=500)
+        with client:
+            try:
+                client.d.c.insert_one({})
+            except PyMongoError as error:
+                check("".join(traceback.format_exception(error)), repr(error), str(vars(error)))
+                check(pickle.dumps(error).decode("latin1") if _can_be_pickled(error) else "")
+            deployment.members[0].kill()
+            deployment.members[0].restart()
+            try:
+                client.d.c.find_one()
+            except PyMongoError as error:
+                check("".join(traceback.format_exception(error)))
+            check(repr(client), str(client), repr(client.options), str(client.pool_stats()), str(client.retry_stats()))
+            check(repr(client.topology_description), repr(client._topology), repr(client._topology.settings))
+            check(repr(client._executor), repr(client.options.credential), repr(client.d.c))
+            for pool in client._topology.pools():
+                check(repr(pool), *(repr(each) for each in pool.inventory.available))
+            assert client.options.credential is not None
+            check(repr(Authenticator(client.options.credential)), str(client.options.credential))
+    check(listener.text.getvalue(), text.getvalue())
+    assert "ConnectionCreatedEvent" in listener.text.getvalue()
+    if right:
+        assert "CommandStartedEvent" in listener.text.getvalue()
+        assert "Command started" in text.getvalue()
+
+
+def _can_be_pickled(error: BaseException) -> bool:
+    try:
+        pickle.dumps(error)
+    except Exception:
+        return False
+    return True
+
+
+BAD = [
+    "mongodb://ann:{}@",
+    "mongodb://ann:{}@h:99999",
+    "mongodb://ann:{}@h:x",
+    "mongodb://ann:{}@h/?authMechanism=EVIL",
+    "mongodb://ann:{}@h/?tls=maybe",
+    "mongodb://ann:{}@h/?authMechanism=MONGODB-X509&tls=true",
+    "mongodb://ann:{}@h/?authMechanism=MONGODB-OIDC",
+    "mongodb://ann:{}@h/d b",
+    "mongodb://ann:{}@h/?nonsense",
+    "mongodb://ann:{}@h/?tlsCertificateKeyFile=/nothing&tlsCertificateKeyFilePassword={}",
+    "mongodb://h/?proxyHost=p&proxyUsername=u&proxyPassword={}&proxyPort=0",
+    "mongodb://h/?proxyPassword={}",
+    "mongodb://ann:{}@h,h2/?directConnection=true",
+    "mongodb+srv://ann:{}@h:1/",
+    "mongodb+srv://ann:{}@a.b.example.com,c/",
+    "mongo://ann:{}@h",
+    "mongodb://ann:{}@h/?maxPoolSize=-1",
+    "mongodb://ann:{}@h/?authMechanismProperties=x:{}",
+    "ann:{}@h",
+]
+
+
+@pytest.mark.parametrize("uri", BAD)
+@pytest.mark.parametrize("encoded", [True, False], ids=["encoded", "raw"])
+def test_errors_and_warnings_about_a_uri(uri: str, encoded: bool) -> None:
+    with overheard() as text:
+        try:
+            client: Any = MongoClient(uri.replace("{}", ENCODED if encoded else SECRET), connect=False)
+        except Exception as error:
+            check(str(error), repr(error), "".join(traceback.format_exception_only(error)))
+        else:
+            check(repr(client), repr(client.options))
+    check(text.getvalue())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"password": 5, "username": "ann"},
+        {"username": "ann", "password": SECRET, "authMechanism": "EVIL"},
+        {"username": "ann", "password": SECRET, "passwrod": SECRET},
+        {"proxyPassword": SECRET},
+        {"tlsCertificateKeyFilePassword": SECRET, "tls": False},
+        {"authMechanismProperties": {"AWS_SESSION_TOKEN": SECRET}},
+        {"authMechanismProperties": SECRET},
+        {"username": SECRET * 2, "password": ["x", SECRET]},
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_errors_about_keywords(options: dict[str, Any]) -> None:
+    with overheard() as text:
+        try:
+            client: Any = MongoClient("h", connect=False, **options)
+        except Exception as error:
+            check(str(error), repr(error))
+        else:
+            check(repr(client), repr(client.options))
+    check(text.getvalue())
+
+
+def test_a_credential_is_not_pickled_by_accident() -> None:
+    """Options hold the password, and whoever pickles them would have it in the pickle: so they cannot be."""
+    client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED}@h", connect=False)
+    for thing in (client, client.options, client.options.credential):
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(thing)

@@ -1,0 +1,127 @@
+"""What must be true of a client after whatever a server did to it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gevent
+from bson.errors import BSONError
+
+from gmongo import MongoClient
+from gmongo.errors import PyMongoError
+from gmongo.monitoring import CommandListener
+
+DOCUMENTED = (PyMongoError, BSONError)
+LONGEST = 10.0  # seconds that one operation may take, whatever the server does
+
+
+class Violation(AssertionError):
+    """The driver did what it must not do."""
+
+
+class Commands(CommandListener):
+    """Each started event is ended once."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, str] = {}
+        self.count = 0
+        self.faults: list[str] = []
+
+    def started(self, event: Any) -> None:
+        self.count += 1
+        if event.request_id in self.open:
+            self.faults.append(f"{event.command_name} was started twice")
+        self.open[event.request_id] = event.command_name
+
+    def succeeded(self, event: Any) -> None:
+        if self.open.pop(event.request_id, None) is None:
+            self.faults.append(f"{event.command_name} was ended though it was not open")
+
+    failed = succeeded
+
+
+def attempt(operation: Any) -> BaseException | None:
+    """Run an operation; returns its error if it is one that the documentation names.
+
+    :raises Violation: it is another, or the operation does not end.
+    """
+    limit = gevent.Timeout(LONGEST)
+    try:
+        with limit:
+            operation()
+    except DOCUMENTED as error:
+        return error
+    except gevent.Timeout as error:
+        raise Violation(f"it does not end within {LONGEST} s") from error
+    except Exception as error:
+        raise Violation(f"it raises {type(error).__name__}: {str(error)[:300]}") from error
+    return None
+
+
+def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
+    """Nothing is in use while nobody does anything.
+
+    :raises Violation: something is.
+    """
+    for _ in range(200):
+        busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"]]
+        if not busy and not client._executor.sessions.in_use and not commands.open:
+            break
+        gevent.sleep(0.001)
+    else:
+        raise Violation(
+            f"not at rest: {busy}, sessions in use: {client._executor.sessions.in_use}, commands {commands.open}"
+        )
+    if commands.faults:
+        raise Violation(str(commands.faults))
+    for pool in client._topology.pools():
+        inventory, stats = pool.inventory, pool.stats()
+        sets = inventory.pending, inventory.available, inventory.in_use
+        if [len(each) for each in sets] != [stats[name] for name in ("pending", "available", "in_use")]:
+            raise Violation(f"the pool's sets are not its counts: {stats}")
+
+
+@contextlib.contextmanager
+def silent_stderr() -> Iterator[None]:
+    """Nothing may be printed.
+
+    :raises Violation: something is.
+    """
+    was, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        yield
+    finally:
+        printed, sys.stderr = sys.stderr.getvalue(), was
+    if printed:
+        raise Violation(f"printed on stderr: {printed[-2000:]}")
+
+
+class Findings:
+    """What a campaign has found, and how it is repeated.
+
+    :param name: of the campaign.
+    :param seed: of the campaign.
+    """
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.name = name
+        self.seed = seed
+        self.cases = 0
+        self.outcomes: dict[str, int] = {}
+        self.violations: list[tuple[int, str]] = []
+
+    def add(self, error: BaseException | None) -> None:
+        """A case that ended as it may."""
+        kind = "none" if error is None else type(error).__name__
+        self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
+
+    def report(self) -> str:
+        """The figures, for people."""
+        outcomes = ", ".join(f"{kind} {count}" for kind, count in sorted(self.outcomes.items(), key=lambda x: -x[1]))
+        lines = [f"{self.name}: {self.cases} cases, seed {self.seed}, {len(self.violations)} violations; {outcomes}"]
+        lines += [f"  case {case}: {what}" for case, what in self.violations[:20]]
+        return "\n".join(lines)
