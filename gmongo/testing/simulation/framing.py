@@ -9,6 +9,7 @@ from typing import Any
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.dbref import DBRef
 
 from gmongo.wire.message import (
     CHECKSUM_PRESENT,
@@ -26,6 +27,7 @@ _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
+_REFERENCE = b"$ref\0"
 # Dates that Python has no type for must survive the way through the deployment.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -120,7 +122,8 @@ def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> Non
     name_end = section.index(0, 4)
     name = section[4:name_end].decode()
     documents = section[name_end + 1 :]
-    into[name] = bson.decode_all(documents, _OPTIONS) if documents else []
+    decoded = bson.decode_all(documents, _OPTIONS) if documents else []
+    into[name] = _without_references(decoded) if _REFERENCE in documents else decoded
 
 
 def _database(body: Mapping[str, Any]) -> str:
@@ -132,7 +135,18 @@ def _database(body: Mapping[str, Any]) -> str:
 
 def _decode(document: bytes) -> dict[str, Any]:
     decoded: dict[str, Any] = bson.decode(document, _OPTIONS)
-    return decoded
+    return _without_references(decoded) if _REFERENCE in document else decoded
+
+
+def _without_references(value: Any) -> Any:
+    """The value with the documents that the decoder takes for references as they are on a server: documents."""
+    if isinstance(value, DBRef):
+        value = value.as_doc()
+    if isinstance(value, dict):
+        return {name: _without_references(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_references(part) for part in value]
+    return value
 
 
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import bson
@@ -12,6 +12,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, duplicate_key
 from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.pacing import Pace, exceeded
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key, key_of
 
@@ -34,6 +35,30 @@ class Access:
     def records(self, collection: Collection) -> Mapping[Key, Record]:
         """The records of a collection, in natural order."""
         return collection.records
+
+    def unindexed(self, collection: Collection) -> Iterable[Key]:
+        """The keys of the records whose entries in the indexes are not those of what is read here."""
+        return ()
+
+    def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
+        """Wait until no transaction holds the record; whether there was one.
+
+        :raises CommandError: 50, the time of the command is over.
+        """
+        waited = False
+        while (holder := collection.writers.get(key)) is not None:
+            waited = True
+            self._await(holder, pace)
+        return waited
+
+    def _await(self, holder: Any, pace: Pace) -> None:
+        lifetime, left = holder.seconds_left(), pace.left()
+        if lifetime <= 0:
+            holder.abort()
+        elif left is not None and left <= 0:
+            raise exceeded()
+        else:
+            self.state.wait(lifetime if left is None else min(left, lifetime))
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         """Make a collection, which is not there yet."""
@@ -89,6 +114,10 @@ class PastAccess(Access):
         if self.time < collection.horizon:
             raise CommandError(239, "SnapshotTooOld", "Read timestamp is older than the oldest available timestamp.")
         return collection.as_of(self.time)
+
+    def unindexed(self, collection: Collection) -> Iterable[Key]:
+        """What has changed since."""
+        return collection.changed_since(self.time)
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         """Refused."""

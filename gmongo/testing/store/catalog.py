@@ -9,9 +9,9 @@ import bson
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import BUILT_IN, Context, check_name, check_writable
 from gmongo.testing.store.cursors import Cursor
-from gmongo.testing.store.data import Collection, Document, Index, identity_index
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
     bad_value,
     index_not_found,
@@ -21,10 +21,12 @@ from gmongo.testing.store.errors import (
     type_mismatch,
 )
 from gmongo.testing.store.fields import FIELDS
+from gmongo.testing.store.index import Index, identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.stages import stage_name
+from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.state import State
+from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.store.values import is_number
 
 _NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
@@ -59,8 +61,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, next(iter(choices))) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
-    for stage in options.get("pipeline", []):
-        stage_name(stage)
+    if "pipeline" in options:
+        compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
     if options.get("validator"):
         compile_filter(options["validator"])
     Collation.of(options.get("collation"))
@@ -183,10 +185,6 @@ def _modify_index(collection: Collection, spec: Any) -> Document:
         reply["unique_new"] = True
     changed = {name: spec[name] for name in ("expireAfterSeconds", "hidden", "prepareUnique", "unique") if name in spec}
     index.options = {**index.options, **changed}
-    if spec.get("unique") or spec.get("prepareUnique"):
-        index.owners.update(
-            (entry, key) for key, record in collection.records.items() for entry, _ in index.entries(record.document)
-        )
     return {name: value for name, value in reply.items() if value is not None}
 
 

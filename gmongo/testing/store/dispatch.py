@@ -43,9 +43,20 @@ def execute(state: State, request: Request) -> Document:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     if session is None:
         raise invalid_options("Transaction number requires a session ID to also be specified")
-    if request.in_transaction:
-        return _in_transaction(state, request, command, session)
-    return _retryable(state, request, command, session)
+    _check_out(session)
+    try:
+        if request.in_transaction:
+            return _in_transaction(state, request, command, session)
+        return _retryable(state, request, command, session)
+    finally:
+        session.idle.set()
+
+
+def _check_out(session: Session) -> None:
+    """Wait until no other command with a transaction number is running in the session."""
+    while not session.idle.is_set():
+        session.idle.wait()
+    session.idle.clear()
 
 
 def check(state: State, request: Request, command: Command) -> None:

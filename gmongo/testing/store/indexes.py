@@ -10,9 +10,10 @@ from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
-from gmongo.testing.store.data import Collection, Document, Index
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.duplicates import duplicate_key
 from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options, namespace_not_found
+from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import Key
@@ -139,7 +140,8 @@ def _exists(collection: Collection, index: Index) -> bool:
 def _build(access: Access, collection: Collection, index: Index) -> None:
     for key, record in access.records(collection).items():
         if index.unique:
-            _enter(collection, index, key, record.document)
+            _check_unique(collection, index, key, record.document)
+        index.add(key, record.document)
     collection.indexes[index.name] = index
     state = access.state
     state.tick()
@@ -147,9 +149,9 @@ def _build(access: Access, collection: Collection, index: Index) -> None:
     state.publish("createIndexes", collection.database, collection.name, uuid=collection.uuid, extra=extra)
 
 
-def _enter(collection: Collection, index: Index, key: Key, document: Document) -> None:
+def _check_unique(collection: Collection, index: Index, key: Key, document: Document) -> None:
     for entry, values in index.entries(document):
-        if index.owners.setdefault(entry, key) != key:
+        if any(holder != key for holder in index.holders(entry)):
             raise duplicate_key(collection, index, values)
 
 

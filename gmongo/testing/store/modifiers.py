@@ -11,11 +11,14 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import arithmetic
+from gmongo.testing.store.collation import BINARY
 from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
-from gmongo.testing.store.matching import compile_filter, is_operators
-from gmongo.testing.store.ordering import sorted_by
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.paths import step
-from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, sort_key, type_name
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, key_of, type_name
 
 Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
@@ -87,10 +90,10 @@ def _arithmetic(name: str, function: Change, start: int) -> Callable[[str, Any],
         if not is_number(operand):
             raise type_mismatch(f"Cannot {name[1:]} with non-numeric argument: {operand!r}")
         if present is MISSING:
-            return operand if start == 0 else function(operand, 0)
+            return operand if start == 0 else arithmetic.multiply(operand, 0)
         if not is_number(present):
             raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(present)}")
-        return function(present, operand)
+        return arithmetic.updated(name, function, present, operand)
 
     return _changing(change)
 
@@ -122,6 +125,9 @@ def _bit(present: Any, operand: Any) -> Any:
     for name, mask in operand.items():
         if name not in _BITS:
             raise bad_value(f"The $bit modifier only supports 'and', 'or', and 'xor', not '{name}'")
+        if isinstance(mask, bool) or not isinstance(mask, int):
+            raise bad_value(f"The $bit modifier field must be an Integer(32/64 bit); a '{type_name(mask)}' is not "
+                            "supported here")  # fmt: skip
         result = _BITS[name](result, int(mask))
     return Int64(result) if long else result
 
@@ -138,15 +144,26 @@ def _rename(path: str, operand: Any) -> Edits:
         raise bad_value(f"The 'to' field for $rename must be a string: {path}: {operand!r}")
 
     def edit(document: dict[str, Any], parts: list[str]) -> None:
+        target = operand.split(".")
         value = get(document, parts)
-        if value is not MISSING:
-            _remove(document, parts)
-            put(document, operand.split("."), value)
+        if value is MISSING:
+            return
+        for name, way in (("source", parts), ("destination", target)):
+            _check_no_array(document, way, name)
+        _remove(document, parts)
+        put(document, target, value)
 
     def leave(_document: dict[str, Any], _parts: list[str]) -> None:
         """The new name is edited with the old one; it is listed so that conflicts are found."""
 
     return [(path, edit), (operand, leave)]
+
+
+def _check_no_array(document: Any, parts: list[str], name: str) -> None:
+    for number in range(1, len(parts)):
+        if isinstance(get(document, parts[:number]), list):
+            raise bad_value(f"The {name} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
+                            f"{document.get('_id')!r} has an array field called '{parts[number - 1]}'")  # fmt: skip
 
 
 def _array(present: Any, name: str) -> list[Any]:
@@ -175,8 +192,8 @@ def _sorted(array: list[Any], order: Any) -> list[Any]:
     if order is None:
         return array
     if isinstance(order, dict):
-        return sorted_by(array, order, lambda element: element)
-    return sorted(array, key=sort_key, reverse=order < 0)
+        return compile_sort(order, BINARY)(array, lambda element: element)
+    return sorted(array, key=key_of, reverse=order < 0)
 
 
 def _sliced(array: list[Any], limit: Any) -> list[Any]:
@@ -214,8 +231,11 @@ def _pull_condition(operand: Any) -> Callable[[Any], bool]:
     if isinstance(operand, dict) and not is_operators(operand):
         document = compile_filter(operand)
         return lambda element: isinstance(element, dict) and document(element)
-    value = compile_filter({"v": operand})
-    return lambda element: value({"v": element})
+    if is_operators(operand) or is_pattern(operand):
+        # $elemMatch looks at the array's elements one by one; an element that is an array is not looked into.
+        value = compile_filter({"v": {"$elemMatch": operand if is_operators(operand) else {"$in": [operand]}}})
+        return lambda element: value({"v": [element]})
+    return lambda element: equal(element, operand)
 
 
 def _pull_all(present: Any, operand: Any) -> Any:

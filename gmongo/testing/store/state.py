@@ -9,7 +9,8 @@ from bson.timestamp import Timestamp
 from gevent.event import Event as Signal
 
 from gmongo.testing.store.cursors import Cursors
-from gmongo.testing.store.data import Collection, Document, identity_index
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 

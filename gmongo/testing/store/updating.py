@@ -11,8 +11,9 @@ from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
-from gmongo.testing.store.matching import Match, compile_filter, is_operators
+from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.modifiers import MODIFIERS, Edit
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.positions import matched_index
 from gmongo.testing.store.stages import compile_update_pipeline
