@@ -49,12 +49,14 @@ class Message:
     :param opcode: OP_MSG or OP_QUERY, which the reply follows.
     :param flags: those of an OP_MSG.
     :param body: the command, with the documents that travel beside it merged in.
+    :param size: bytes of the message.
     """
 
     opcode: int
     flags: int
     body: dict[str, Any]
     database: str
+    size: int = 0
 
     @property
     def wants_reply(self) -> bool:
@@ -90,7 +92,9 @@ def _read_op_query(payload: bytes) -> Message:
     namespace = payload[4:end].decode()
     body = _decode(payload[end + 9 :])
     wrapped = body.get("$query")
-    return Message(OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0])
+    return Message(
+        OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0], len(payload)
+    )
 
 
 def _read_op_msg(payload: bytes) -> Message:
@@ -115,7 +119,7 @@ def _read_op_msg(payload: bytes) -> Message:
         position += 1 + size
     if body is None:
         raise MalformedMessage("the message has no body")
-    return Message(OP_MSG, flags, {**body, **sequences}, _database(body))
+    return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload))
 
 
 def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:

@@ -131,22 +131,35 @@ class Member:
         self.cluster.topology.restored(self)
 
     def delay(self, seconds: float) -> None:
-        """Send every reply `seconds` late; 0 is at once."""
-        self.faults.delay = seconds
+        """Send every reply `seconds` late; 0 is at once.
+
+        :raises ValueError: `seconds` is no number from 0 up.
+        """
+        self.faults.delay = _number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given)."""
+        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given).
+
+        :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is no string.
+        """
+        _number("n_bytes", n_bytes, whole=True)
+        _name(command)
         self.faults.cut_next(n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message instead of the next reply (to `command`, if given)."""
+        """Send bytes that are no message instead of the next reply (to `command`, if given).
+
+        :raises ValueError: `command` is no string.
+        """
+        _name(command)
         self.faults.spoil_next(command)
 
     def step_down(self, seconds: float = 60.0) -> None:
         """Stop being primary, and do not become it again for `seconds` unless there is nobody else.
 
-        :raises ValueError: the member is not a primary.
+        :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
         """
+        _number("seconds", seconds)
         self.cluster.topology.step_down(self, seconds)
 
     @property
@@ -208,3 +221,15 @@ class Member:
         """Wait until the state is not `known` any more, up to `seconds`."""
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
+
+
+def _number(name: str, value: Any, whole: bool = False) -> Any:
+    kinds = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
+    return value
+
+
+def _name(command: Any) -> None:
+    if command is not None and not isinstance(command, str):
+        raise ValueError(f"command is {command!r}, which is not the name of a command")

@@ -71,6 +71,8 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
             raise location(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
             raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
+        if name == "$out" and (context.body.get("readConcern") or {}).get("level") == "linearizable":
+            raise invalid_options("$out cannot run with a readConcern level of 'linearizable'")
         if context.snapshot is not None:
             raise invalid_options(f"{name} cannot be used with the read concern level snapshot")
         found: Document = stage

@@ -44,7 +44,7 @@ def create(context: Context) -> Document:
     _check_options(options)
     existing = context.collection()
     if existing is not None:
-        if existing.options == options:
+        if existing.options == options and not context.access.in_transaction:
             return {}
         raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
@@ -129,17 +129,21 @@ def rename_collection(context: Context) -> Document:
         raise not_supported("renaming a collection to another database")
     if present is not None:
         drop_collection(state, present)
-    _move(state, collection, source, target)
+    _move(state, collection, source, target, present)
     return {}
 
 
-def _move(state: State, collection: Collection, source: tuple[str, str], target: tuple[str, str]) -> None:
+def _move(
+    state: State, collection: Collection, source: tuple[str, str], target: tuple[str, str], replaced: Collection | None
+) -> None:
     del state.catalog[source]
     state.cursors.kill_of_collection(collection.namespace)
     collection.database, collection.name = target
     state.catalog[target] = collection
     collection.created = state.tick()
-    extra = {"to": {"db": target[0], "coll": target[1]}}
+    extra: Document = {"to": {"db": target[0], "coll": target[1]}}
+    if replaced is not None:
+        extra["dropTarget"] = replaced.uuid
     state.publish("rename", source[0], source[1], uuid=collection.uuid, extra=extra)
 
 

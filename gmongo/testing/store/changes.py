@@ -75,6 +75,10 @@ def open_change_stream(context: Context) -> ChangeStreamCursor:
     """
     if not context.state.has_oplog:
         raise location(40573, "The $changeStream stage is only supported on replica sets")
+    level = (context.body.get("readConcern") or {}).get("level", "majority")
+    if level != "majority":
+        raise CommandError(72, "InvalidOptions", f"$changeStream cannot run with a readConcern other than 'majority'. "
+                           f"Current readConcern: {{ level: \"{level}\" }}")  # fmt: skip
     first, *pipeline = context.body["pipeline"]
     options = first["$changeStream"]
     _check_options(options)

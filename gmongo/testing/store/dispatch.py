@@ -24,6 +24,8 @@ from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction, start_time
 
+# A cursor keeps on reading what its first command has begun to read.
+_OF_CURSORS = frozenset({"getMore", "killCursors"})
 _LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
 # LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction, StaleChunkHistory.
 _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
@@ -72,6 +74,8 @@ def check(state: State, request: Request, command: Command) -> None:
     if "atClusterTime" in concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
     if request.in_transaction:
+        if "writeConcern" in request.body and request.name not in ("commitTransaction", "abortTransaction"):
+            raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         return
     if request.body.get("startTransaction") or "autocommit" in request.body:
         raise invalid_options("Specifying autocommit or startTransaction requires a transaction number")
@@ -92,7 +96,7 @@ def _check_snapshot(state: State, request: Request, command: Command) -> None:
 
 def _alone(state: State, request: Request, command: Command) -> Document:
     concern = request.body.get("readConcern") or {}
-    if command.snapshots and concern.get("level") == "snapshot":
+    if command.snapshots and concern.get("level") == "snapshot" and request.name not in _OF_CURSORS:
         time = concern.get("atClusterTime", state.now())
         return command.run(Context(state, request, PastAccess(state, time), time))
     return command.run(Context(state, request, Access(state)))

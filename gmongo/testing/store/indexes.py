@@ -48,7 +48,7 @@ _OPTIONS = frozenset(
     }
 )
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text", "wildcard"})
-_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "background", "dropDups"})
+_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
 # What distinguishes two indexes of the same keys.
 _SIGNATURE = ("partialFilterExpression", "collation")
 
@@ -92,7 +92,28 @@ def _index(spec: Any) -> Index:
     _check_options(spec)
     if not isinstance(spec.get("name"), str) or not spec["name"]:
         raise CommandError(9, "FailedToParse", "The 'name' field is a required property of an index specification")
-    return Index(spec["name"], spec["key"], {k: v for k, v in spec.items() if k not in _NOT_SHOWN})
+    options = {name: value for name, value in spec.items() if name not in _NOT_SHOWN}
+    if "text" in spec["key"].values():
+        return Index(spec["name"], _text_keys(spec["key"]), {**options, **_text_options(spec)})
+    return Index(spec["name"], spec["key"], options)
+
+
+def _text_keys(keys: Mapping[str, Any]) -> Document:
+    """The fields of a text index as a server keeps them: two that stand for all that are text."""
+    found: Document = {}
+    for path, kind in keys.items():
+        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
+    return found
+
+
+def _text_options(spec: Mapping[str, Any]) -> Document:
+    weights = {path: 1 for path, kind in spec["key"].items() if kind == "text"}
+    return {
+        "weights": dict(sorted({**weights, **spec.get("weights", {})}.items())),
+        "default_language": spec.get("default_language", "english"),
+        "language_override": spec.get("language_override", "language"),
+        "textIndexVersion": spec.get("textIndexVersion", 3),
+    }
 
 
 def _check_options(spec: Mapping[str, Any]) -> None:

@@ -19,6 +19,8 @@ class State:
     """Everything that the members of one deployment share.
 
     :param version: the server's version, such as ``(8, 0)``.
+    :ivar transaction_lifetime: after how many seconds a transaction is aborted.
+    :ivar swept: when what had become due was done.
     """
 
     def __init__(self, version: tuple[int, int], replicated: bool, sharded: bool) -> None:
@@ -29,6 +31,8 @@ class State:
         self.oplog = Oplog()
         self.cursors = Cursors()
         self.sessions = Sessions()
+        self.transaction_lifetime: float = 60
+        self.swept = time.monotonic()
         self._time = Timestamp(int(time.time()), 1)
         self._signal = Signal()
 

@@ -19,9 +19,6 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key, key_of
 
-# A transaction that is older is aborted as soon as somebody waits for it.
-LIFETIME_SECONDS = 60.0
-
 
 @dataclass(frozen=True)
 class Write:
@@ -52,7 +49,7 @@ class Transaction(Access):
         self.connection = connection
         self.start = start
         self.status = "in progress"
-        self._end = time.monotonic() + LIFETIME_SECONDS
+        self._end = time.monotonic() + state.transaction_lifetime
         self._writes: list[Write] = []
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}

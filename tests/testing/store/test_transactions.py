@@ -7,7 +7,6 @@ import pytest
 from bson import Timestamp
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store import transactions
 
 from .shell import Shell, replica_set, sharded, standalone
 
@@ -67,6 +66,7 @@ def test_write_conflict(shell):
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
 
 
+PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
 PLAIN_WRITES = {
     "update": {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]},
     "delete": {"deletes": [{"q": {"_id": 1}, "limit": 1}]},
@@ -105,8 +105,8 @@ def test_plain_write_sees_what_the_transaction_made(shell):
     assert write.get(timeout=5) == {"n": 0, "nModified": 0}
 
 
-def test_transaction_that_is_too_old_makes_room(shell, monkeypatch):
-    monkeypatch.setattr(transactions, "LIFETIME_SECONDS", 0.01)
+def test_transaction_that_is_too_old_makes_room(shell):
+    shell.store.let_time_pass({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
     transaction = started(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
