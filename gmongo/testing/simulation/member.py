@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import gevent
 from bson import Int64, ObjectId
 
 from gmongo.testing.simulation import dispatch, proxy_protocol
@@ -47,6 +48,7 @@ class Member:
         self.parameters = Parameters(cluster.parameters)
         self.created = 0
         self._change = Change()
+        self._arriving: set[Any] = set()
         self._listener: Listener | None = None
         self._begin()
 
@@ -91,6 +93,8 @@ class Member:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        for arriving in list(self._arriving):
+            arriving.kill(block=False)
         self.drop_connections()
 
     def drop_connections(self) -> None:
@@ -174,6 +178,20 @@ class Member:
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
+        arriving = gevent.getcurrent()
+        self._arriving.add(arriving)
+        try:
+            connection = self._welcome(sock)
+        except BaseException:  # the member is stopped meanwhile, among others
+            sock.close()
+            raise
+        finally:
+            self._arriving.discard(arriving)
+        if connection is not None:
+            self._serve(connection)
+
+    def _welcome(self, sock: Any) -> Connection | None:
+        """The connection, once it is known whose it is; None if the client leaves before."""
         stream: Stream = sock
         certificate = None
         try:
@@ -186,8 +204,8 @@ class Member:
                 certificate = secured.peer_certificate
         except OSError:
             sock.close()
-            return
-        self._serve(Connection(self, stream, peer_port, certificate))
+            return None
+        return Connection(self, stream, peer_port, certificate)
 
     def _serve(self, connection: Connection) -> None:
         if not self.alive:

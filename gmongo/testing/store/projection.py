@@ -52,6 +52,8 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
     """The function of an ``$addFields`` or ``$set`` stage."""
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
+    if not spec:
+        raise location(40177, "Invalid $addFields :: caused by :: specification must have at least one field")
     tree: Tree = {}
     _grow(tree, spec, lambda value: Computed(compile_expression(value, scope)))
     return _applying(tree, including=False)
@@ -59,9 +61,13 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
 
 def compile_unset(fields: Any) -> Project:
     """The function of an ``$unset`` stage."""
+    if not isinstance(fields, list) and type(fields) is not str:
+        raise location(31002, "$unset specification must be a string or an array")
     names = fields if isinstance(fields, list) else [fields]
-    if not names or not all(type(name) is str and name for name in names):
-        raise location(31002, "$unset specification must be a string or an array of strings")
+    if not names:
+        raise location(31119, "$unset specification must be a string or an array with at least one field")
+    if not all(type(name) is str for name in names):
+        raise location(31120, "$unset specification must be a string or an array containing only string values")
     return compile_project(dict.fromkeys(names, 0), Scope())
 
 
@@ -99,6 +105,8 @@ def _parts(path: str) -> list[str]:
 def _leaf(value: Any, scope: Scope) -> Any:
     if isinstance(value, bool) or is_number(value):
         return KEEP if value else DROP
+    if value == {}:
+        raise location(51270, "An empty sub-projection is not a valid value. Found empty object at path")
     return Computed(compile_expression(value, scope))
 
 

@@ -152,8 +152,14 @@ def _skip(spec: Any, _around: Surroundings) -> Stage:
 
 
 def _count(spec: Any, _around: Surroundings) -> Stage:
-    if type(spec) is not str or not spec or spec.startswith("$") or "." in spec:
-        raise location(40156, "the count field must be a non-empty string without '$' and '.'")
+    if type(spec) is not str:
+        raise location(40156, "the count field must be a non-empty string")
+    if not spec:
+        raise location(40157, "the count field must be a non-empty string")
+    if spec.startswith("$"):
+        raise location(40158, "the count field cannot be a $-prefixed path")
+    if "." in spec:
+        raise location(40160, "the count field cannot contain '.'")
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         number = sum(1 for _ in documents)
