@@ -22,15 +22,15 @@ def update_description(before: Document, after: Document, version: tuple[int, in
 
 
 def disambiguated(before: Document, after: Document, description: Document) -> Document:
-    """The parts of those paths in a description that can be read in several ways: of a name that is a number, or has
-    a dot in it.
+    """The parts of those paths in a description that can be read in several ways: with a number, which may be that of
+    an element or a name, or with a name that has a dot in it.
     """
     paths = [*description["updatedFields"], *description["removedFields"]]
     paths += [one["field"] for one in description.get("truncatedArrays", [])]
     found: Document = {}
     for path in paths:
         parts = _parts(path, after) or _parts(path, before) or [path]
-        if any(isinstance(part, str) and ("." in part or part.isdigit()) for part in parts):
+        if any(isinstance(part, int) or "." in part or part.isdigit() for part in parts):
             found[path] = parts
     return found
 

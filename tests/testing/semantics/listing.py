@@ -12,7 +12,17 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 
-from . import array_cases, date_cases, number_cases, object_cases, query_cases, stage_cases, string_cases, update_cases
+from . import (
+    array_cases,
+    command_cases,
+    date_cases,
+    number_cases,
+    object_cases,
+    query_cases,
+    stage_cases,
+    string_cases,
+    update_cases,
+)
 from .cases import Case, Error, answer, same
 from .generator import Call, documents, random_call, run
 
@@ -25,6 +35,7 @@ CASES: list[Case] = [
     *object_cases.CASES,
     *date_cases.CASES,
     *stage_cases.CASES,
+    *command_cases.CASES,
 ]
 REFUSED = Error(115)
 
@@ -32,7 +43,7 @@ REFUSED = Error(115)
 @contextlib.contextmanager
 def simulation() -> Iterator[Any]:
     """A database of a simulated deployment."""
-    with Deployment.standalone(log=False) as deployment, MongoClient(deployment.uri) as client:
+    with Deployment.replica_set(members=1, log=False) as deployment, MongoClient(deployment.uri) as client:
         yield client.gmongo_semantics
 
 

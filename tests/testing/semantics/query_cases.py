@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bson import Binary, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from bson import Binary, DatetimeMS, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 
 from .cases import Case, Error, aggregate, find, project
 
@@ -300,6 +300,17 @@ CASES = [
         [{"_id": 1, "a": datetime(2020, 1, 1)}, {"_id": 2, "a": 1}],
         find({"a": {"$gt": datetime(1, 1, 1)}}),
         [1],
+        TYPES,
+    ),
+    Case(
+        "dates that Python has no type for",
+        [
+            {"_id": 1, "a": DatetimeMS(2**60)},
+            {"_id": 2, "a": datetime(2020, 1, 1)},
+            {"_id": 3, "a": DatetimeMS(-(2**60))},
+        ],
+        find({"a": {"$gt": DatetimeMS(-(2**61))}}, projection={"_id": 1}, sort=[("a", 1)]),
+        [3, 2, 1],
         TYPES,
     ),
     # Collations

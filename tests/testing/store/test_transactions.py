@@ -66,6 +66,11 @@ def test_write_conflict(shell):
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
 
 
+def test_write_concern_is_for_the_end_only(shell):
+    transaction = started(shell.with_session())
+    assert error_of(transaction.insert, {"_id": 7}, writeConcern={"w": 1}).code == 72
+
+
 PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
 PLAIN_WRITES = {
     "update": {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]},
