@@ -124,11 +124,12 @@ class Index:
         return found
 
     def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> list[Key]:
-        """The records whose entries begin with the prefix, followed by what is between two others."""
+        """The records whose entries begin with the prefix, followed by what is at least `low`, and below `high`."""
         if len(prefix) == len(self.keys):
             return list(self.holders(prefix))
         first, last = (*prefix, *low), (*prefix, *high)
-        return [key for entry in self.tree.irange(first, last) for key in self.tree[entry]]
+        entries = self.tree.irange(first, last, (True, False))
+        return [key for entry in entries for key in self.tree[entry]]
 
 
 def identity_index() -> Index:

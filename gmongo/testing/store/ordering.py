@@ -33,6 +33,9 @@ def compile_sort(order: Any, collation: Collation) -> Sort[Any]:
             raise bad_value("Cannot include '$natural' in compound sort")
         return lambda items, _document_of: list(items)[:: directions["$natural"]]
 
+    if len(directions) == 1:
+        return _by_one(*directions.popitem(), collation)
+
     def sort(items: Iterable[T], document_of: Callable[[T], Any]) -> list[T]:
         keyed = [(_sort_key(document_of(item), directions, collation), item) for item in items]
         for number, direction in reversed(list(enumerate(directions.values()))):
@@ -40,6 +43,16 @@ def compile_sort(order: Any, collation: Collation) -> Sort[Any]:
         return [item for _, item in keyed]
 
     return sort
+
+
+def _by_one(path: str, direction: int, collation: Collation) -> Sort[Any]:
+    best = min if direction > 0 else max
+
+    def key(document: Any) -> Key:
+        found = leaves_at(document, [path])
+        return _key(found[0][0], collation) if len(found) == 1 else best(_key(value, collation) for (value,) in found)
+
+    return lambda items, document_of: sorted(items, key=lambda item: key(document_of(item)), reverse=direction < 0)
 
 
 def _sort_key(document: Any, directions: Mapping[str, int], collation: Collation) -> tuple[Key, ...]:
@@ -56,7 +69,9 @@ def _sort_key(document: Any, directions: Mapping[str, int], collation: Collation
 
 
 def _key(value: Any, collation: Collation) -> Key:
-    return key_of(None if value is MISSING else collation.folded(value))
+    if value is MISSING:
+        return key_of(None)
+    return key_of(value if collation.fold is None else collation.folded(value))
 
 
 def direction_of(path: str, wanted: Any) -> int:

@@ -8,11 +8,12 @@ from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
-from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import leaves_at
@@ -71,6 +72,9 @@ def _keys(
     access: Access, collection: Collection, query: Any, collation: Collation, records: Mapping[Key, Record]
 ) -> Iterable[Key]:
     """The keys of the records to look at, in natural order."""
+    identity = query.get("_id")
+    if is_point(identity, BINARY, collation) and not is_operators(identity):
+        return (key_of(identity),)  # the short way, which most queries go
     plan = plan_of(collection.indexes.values(), query, collation)
     if plan is None:
         return list(records)
