@@ -17,6 +17,7 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.positions import matched_index
 from gmongo.testing.store.stages import compile_update_pipeline
+from gmongo.testing.store.update_operands import check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal
 
 Document = dict[str, Any]
@@ -157,6 +158,7 @@ def _edits_of(
         if not isinstance(fields, dict):
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
+            check_operand(name, path, operand)
             found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand)]
     _check_paths([parts for parts, _, _ in found], filters)
     return sorted(found, key=lambda entry: _path_order(entry[0]))

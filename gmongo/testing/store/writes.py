@@ -16,6 +16,7 @@ from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import failed_to_parse
 from gmongo.testing.store.fields import check_statement
+from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
@@ -89,7 +90,8 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     """The records that the statement's ``q`` selects, in the order of its ``sort``, each free to be written."""
     collection, access = target.collection, target.access
     if collection is None:
-        return iter(())
+        compile_filter(statement["q"], variables)  # what is wrong in it is wrong without a collection, too
+        return ()
     collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
 
     order, hint = statement.get("sort"), statement.get("hint")

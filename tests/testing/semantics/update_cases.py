@@ -137,4 +137,42 @@ CASES = [
         Error(168),
         "server: src/mongo/db/pipeline/expression.cpp",
     ),
+    *(
+        Case(
+            f"{name} of {operand!r} when nothing matches",
+            [],
+            update({"_id": 9}, {name: {"a": operand}}),
+            Error(code),
+            _op(name[1:]),
+        )
+        for name, operand, code in [
+            ("$inc", "x", 14),
+            ("$mul", None, 14),
+            ("$bit", {}, 2),
+            ("$bit", {"not": 1}, 2),
+            ("$rename", 1, 2),
+            ("$rename", "a", 2),
+            ("$rename", "b.$", 2),
+            ("$push", {"$each": 1}, 2),
+            ("$push", {"$each": [], "$slice": "x"}, 2),
+            ("$push", {"$each": [], "$sort": 2}, 2),
+            ("$push", {"$each": [], "$position": 1.5}, 2),
+            ("$push", {"$each": [], "$nope": 1}, 2),
+            ("$addToSet", {"$each": 1}, 14),
+            ("$addToSet", {"$each": [], "$slice": 1}, 2),
+            ("$pop", 2, 9),
+            ("$pop", True, 9),
+            ("$pullAll", 1, 2),
+            ("$pull", {"$nope": 1}, 2),
+            ("$currentDate", "x", 2),
+        ]
+    ),
+    Case("$pop of no array", [{**ONE, "a": 1}], update(ONE, {"$pop": {"a": 1}}), Error(14), _op("pop")),
+    Case(
+        "an unknown operator in a filter that finds no collection",
+        [],
+        update({"a": {"$nope": 1}}, {"$set": {"a": 1}}),
+        Error(2),
+        "server: src/mongo/db/matcher/expression_parser.cpp",
+    ),
 ]

@@ -38,6 +38,7 @@ Make = Callable[[str, Any, Scope], Expression]
 # All operators by their names; the package fills it.
 OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
+_OF_SERVERS = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
 _REFERENCE = frozenset({"$ref", "$id", "$db"})
 # What a server has and the simulation does not.
 LACKING = frozenset(
@@ -173,6 +174,8 @@ def _compile_path(expression: str, scope: Scope) -> Expression:
         return Constant(MISSING)
     if name not in scope.names and name not in _OF_DOCUMENTS:
         check_variable(name, may_be_system=True)
+        if name in _OF_SERVERS:
+            raise not_supported(f"the variable {name} here")
         raise location(17276, f"Use of undefined variable: {name}")
     return _of_variable(name, parts)
 
