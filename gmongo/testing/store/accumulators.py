@@ -10,7 +10,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.errors import location, type_mismatch
 from gmongo.testing.store.expressions import Expression, Scope, compile_expression
 from gmongo.testing.store.expressions.arrays import count_of, ordered
-from gmongo.testing.store.expressions.compiling import Fields
+from gmongo.testing.store.expressions.operands import Fields
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import MISSING, key_of, type_name
 

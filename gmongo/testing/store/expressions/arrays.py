@@ -10,36 +10,39 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
-    Fields,
     Make,
     Scope,
     Variables,
-    check_variable,
     compile_expression,
     folded,
     none_if_missing,
+)
+from gmongo.testing.store.expressions.operands import (
+    Fields,
     null_of_null,
     of_fields,
     of_values,
     under_collation,
 )
 from gmongo.testing.store.ordering import compile_sort
-from gmongo.testing.store.values import MISSING, equal, is_number, is_true, is_whole, key_of, type_name, whole
+from gmongo.testing.store.values import MISSING, equal, is_number, is_whole, key_of, type_name, whole
 
 _INT32 = range(-(2**31), 2**31)
-_MAP = Fields({"input": 16880, "in": 16882}, ("as",), 16878, 16879)
-_FILTER = Fields({"input": 28648, "cond": 28650}, ("as", "limit"), 28646, 28647)
-_REDUCE = Fields({"input": 40077, "initialValue": 40078, "in": 40079}, (), 40075, 40076)
 _ZIP = Fields({"inputs": 34465}, ("useLongestLength", "defaults"), 34460, 34464)
 _SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
 _N = Fields({"n": 5787906, "input": 5787907}, (), 5787900, 5787901)
 
 
-def _is_nothing(value: Any) -> bool:
+def is_nothing(value: Any) -> bool:
+    """Whether the value is null or missing."""
     return value is None or value is MISSING
 
 
-def _array(name: str, value: Any, code: int) -> list[Any]:
+def array_of(name: str, value: Any, code: int) -> list[Any]:
+    """The value, an array.
+
+    :raises CommandError: with the code, if it is none.
+    """
     if not isinstance(value, list):
         raise location(code, f"{name} requires an array, but its argument is {type_name(value)}")
     return value
@@ -57,84 +60,11 @@ def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
     return whole(value)
 
 
-# Functions over each element
-
-
-def _variable(fields: Mapping[str, Any]) -> str:
-    name = fields.get("as", "this")
-    if not isinstance(name, str):
-        raise location(16866, "'as' must be the name of a variable")
-    check_variable(name)
-    return name
-
-
-def _map(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = _MAP.of(name, operand)
-    variable = _variable(fields)
-    source, inner = (
-        compile_expression(fields["input"], scope),
-        compile_expression(fields["in"], scope.within([variable])),
-    )
-
-    def run(variables: Variables) -> Any:
-        array = source(variables)
-        if _is_nothing(array):
-            return None
-        array = _array("input to $map", array, 16883)
-        return [none_if_missing(inner({**variables, variable: element})) for element in array]
-
-    return run
-
-
-def _filter(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = _FILTER.of(name, operand)
-    variable = _variable(fields)
-    source, condition = (compile_expression(fields["input"], scope),
-                         compile_expression(fields["cond"], scope.within([variable])))  # fmt: skip
-    limit = compile_expression(fields.get("limit"), scope)
-
-    def run(variables: Variables) -> Any:
-        array, most = source(variables), limit(variables)
-        if _is_nothing(array):
-            return None
-        array = _array("input to $filter", array, 28651)
-        if not _is_nothing(most):
-            most = integral("$filter: limit", most, 327391, 327391)
-            if most < 1:
-                raise location(327392, f"$filter: limit must be greater than 0, but is {most}")
-        found = []
-        for element in array:
-            if is_true(condition({**variables, variable: element})):
-                found.append(element)
-                if len(found) == most:
-                    break
-        return found
-
-    return run
-
-
-def _reduce(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = _REDUCE.of(name, operand)
-    source, start = compile_expression(fields["input"], scope), compile_expression(fields["initialValue"], scope)
-    inner = compile_expression(fields["in"], scope.within(["this", "value"]))
-
-    def run(variables: Variables) -> Any:
-        array = source(variables)
-        if _is_nothing(array):
-            return None
-        result = start(variables)
-        for element in _array("input to $reduce", array, 40080):
-            result = inner({**variables, "this": element, "value": result})
-        return result
-
-    return run
-
-
 # Elements
 
 
 def _element(array: Any, index: Any) -> Any:
-    if _is_nothing(array) or _is_nothing(index):
+    if is_nothing(array) or is_nothing(index):
         return None
     if not isinstance(array, list):
         raise location(28689, f"$arrayElemAt's first argument must be an array, but is {type_name(array)}")
@@ -144,9 +74,9 @@ def _element(array: Any, index: Any) -> Any:
 
 def _end(name: str, place: int) -> Make:
     def run(array: Any) -> Any:
-        if _is_nothing(array):
+        if is_nothing(array):
             return None
-        found = _array(name, array, 28689)
+        found = array_of(name, array, 28689)
         return found[place] if found else MISSING
 
     return of_values(run, 1)
@@ -172,7 +102,7 @@ def bounds(start: Any, end: Any, length: int) -> tuple[int, int]:
 
 
 def _index_of(collation: Collation, array: Any, wanted: Any, start: Any = None, end: Any = None) -> Any:
-    if _is_nothing(array):
+    if is_nothing(array):
         return None
     if not isinstance(array, list):
         raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
@@ -197,7 +127,7 @@ def _size(value: Any) -> int:
 def _concatenated(*arrays: Any) -> Any:
     found: list[Any] = []
     for array in arrays:
-        if _is_nothing(array):
+        if is_nothing(array):
             return None
         if not isinstance(array, list):
             raise location(28664, f"$concatArrays only supports arrays, not {type_name(array)}")
@@ -215,7 +145,7 @@ def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
 
 
 def _reversed(array: Any) -> list[Any]:
-    return _array("$reverseArray", array, 34435)[::-1]
+    return array_of("$reverseArray", array, 34435)[::-1]
 
 
 def _slice(array: Any, *numbers: Any) -> list[Any]:
@@ -252,9 +182,9 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
     def run(variables: Variables) -> Any:
         arrays = [part(variables) for part in inputs]
         for array in arrays:
-            if _is_nothing(array):
+            if is_nothing(array):
                 return None
-            _array("$zip", array, 34468)
+            array_of("$zip", array, 34468)
         if not longest:
             return [list(row) for row in zip(*arrays, strict=False)]
         fill = [none_if_missing(part(variables)) for part in defaults] or [None] * len(arrays)
@@ -274,9 +204,9 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         array = source(variables)
-        if _is_nothing(array):
+        if is_nothing(array):
             return None
-        array = _array("$sortArray", array, 2942504)
+        array = array_of("$sortArray", array, 2942504)
         if by_path is not None:
             return by_path(array, lambda element: element)
         return sorted(array, key=lambda one: key_of(scope.collation.folded(one)), reverse=float(str(order)) < 0)
@@ -304,7 +234,7 @@ def count_of(value: Any) -> int:
 def _so_many(choose: Callable[[list[Any], int, Collation], list[Any]]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         def run(n: Any, input: Any) -> list[Any]:
-            return choose(_array(name, input, 5788200), count_of(n), scope.collation)
+            return choose(array_of(name, input, 5788200), count_of(n), scope.collation)
 
         return of_fields(_N, run)(name, operand, scope)
 
@@ -313,14 +243,13 @@ def _so_many(choose: Callable[[list[Any], int, Collation], list[Any]]) -> Make:
 
 def ordered(values: list[Any], collation: Collation, descending: bool) -> list[Any]:
     """The values that are there and not null, in their order."""
-    there = [value for value in values if not _is_nothing(value)]
+    there = [value for value in values if not is_nothing(value)]
     return sorted(there, key=lambda value: key_of(collation.folded(value)), reverse=descending)
 
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
     "$concatArrays": of_values(_concatenated, 0, None),
-    "$filter": _filter,
     "$first": _end("$first", 0),
     "$firstN": _so_many(lambda values, n, collation: values[:n]),
     "$in": under_collation(_in, 2),
@@ -328,11 +257,9 @@ OPERATORS: Mapping[str, Make] = {
     "$isArray": of_values(_is_array, 1),
     "$last": _end("$last", -1),
     "$lastN": _so_many(lambda values, n, collation: values[-n:]),
-    "$map": _map,
     "$maxN": _so_many(lambda values, n, collation: ordered(values, collation, True)[:n]),
     "$minN": _so_many(lambda values, n, collation: ordered(values, collation, False)[:n]),
     "$range": of_values(_range, 2, 3),
-    "$reduce": _reduce,
     "$reverseArray": of_values(null_of_null(_reversed), 1),
     "$size": of_values(_size, 1),
     "$slice": of_values(null_of_null(_slice), 2, 3),

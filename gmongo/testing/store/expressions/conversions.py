@@ -21,14 +21,13 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.expressions.compiling import (
     Constant,
     Expression,
-    Fields,
     Make,
     Scope,
     Variables,
-    arguments,
     compile_expression,
     folded,
 )
+from gmongo.testing.store.expressions.operands import Fields, arguments
 from gmongo.testing.store.expressions.parsing_dates import parsed
 from gmongo.testing.store.expressions.text import of_date, of_number
 from gmongo.testing.store.expressions.timezones import to_date

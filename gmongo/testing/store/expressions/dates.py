@@ -11,15 +11,13 @@ from bson.int64 import Int64
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
-    Fields,
     Make,
     Scope,
-    arguments,
     compile_expression,
     folded,
-    of_fields,
 )
 from gmongo.testing.store.expressions.formatting_dates import formatted
+from gmongo.testing.store.expressions.operands import Fields, arguments, of_fields
 from gmongo.testing.store.expressions.timezones import (
     DAY,
     DAYS,

@@ -11,16 +11,14 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Constant,
     Expression,
-    Fields,
     Make,
     Scope,
     Variables,
-    arguments,
     check_variable,
     compile_expression,
     folded,
-    under_collation,
 )
+from gmongo.testing.store.expressions.operands import Fields, arguments, under_collation
 from gmongo.testing.store.values import MISSING, compare, is_true
 
 _COND = Fields({"if": 17080, "then": 17081, "else": 17082}, (), 17083, 17083)

@@ -14,7 +14,8 @@ from bson.int64 import Int64
 from gmongo.testing.store import arithmetic
 from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
 from gmongo.testing.store.errors import bad_value, location, type_mismatch
-from gmongo.testing.store.expressions.compiling import Make, null_of_null, of_values
+from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.operands import null_of_null, of_values
 from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is_whole, milliseconds, type_name, whole
 
 

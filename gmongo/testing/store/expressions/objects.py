@@ -13,15 +13,13 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Constant,
     Expression,
-    Fields,
     Make,
     Scope,
     Variables,
     compile_expression,
     folded,
-    null_of_null,
-    of_values,
 )
+from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 _GET = Fields({"field": 3041702}, ("input",), 3041701, 3041701)

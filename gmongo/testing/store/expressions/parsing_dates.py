@@ -9,8 +9,15 @@ from typing import Any
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.compiling import Expression, Fields, Make, Scope, compile_expression, folded
+from gmongo.testing.store.expressions.compiling import (
+    Expression,
+    Make,
+    Scope,
+    compile_expression,
+    folded,
+)
 from gmongo.testing.store.expressions.formatting_dates import MONTH_NAMES, specifiers
+from gmongo.testing.store.expressions.operands import Fields
 from gmongo.testing.store.expressions.timezones import DAY, UTC, at_month, from_local, zone_of
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.compiling import Make, of_values, under_collation
+from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.operands import of_values, under_collation
 from gmongo.testing.store.values import MISSING, Key, is_true, key_of, type_name
 
 

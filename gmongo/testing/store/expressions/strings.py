@@ -8,7 +8,8 @@ from typing import Any
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.arrays import bounds, integral
-from gmongo.testing.store.expressions.compiling import Fields, Make, null_of_null, of_fields, of_values
+from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_fields, of_values
 from gmongo.testing.store.expressions.text import coerced
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import MISSING, is_number, type_name, whole

@@ -10,7 +10,8 @@ from bson.decimal128 import Decimal128
 
 from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.compiling import Make, null_of_null, of_values
+from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.operands import null_of_null, of_values
 from gmongo.testing.store.values import is_number, type_name
 
 
