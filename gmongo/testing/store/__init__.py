@@ -65,6 +65,7 @@ class Store:
         The cursors that were opened on it die, and the transactions that it received the statements of abort.
         """
         state = self._state
+        state.losses[member] += 1
         state.cursors.kill_of_member(member)
         for session in state.sessions:
             transaction = session.transaction

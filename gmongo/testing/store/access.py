@@ -12,7 +12,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, duplicate_key
 from gmongo.testing.store.errors import invalid_options, write_conflict
-from gmongo.testing.store.pacing import Pace, exceeded
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key, key_of
 
@@ -43,7 +43,7 @@ class Access:
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Wait until no transaction holds the record; whether there was one.
 
-        :raises CommandError: 50, the time of the command is over.
+        :raises CommandError: 50, the time of the command is over; 11602, the member is no longer primary.
         """
         waited = False
         while (holder := collection.writers.get(key)) is not None:
@@ -52,13 +52,11 @@ class Access:
         return waited
 
     def _await(self, holder: Any, pace: Pace) -> None:
-        lifetime, left = holder.seconds_left(), pace.left()
+        lifetime, left = holder.seconds_left(), pace.check_wait()
         if lifetime <= 0:
             holder.abort()
-        elif left is not None and left <= 0:
-            raise exceeded()
         else:
-            self.state.wait(lifetime if left is None else min(left, lifetime))
+            self.state.wait(min(left, lifetime))
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         """Make a collection, which is not there yet."""

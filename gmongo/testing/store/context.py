@@ -72,7 +72,9 @@ class Context:
     @cached_property
     def pace(self) -> Pace:
         """How the command shares the time with others."""
-        return Pace(self.body.get("maxTimeMS"))
+        losses, member = self.state.losses, self.request.member
+        before = losses[member]
+        return Pace(self.body.get("maxTimeMS"), lambda: losses[member] != before)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """The collation of the command, or else of the collection."""

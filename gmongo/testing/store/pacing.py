@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import gevent
@@ -19,9 +19,11 @@ class Pace:
     """The pace of one command.
 
     :param limit: its ``maxTimeMS``; None or 0 for no limit.
+    :param interrupted: tells whether the member has stopped being able to write since the command arrived.
     """
 
-    def __init__(self, limit: Any = None) -> None:
+    def __init__(self, limit: Any = None, interrupted: Callable[[], bool] = lambda: False) -> None:
+        self._interrupted = interrupted
         self._since = time.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
@@ -42,16 +44,23 @@ class Pace:
         """
         now = time.monotonic()
         if self.deadline is not None and now > self.deadline:
-            raise exceeded()
+            raise _exceeded()
         if now - self._since > _SLICE:
             gevent.sleep(0)
             self._since = time.monotonic()
 
-    def left(self) -> float | None:
-        """How many seconds the command still has; None for no limit."""
-        return None if self.deadline is None else self.deadline - time.monotonic()
+    def check_wait(self) -> float:
+        """Check that a write may wait on; for how many seconds.
+
+        :raises CommandError: 50, its time is over; 11602, the member is no longer primary.
+        """
+        if self._interrupted():
+            raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
+        left = float("inf") if self.deadline is None else self.deadline - time.monotonic()
+        if left <= 0:
+            raise _exceeded()
+        return left
 
 
-def exceeded() -> CommandError:
-    """The error of a command whose time is over."""
+def _exceeded() -> CommandError:
     return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 from bson.timestamp import Timestamp
@@ -20,6 +21,7 @@ class State:
 
     :param version: the server's version, such as ``(8, 0)``.
     :ivar transaction_lifetime: after how many seconds a transaction is aborted.
+    :ivar losses: how often each member was killed, or stopped being primary.
     :ivar swept: when what had become due was done.
     """
 
@@ -33,6 +35,7 @@ class State:
         self.sessions = Sessions()
         self.transaction_lifetime: float = 60
         self.swept = time.monotonic()
+        self.losses: Counter[str] = Counter()
         self._time = Timestamp(int(time.time()), 1)
         self._signal = Signal()
 

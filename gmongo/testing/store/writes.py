@@ -26,7 +26,7 @@ from gmongo.testing.store.values import MISSING, Key, copy_value, identical, key
 
 MAX_BATCH = 100_000
 # Errors that end the whole command, rather than being one statement's.
-FATAL = frozenset({50, 112, 246, 251, 166, 263, 73, 40324})
+FATAL = frozenset({50, 11602, 112, 246, 251, 166, 263, 73, 40324})
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,17 @@ def test_plain_write_waits_within_its_time_limit(shell, name):
     assert error_of(shell, name, "c", **PLAIN_WRITES[name], maxTimeMS=10).code == 50
 
 
+@pytest.mark.parametrize("name", PLAIN_WRITES)
+def test_plain_write_stops_waiting_when_its_member_steps_down(shell, name):
+    transaction = started(shell.with_session("b:1"))
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    transaction.insert({"_id": 9})
+    write = gevent.spawn(error_of, shell, name, "c", **PLAIN_WRITES[name])
+    gevent.sleep(0)
+    shell.store.member_lost(shell.member)
+    assert write.get(timeout=5).code == 11602
+
+
 def test_plain_write_sees_what_the_transaction_made(shell):
     transaction = started(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
