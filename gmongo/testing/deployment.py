@@ -258,7 +258,7 @@ class Deployment:
 
     @property
     def commands(self) -> CommandLog:
-        """The commands that all members have received, in their order."""
+        """The commands that all members have received, in their order; the last 10,000 of them."""
         return self._cluster.log
 
     @property

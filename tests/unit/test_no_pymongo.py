@@ -8,10 +8,8 @@ import sys
 
 import gmongo
 
-# A program to be run, not to be imported; and the simulated deployment, whose mongomock looks for pymongo by itself.
-NOT_HERE = tuple(
-    f"gmongo.testing.{name}" for name in ("__main__", "store", "deployment", "simulation", "pytest_plugin")
-)
+# A program to be run, not to be imported.
+NOT_HERE = ("gmongo.testing.__main__",)
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
 )

@@ -107,9 +107,9 @@ class Connection:
     def _end(self) -> None:
         self.member.forget(self)
         self.abort_transaction()
-        if self.busy_with in _WAITING:
+        if self.busy_with in _WAITING or self.gone.is_set():
             self._answerer.kill(block=False)
-        elif not self.gone.is_set():
+        else:
             # What was sent before is still done: a client may close after an unacknowledged write.
             self._requests.put(None)
             self._answerer.join()
@@ -163,7 +163,7 @@ class Connection:
     def _converse(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
         """Answer once, or again and again if the client takes it and there is more to come."""
         call = self._call(message)
-        self.member.cluster.log.add(call.request)
+        self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
         while True:
             self.busy_with = call.name

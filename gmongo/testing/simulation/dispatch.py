@@ -31,14 +31,14 @@ def answer(call: Call) -> dict[str, Any]:
     injected = False
     try:
         _check(call)
-        point = call.member.fail_points.find(call)
-        if point is not None:
+        met = call.member.fail_points.find(call)
+        if met is not None:
             injected = True
-            fail_points.act_before(call, point)
+            fail_points.act_before(call, *met)
             injected = False
         reply = _execute(call)
-        if point is not None:
-            fail_points.act_after(call, point, reply)
+        if met is not None:
+            fail_points.act_after(*met, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):
@@ -66,6 +66,7 @@ def _execute(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
     check_write_concern(call)
     sleep_as_told(call)
+    call.cluster.store.let_time_pass(call.member.parameters)
     reply = call.cluster.store.execute(call.request)
     call.cluster.note_change_stream(call.body, reply)
     satisfy_write_concern(call, reply)

@@ -16,6 +16,7 @@ from gmongo.testing.simulation.waiting import wait_for
 FAIL_COMMAND = "failCommand"
 ON_TRANSACTIONAL_WRITE = "onPrimaryTransactionalWrite"
 ON_GET_MORE = "failGetMoreAfterCursorCheckout"
+ON_TIME_LIMIT = "maxTimeAlwaysTimeOut"
 
 _FIELDS = {
     FAIL_COMMAND: frozenset(
@@ -38,6 +39,7 @@ _FIELDS = {
     ),
     ON_TRANSACTIONAL_WRITE: frozenset({"closeConnection", "failBeforeCommitExceptionCode"}),
     ON_GET_MORE: frozenset({"errorCode", "closeConnection"}),
+    ON_TIME_LIMIT: frozenset(),
 }
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _NEVER_FAIL = frozenset({"configureFailPoint"})
@@ -105,12 +107,12 @@ class FailPoints:
         self._points[name] = new
         return old.entered if old else 0
 
-    def find(self, call: Call) -> FailPoint | None:
-        """The fail point that this command meets, if there is one that acts now."""
+    def find(self, call: Call) -> tuple[str, FailPoint] | None:
+        """The name of the fail point, and the fail point that this command meets, if there is one that acts now."""
         for name, matches in _MATCHING.items():
             point = self._points.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
-                return point
+                return name, point
         return None
 
 
@@ -129,8 +131,8 @@ def _check_data(name: str, point: FailPoint) -> None:
     if point.mode == "off" or name != FAIL_COMMAND:
         return
     commands = point.data.get("failCommands")
-    if not isinstance(commands, list) and not point.data.get("failAllCommands"):
-        raise error(9, f"failCommand needs failCommands, an array; it has {commands!r}")
+    if commands is not None and not isinstance(commands, list):
+        raise error(9, f"failCommands of failCommand must be an array, and is {commands!r}")
     block = point.data.get("blockTimeMS")
     if point.data.get("blockConnection") and not isinstance(block, (int, float)):
         raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block!r}")
@@ -150,23 +152,35 @@ def _meets_command(call: Call, data: Mapping[str, Any]) -> bool:
 
 
 def _meets_write(call: Call, data: Mapping[str, Any]) -> bool:
-    return call.name in _RETRYABLE_WRITES and call.request.transaction_number is not None
+    number = call.request.transaction_number
+    return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_done(call.request)
 
 
 def _meets_get_more(call: Call, data: Mapping[str, Any]) -> bool:
     return call.name == "getMore"
 
 
-_MATCHING = {FAIL_COMMAND: _meets_command, ON_TRANSACTIONAL_WRITE: _meets_write, ON_GET_MORE: _meets_get_more}
+def _meets_time_limit(call: Call, data: Mapping[str, Any]) -> bool:
+    return bool(call.body.get("maxTimeMS"))
 
 
-def act_before(call: Call, point: FailPoint) -> None:
+_MATCHING = {
+    FAIL_COMMAND: _meets_command,
+    ON_TRANSACTIONAL_WRITE: _meets_write,
+    ON_GET_MORE: _meets_get_more,
+    ON_TIME_LIMIT: _meets_time_limit,
+}
+
+
+def act_before(call: Call, name: str, point: FailPoint) -> None:
     """What the fail point does before the command is executed.
 
     :raises CommandError: the command fails with it.
     :raises CloseConnection: the connection is closed.
     """
     data = point.data
+    if name == ON_TIME_LIMIT:
+        raise error(50, "operation exceeded time limit")
     if data.get("blockConnection"):
         _block(call, data["blockTimeMS"] / 1000)
     if "failBeforeCommitExceptionCode" in data:
@@ -193,7 +207,7 @@ def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(data.get("errorExtraInfo") or {})
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
-    elif "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
+    elif call.name == "getMore" and "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
         modern = call.cluster.version >= STREAMS_AND_LABELS
         resumable = modern and data["errorCode"] in RESUMABLE_CHANGE_STREAM
         fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
@@ -204,7 +218,7 @@ def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
     return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
 
 
-def act_after(call: Call, point: FailPoint, reply: dict[str, Any]) -> None:
+def act_after(name: str, point: FailPoint, reply: dict[str, Any]) -> None:
     """What the fail point does to a command that has been executed.
 
     :raises CloseConnection: the connection is closed.
@@ -217,5 +231,5 @@ def act_after(call: Call, point: FailPoint, reply: dict[str, Any]) -> None:
         reply["writeConcernError"] = problem
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])
-    elif "failCommands" not in data and "errorCode" not in data and data.get("closeConnection", True):
-        raise CloseConnection  # onPrimaryTransactionalWrite: the write is done, the reply is not
+    elif name == ON_TRANSACTIONAL_WRITE and data.get("closeConnection", True):
+        raise CloseConnection  # the write is done, the reply is not

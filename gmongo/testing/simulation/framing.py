@@ -9,6 +9,7 @@ from typing import Any
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.dbref import DBRef
 
 from gmongo.wire.message import (
     CHECKSUM_PRESENT,
@@ -26,6 +27,7 @@ _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
+_REFERENCE = b"$ref\0"
 # Dates that Python has no type for must survive the way through the deployment.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -47,12 +49,14 @@ class Message:
     :param opcode: OP_MSG or OP_QUERY, which the reply follows.
     :param flags: those of an OP_MSG.
     :param body: the command, with the documents that travel beside it merged in.
+    :param size: bytes of the message.
     """
 
     opcode: int
     flags: int
     body: dict[str, Any]
     database: str
+    size: int = 0
 
     @property
     def wants_reply(self) -> bool:
@@ -88,7 +92,9 @@ def _read_op_query(payload: bytes) -> Message:
     namespace = payload[4:end].decode()
     body = _decode(payload[end + 9 :])
     wrapped = body.get("$query")
-    return Message(OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0])
+    return Message(
+        OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0], len(payload)
+    )
 
 
 def _read_op_msg(payload: bytes) -> Message:
@@ -113,14 +119,15 @@ def _read_op_msg(payload: bytes) -> Message:
         position += 1 + size
     if body is None:
         raise MalformedMessage("the message has no body")
-    return Message(OP_MSG, flags, {**body, **sequences}, _database(body))
+    return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload))
 
 
 def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:
     name_end = section.index(0, 4)
     name = section[4:name_end].decode()
     documents = section[name_end + 1 :]
-    into[name] = bson.decode_all(documents, _OPTIONS) if documents else []
+    decoded = bson.decode_all(documents, _OPTIONS) if documents else []
+    into[name] = _without_references(decoded) if _REFERENCE in documents else decoded
 
 
 def _database(body: Mapping[str, Any]) -> str:
@@ -132,7 +139,18 @@ def _database(body: Mapping[str, Any]) -> str:
 
 def _decode(document: bytes) -> dict[str, Any]:
     decoded: dict[str, Any] = bson.decode(document, _OPTIONS)
-    return decoded
+    return _without_references(decoded) if _REFERENCE in document else decoded
+
+
+def _without_references(value: Any) -> Any:
+    """The value with the documents that the decoder takes for references as they are on a server: documents."""
+    if isinstance(value, DBRef):
+        value = value.as_doc()
+    if isinstance(value, dict):
+        return {name: _without_references(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_references(part) for part in value]
+    return value
 
 
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import gevent
 from bson import Int64, ObjectId
 
 from gmongo.testing.simulation import dispatch, proxy_protocol
@@ -47,6 +48,7 @@ class Member:
         self.parameters = Parameters(cluster.parameters)
         self.created = 0
         self._change = Change()
+        self._arriving: set[Any] = set()
         self._listener: Listener | None = None
         self._begin()
 
@@ -91,6 +93,8 @@ class Member:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        for arriving in list(self._arriving):
+            arriving.kill(block=False)
         self.drop_connections()
 
     def drop_connections(self) -> None:
@@ -131,22 +135,35 @@ class Member:
         self.cluster.topology.restored(self)
 
     def delay(self, seconds: float) -> None:
-        """Send every reply `seconds` late; 0 is at once."""
-        self.faults.delay = seconds
+        """Send every reply `seconds` late; 0 is at once.
+
+        :raises ValueError: `seconds` is no number from 0 up.
+        """
+        self.faults.delay = _number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given)."""
+        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given).
+
+        :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is no string.
+        """
+        _number("n_bytes", n_bytes, whole=True)
+        _name(command)
         self.faults.cut_next(n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message instead of the next reply (to `command`, if given)."""
+        """Send bytes that are no message instead of the next reply (to `command`, if given).
+
+        :raises ValueError: `command` is no string.
+        """
+        _name(command)
         self.faults.spoil_next(command)
 
     def step_down(self, seconds: float = 60.0) -> None:
         """Stop being primary, and do not become it again for `seconds` unless there is nobody else.
 
-        :raises ValueError: the member is not a primary.
+        :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
         """
+        _number("seconds", seconds)
         self.cluster.topology.step_down(self, seconds)
 
     @property
@@ -161,6 +178,20 @@ class Member:
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
+        arriving = gevent.getcurrent()
+        self._arriving.add(arriving)
+        try:
+            connection = self._welcome(sock)
+        except BaseException:  # the member is stopped meanwhile, among others
+            sock.close()
+            raise
+        finally:
+            self._arriving.discard(arriving)
+        if connection is not None:
+            self._serve(connection)
+
+    def _welcome(self, sock: Any) -> Connection | None:
+        """The connection, once it is known whose it is; None if the client leaves before."""
         stream: Stream = sock
         certificate = None
         try:
@@ -173,8 +204,8 @@ class Member:
                 certificate = secured.peer_certificate
         except OSError:
             sock.close()
-            return
-        self._serve(Connection(self, stream, peer_port, certificate))
+            return None
+        return Connection(self, stream, peer_port, certificate)
 
     def _serve(self, connection: Connection) -> None:
         if not self.alive:
@@ -208,3 +239,15 @@ class Member:
         """Wait until the state is not `known` any more, up to `seconds`."""
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
+
+
+def _number(name: str, value: Any, whole: bool = False) -> Any:
+    kinds = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
+    return value
+
+
+def _name(command: Any) -> None:
+    if command is not None and not isinstance(command, str):
+        raise ValueError(f"command is {command!r}, which is not the name of a command")

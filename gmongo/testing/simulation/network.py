@@ -10,19 +10,47 @@ from gevent.event import Event
 class Network:
     """The network of the whole deployment.
 
-    :ivar latency: seconds that each reply is late.
-    :ivar loss: the share of replies, from 0 to 1, that are lost, and their connection with them.
     :ivar random: where chance comes from; give a seeded one for a test that can be repeated.
     """
 
     def __init__(self) -> None:
-        self.latency = 0.0
-        self.loss = 0.0
+        self._latency = 0.0
+        self._loss = 0.0
         self.random = random.Random()
+
+    @property
+    def latency(self) -> float:
+        """Seconds that each reply is late.
+
+        :raises ValueError: it is set to anything but a number from 0 up.
+        """
+        return self._latency
+
+    @latency.setter
+    def latency(self, seconds: float) -> None:
+        self._latency = _within("latency", seconds, float("inf"))
+
+    @property
+    def loss(self) -> float:
+        """The share of replies that are lost, and their connection with them.
+
+        :raises ValueError: it is set to anything but a number from 0 to 1.
+        """
+        return self._loss
+
+    @loss.setter
+    def loss(self, share: float) -> None:
+        self._loss = _within("loss", share, 1)
 
     def loses(self) -> bool:
         """Whether the next reply is lost."""
         return self.loss > 0 and self.random.random() < self.loss
+
+
+def _within(name: str, value: float, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise ValueError(f"network.{name} is {value!r}, which is not a number from 0 to {most:g}")
+    return value
 
 
 class Faults:

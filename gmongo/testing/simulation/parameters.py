@@ -26,6 +26,8 @@ DEFAULTS: dict[str, Any] = {
     "quiet": False,
     "requireApiVersion": False,
     "transactionLifetimeLimitSeconds": 60,
+    "ttlMonitorEnabled": True,
+    "ttlMonitorSleepSecs": 60,
 }
 # What a parameter may be set to, by the type of its default.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from gmongo.testing.command import Request
 from gmongo.testing.store.commands import ALIASES, COMMANDS
 from gmongo.testing.store.dispatch import execute
 from gmongo.testing.store.errors import CommandError
+from gmongo.testing.store.expiry import let_time_pass
 from gmongo.testing.store.finishing import abort, end_session, kill_session
 from gmongo.testing.store.state import State
 
@@ -35,7 +37,8 @@ class Store:
     def execute(self, request: Request) -> dict[str, Any]:
         """The reply to a command, without ``ok`` and the cluster's times.
 
-        Only a ``getMore`` on a cursor that awaits data may switch greenlets.
+        Others run while it works for long, or waits: for events, for a transaction to end, for its session. The reply
+        shares documents with the store, and is not to be changed.
 
         :raises CommandError: if the command fails.
         """
@@ -47,6 +50,11 @@ class Store:
             request = replace(request, name=name, body=body)
         return execute(self._state, request)
 
+    def has_done(self, request: Request) -> bool:
+        """Whether the command is a retryable write that has been done, so that it is only answered again."""
+        session = self._state.sessions.get(request.session) if request.session is not None else None
+        return session is not None and session.number == request.transaction_number and session.reply is not None
+
     def now(self) -> Timestamp:
         """The logical time, which advances with each write."""
         return self._state.now()
@@ -57,6 +65,7 @@ class Store:
         The cursors that were opened on it die, and the transactions that it received the statements of abort.
         """
         state = self._state
+        state.losses[member] += 1
         state.cursors.kill_of_member(member)
         for session in state.sessions:
             transaction = session.transaction
@@ -86,6 +95,13 @@ class Store:
         for lsid in lsids:
             end_session(self._state, lsid)
         self._state.wake()
+
+    def let_time_pass(self, parameters: Mapping[str, Any]) -> None:
+        """Do what is due by now: documents of TTL indexes expire, and transactions that last too long abort.
+
+        :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
+        """
+        let_time_pass(self._state, parameters)
 
     def expire(self) -> None:
         """Let time pass: idle cursors are killed at once, and sessions that nobody used for half an hour end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import bson
@@ -12,6 +12,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, duplicate_key
 from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key, key_of
 
@@ -35,6 +36,28 @@ class Access:
         """The records of a collection, in natural order."""
         return collection.records
 
+    def unindexed(self, collection: Collection) -> Iterable[Key]:
+        """The keys of the records whose entries in the indexes are not those of what is read here."""
+        return ()
+
+    def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
+        """Wait until no transaction holds the record; whether there was one.
+
+        :raises CommandError: 50, the time of the command is over; 11602, the member is no longer primary.
+        """
+        waited = False
+        while (holder := collection.writers.get(key)) is not None:
+            waited = True
+            self._await(holder, pace)
+        return waited
+
+    def _await(self, holder: Any, pace: Pace) -> None:
+        lifetime, left = holder.seconds_left(), pace.check_wait()
+        if lifetime <= 0:
+            holder.abort()
+        else:
+            self.state.wait(min(left, lifetime))
+
     def create(self, database: str, name: str, options: Document) -> Collection:
         """Make a collection, which is not there yet."""
         return self.state.create(database, name, options)
@@ -45,6 +68,9 @@ class Access:
         :raises CommandError: if another has the same value of a unique index.
         """
         key = key_of(document["_id"])
+        if key in collection.records and collection.kind == "timeseries":
+            # Its _id is a field like others: measurements may share it.
+            key = (*key, collection.last_number + 1)
         self._check_free(collection, key)
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
@@ -89,6 +115,10 @@ class PastAccess(Access):
         if self.time < collection.horizon:
             raise CommandError(239, "SnapshotTooOld", "Read timestamp is older than the oldest available timestamp.")
         return collection.as_of(self.time)
+
+    def unindexed(self, collection: Collection) -> Iterable[Key]:
+        """What has changed since."""
+        return collection.changed_since(self.time)
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         """Refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bson.int64 import Int64
@@ -21,12 +21,13 @@ from gmongo.testing.store.errors import (
     location,
     namespace_not_found,
 )
+from gmongo.testing.store.expressions import Scope
+from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.search_indexes import refuse_search
 from gmongo.testing.store.selection import documents_of, hinted_index, select, surroundings
-from gmongo.testing.store.stages import ELSEWHERE, run, stage_name
-from gmongo.testing.store.values import copy_value
+from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline
 
 Documents = list[Document]
 
@@ -47,7 +48,7 @@ def aggregate(context: Context) -> Document:
     if output:
         write_output(context, output, documents)
         documents = []
-    return first_reply(context, Cursor(namespace(context), copy_value(documents)), size)
+    return first_reply(context, Cursor(namespace(context), documents), size)
 
 
 def namespace(context: Context) -> str:
@@ -70,6 +71,8 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
             raise location(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
             raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
+        if name == "$out" and (context.body.get("readConcern") or {}).get("level") == "linearizable":
+            raise invalid_options("$out cannot run with a readConcern level of 'linearizable'")
         if context.snapshot is not None:
             raise invalid_options(f"{name} cannot be used with the read concern level snapshot")
         found: Document = stage
@@ -79,36 +82,38 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
 def results(context: Context, pipeline: list[Any]) -> Documents:
     """What the pipeline makes of the collection, or of its first stage."""
-    for stage in pipeline[1:]:
-        stage_name(stage)
+    around = surroundings(context.access, context.database, context.variables, _collation(context), context.pace)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
+    documents: Iterable[Document]
     if first in _SOURCES:
-        documents, rest = _SOURCES[first](context, pipeline[0][first]), pipeline[1:]
+        run = compile_pipeline(pipeline[1:], around)
+        documents = _SOURCES[first](context, pipeline[0][first])
     else:
+        # All of it, whether there are documents or not.
+        run = compile_pipeline(pipeline, around)
         documents, rest = _source(context, pipeline)
-    around = surroundings(context.access, context.database, context.variables, _collation(context))
-    return run(documents, rest, around)
+        run = run if rest is pipeline else compile_pipeline(rest, around)
+    return list(run(documents, context.variables))
 
 
 def _collation(context: Context) -> Collation:
     return context.collation(None if context.body["aggregate"] == 1 else context.collection())
 
 
-def _source(context: Context, pipeline: list[Any]) -> tuple[Documents, list[Any]]:
+def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:
     """The documents to begin with, and the stages that are left to run."""
-    for stage in pipeline:
-        stage_name(stage)
     if context.body["aggregate"] == 1:
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
     collection = context.collection()
     if collection is None or collection.is_view:
-        return documents_of(context.access, context.database, context.collection_name, context.variables), pipeline
+        found = documents_of(context.access, context.database, context.collection_name, context.variables, context.pace)
+        return context.pace.through(found), pipeline
     hint = context.body.get("hint")
     hinted_index(collection, hint)
     query = pipeline[0].get("$match", {}) if pipeline else {}
     rest = pipeline[1:] if pipeline and "$match" in pipeline[0] else pipeline
-    found = select(context.access, collection, query, _collation(context), context.variables, hint)
-    return [record.document for _, record in found], rest
+    selected = select(context.access, collection, query, _collation(context), context.variables, hint, context.pace)
+    return (record.document for _, record in selected), rest
 
 
 def _existing(context: Context) -> Collection:
@@ -119,10 +124,7 @@ def _existing(context: Context) -> Collection:
 
 
 def _documents(context: Context, spec: Any) -> Documents:
-    if not isinstance(spec, list) or not all(isinstance(document, dict) for document in spec):
-        raise location(5858203, "$documents needs an array of objects")
-    documents: Documents = copy_value(spec)
-    return documents
+    return documents_stage(spec, Scope(frozenset(context.variables)))
 
 
 def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:

@@ -1,9 +1,9 @@
-"""Sums and products that keep BSON's number types: an int64 stays one, a decimal wins over a double."""
+"""Numbers that keep BSON's types: an int64 stays one, a double wins over it, and a decimal over all."""
 
 from __future__ import annotations
 
-import datetime
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -12,35 +12,90 @@ from typing import Any
 from bson.decimal128 import Decimal128, create_decimal128_context
 from bson.int64 import Int64
 
-from gmongo.testing.store.errors import CommandError, type_mismatch
-from gmongo.testing.store.values import MISSING, compare, is_number, type_name
+from gmongo.testing.store.errors import bad_value, type_mismatch
+from gmongo.testing.store.values import compare, is_number, type_name
 
-_CONTEXT = create_decimal128_context()
-_INT64 = range(-(2**63), 2**63)
+CONTEXT = create_decimal128_context()
+INT64 = range(-(2**63), 2**63)
+
+
+def to_decimal(value: Any) -> Decimal:
+    """A number as a decimal of 34 digits; a double gives what its 15 digits say, as a server's does."""
+    if isinstance(value, Decimal128):
+        return value.to_decimal()
+    if isinstance(value, float):
+        return CONTEXT.create_decimal(f"{value:.15g}")
+    return CONTEXT.create_decimal(int(value))
+
+
+def decimal(value: Decimal) -> Decimal128:
+    """A BSON decimal, rounded to 34 digits."""
+    return Decimal128(CONTEXT.create_decimal(value))
+
+
+def integer(value: int, *operands: Any) -> Any:
+    """A whole number of the type that these operands make: a long, if one is; a double, if it is too large."""
+    if value not in INT64:
+        return float(value)
+    return Int64(value) if any(isinstance(one, Int64) for one in operands) else int(value)
+
+
+def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """The sum, difference or product of two numbers."""
+    if isinstance(left, Decimal128) or isinstance(right, Decimal128):
+        with_context = _OF_DECIMALS[function]
+        return Decimal128(with_context(to_decimal(left), to_decimal(right)))
+    result = function(left, right)
+    return float(result) if isinstance(result, float) else integer(result, left, right)
+
+
+_OF_DECIMALS: dict[Any, Callable[[Decimal, Decimal], Decimal]] = {
+    operator.add: CONTEXT.add,
+    operator.sub: CONTEXT.subtract,
+    operator.mul: CONTEXT.multiply,
+}
 
 
 def add(left: Any, right: Any) -> Any:
     """The sum of two numbers."""
-    return _combine(operator.add, left, right)
-
-
-def subtract(left: Any, right: Any) -> Any:
-    """The difference of two numbers, or of two dates in milliseconds, or a date so much earlier."""
-    if isinstance(left, datetime.datetime):
-        if isinstance(right, datetime.datetime):
-            return Int64(round((left - right).total_seconds() * 1000))
-        return left - datetime.timedelta(milliseconds=float(right))
-    return _combine(operator.sub, left, right)
+    return combine(operator.add, left, right)
 
 
 def multiply(left: Any, right: Any) -> Any:
     """The product of two numbers."""
-    return _combine(operator.mul, left, right)
+    return combine(operator.mul, left, right)
+
+
+def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """What ``$inc`` and ``$mul`` make of two numbers.
+
+    :raises CommandError: 2, if that is too large for an int64; 14, if one of them is no number.
+    """
+    for value in (left, right):
+        if not is_number(value):
+            raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")
+    result = function(left, right)
+    if isinstance(result, float) and not isinstance(left, (float, Decimal128)) and not isinstance(right, float):
+        raise bad_value(f"Failed to apply {name} operations to current value ({left}) with an argument of {right}")
+    return result
 
 
 def total(values: Iterable[Any]) -> Any:
-    """The sum of those values that are numbers; 0 of none."""
-    return functools.reduce(add, (value for value in values if is_number(value)), 0)
+    """The sum of those values that are numbers; 0 of none. Doubles are added without losing digits on the way."""
+    numbers = [value for value in values if is_number(value)]
+    if any(isinstance(value, Decimal128) for value in numbers):
+        return functools.reduce(add, numbers)
+    if any(isinstance(value, float) for value in numbers):
+        return exact_sum(numbers)
+    return integer(sum(numbers), *numbers)
+
+
+def exact_sum(numbers: list[Any]) -> float:
+    """The sum as a double."""
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):  # infinities of both signs, or a sum that is too large on its way
+        return float(sum(numbers))
 
 
 def average(values: Iterable[Any]) -> Any:
@@ -50,32 +105,32 @@ def average(values: Iterable[Any]) -> Any:
         return None
     whole = total(numbers)
     if isinstance(whole, Decimal128):
-        return Decimal128(_CONTEXT.divide(whole.to_decimal(), Decimal(len(numbers))))
-    return whole / len(numbers)
+        return Decimal128(CONTEXT.divide(whole.to_decimal(), Decimal(len(numbers))))
+    return sum(map(int, numbers)) / len(numbers) if not isinstance(whole, float) else whole / len(numbers)
 
 
-def extreme(values: list[Any], direction: int) -> Any:
+def deviation(values: Iterable[Any], sample: bool) -> Any:
+    """The standard deviation of those values that are numbers; None of too few."""
+    numbers = [float(str(value)) for value in values if is_number(value)]
+    count = len(numbers) - sample
+    if count < 1:
+        return None
+    if not all(map(math.isfinite, numbers)):
+        return math.nan
+    mean = math.fsum(numbers) / len(numbers)
+    return math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / count)
+
+
+def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
     """The lowest (1) or highest (-1) of the values that are there; None of none."""
     best: Any = None
     for value in values:
-        if value is not None and value is not MISSING and (best is None or compare(value, best) * direction < 0):
+        if value is None or not _is_there(value):
+            continue
+        if best is None or compare(fold(value), fold(best)) * direction < 0:
             best = value
     return best
 
 
-def _combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    for value in (left, right):
-        if not is_number(value):
-            raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")
-    if isinstance(left, Decimal128) or isinstance(right, Decimal128):
-        return Decimal128(_CONTEXT.create_decimal(function(_decimal(left), _decimal(right))))
-    result = function(left, right)
-    if isinstance(result, float):
-        return result
-    if result not in _INT64:
-        raise CommandError(2, "BadValue", "long overflow in an arithmetic expression")
-    return Int64(result) if isinstance(left, Int64) or isinstance(right, Int64) else result
-
-
-def _decimal(value: Any) -> Decimal:
-    return value.to_decimal() if isinstance(value, Decimal128) else Decimal(value)
+def _is_there(value: Any) -> bool:
+    return type_name(value) != "missing"

@@ -84,7 +84,7 @@ def _target(context: Context, entry: Any) -> Target:
         return present if present is not None else context.access.create(database, name, {})
 
     bypass = bool(context.body.get("bypassDocumentValidation"))
-    return Target(context.access, collection, make, bypass, context.variables)
+    return Target(context.access, collection, make, bypass, context.variables, context.pace)
 
 
 def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:

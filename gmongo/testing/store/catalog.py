@@ -9,9 +9,9 @@ import bson
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import BUILT_IN, Context, check_name, check_writable
 from gmongo.testing.store.cursors import Cursor
-from gmongo.testing.store.data import Collection, Document, Index, identity_index
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
     bad_value,
     index_not_found,
@@ -21,10 +21,12 @@ from gmongo.testing.store.errors import (
     type_mismatch,
 )
 from gmongo.testing.store.fields import FIELDS
+from gmongo.testing.store.index import Index, identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.stages import stage_name
+from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.state import State
+from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.store.values import is_number
 
 _NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
@@ -42,7 +44,7 @@ def create(context: Context) -> Document:
     _check_options(options)
     existing = context.collection()
     if existing is not None:
-        if existing.options == options:
+        if existing.options == options and not context.access.in_transaction:
             return {}
         raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
@@ -59,8 +61,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, next(iter(choices))) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
-    for stage in options.get("pipeline", []):
-        stage_name(stage)
+    if "pipeline" in options:
+        compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
     if options.get("validator"):
         compile_filter(options["validator"])
     Collation.of(options.get("collation"))
@@ -127,17 +129,21 @@ def rename_collection(context: Context) -> Document:
         raise not_supported("renaming a collection to another database")
     if present is not None:
         drop_collection(state, present)
-    _move(state, collection, source, target)
+    _move(state, collection, source, target, present)
     return {}
 
 
-def _move(state: State, collection: Collection, source: tuple[str, str], target: tuple[str, str]) -> None:
+def _move(
+    state: State, collection: Collection, source: tuple[str, str], target: tuple[str, str], replaced: Collection | None
+) -> None:
     del state.catalog[source]
     state.cursors.kill_of_collection(collection.namespace)
     collection.database, collection.name = target
     state.catalog[target] = collection
     collection.created = state.tick()
-    extra = {"to": {"db": target[0], "coll": target[1]}}
+    extra: Document = {"to": {"db": target[0], "coll": target[1]}}
+    if replaced is not None:
+        extra["dropTarget"] = replaced.uuid
     state.publish("rename", source[0], source[1], uuid=collection.uuid, extra=extra)
 
 
@@ -183,10 +189,6 @@ def _modify_index(collection: Collection, spec: Any) -> Document:
         reply["unique_new"] = True
     changed = {name: spec[name] for name in ("expireAfterSeconds", "hidden", "prepareUnique", "unique") if name in spec}
     index.options = {**index.options, **changed}
-    if spec.get("unique") or spec.get("prepareUnique"):
-        index.owners.update(
-            (entry, key) for key, record in collection.records.items() for entry, _ in index.entries(record.document)
-        )
     return {name: value for name, value in reply.items() if value is not None}
 
 

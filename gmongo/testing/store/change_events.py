@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.differences import update_description
+from gmongo.testing.store.differences import disambiguated, update_description
 from gmongo.testing.store.oplog import Event, Position
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import key_of
@@ -45,7 +45,10 @@ class Presentation:
         if image is not None:
             document["documentKey"] = {"_id": image["_id"]}
         if event.kind == "update" and event.before is not None and event.after is not None:
-            document["updateDescription"] = update_description(event.before, event.after, self.state.version)
+            description = update_description(event.before, event.after, self.state.version)
+            if self.options.get("showExpandedEvents") and self.state.version >= (6, 1):
+                description["disambiguatedPaths"] = disambiguated(event.before, event.after, description)
+            document["updateDescription"] = description
         if event.kind in ("update", "replace", "delete"):
             document.update(self._pre_image(event))
         return document
@@ -53,7 +56,9 @@ class Presentation:
     def _catalog_fields(self, event: Event) -> Document:
         fields = dict(event.extra)
         if event.kind == "rename" and self.options.get("showExpandedEvents"):
-            fields["operationDescription"] = {"to": fields["to"]}
+            dropped = fields.pop("dropTarget", None)
+            fields["operationDescription"] = {"to": fields["to"], **({"dropTarget": dropped} if dropped else {})}
+        fields.pop("dropTarget", None)
         if "nsType" in fields and self.state.version < (8, 1):
             del fields["nsType"]
         return fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,11 @@ from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, illegal_operation, invalid_namespace, location
 from gmongo.testing.store.oplog import INVALIDATE, Event, Position, mark, position_of
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import surroundings
-from gmongo.testing.store.stages import run, stage_name
+from gmongo.testing.store.stages import compile_pipeline, stage_name
 from gmongo.testing.store.state import State
-from gmongo.testing.store.surroundings import Surroundings
-from gmongo.testing.store.values import copy_value, identical
+from gmongo.testing.store.values import identical
 
 _OPTIONS = frozenset(
     {
@@ -75,6 +75,10 @@ def open_change_stream(context: Context) -> ChangeStreamCursor:
     """
     if not context.state.has_oplog:
         raise location(40573, "The $changeStream stage is only supported on replica sets")
+    level = (context.body.get("readConcern") or {}).get("level", "majority")
+    if level != "majority":
+        raise CommandError(72, "InvalidOptions", f"$changeStream cannot run with a readConcern other than 'majority'. "
+                           f"Current readConcern: {{ level: \"{level}\" }}")  # fmt: skip
     first, *pipeline = context.body["pipeline"]
     options = first["$changeStream"]
     _check_options(options)
@@ -82,8 +86,12 @@ def open_change_stream(context: Context) -> ChangeStreamCursor:
         if set(stage) != {_SPLIT} and stage_name(stage) not in _STAGES:
             raise illegal_operation(f"{stage_name(stage)} is not permitted in a $changeStream pipeline")
     scope = _scope(context, options)
-    around = surroundings(context.access, context.database, context.variables, context.collation())
-    return ChangeStreamCursor(context.state, scope, options, pipeline, around)
+    around = surroundings(context.access, context.database, context.variables, context.collation(), Pace())
+    run = compile_pipeline([stage for stage in pipeline if _SPLIT not in stage], around)
+    splits = any(_SPLIT in stage for stage in pipeline)
+    return ChangeStreamCursor(
+        context.state, scope, options, splits, lambda document: next(iter(run([document], context.variables)), None)
+    )
 
 
 def _check_options(options: Any) -> None:
@@ -130,7 +138,7 @@ class ChangeStreamCursor(Cursor):
     awaits = True
 
     def __init__(
-        self, state: State, scope: Scope, options: Document, pipeline: list[Document], around: Surroundings
+        self, state: State, scope: Scope, options: Document, splits: bool, run: Callable[[Document], Document | None]
     ) -> None:
         name = "$cmd.aggregate" if scope.collection is None else scope.collection
         super().__init__(f"{scope.database}.{name}", [])
@@ -138,9 +146,8 @@ class ChangeStreamCursor(Cursor):
         self._scope = scope
         self._expanded = bool(options.get("showExpandedEvents"))
         self._presentation = Presentation(state, options)
-        self._pipeline = [stage for stage in pipeline if _SPLIT not in stage]
-        self._splits = len(self._pipeline) != len(pipeline)
-        self._around = around
+        self._splits = splits
+        self._run = run
         self._position = start_of(state, options)
         state.oplog.check(self._position)
 
@@ -192,12 +199,12 @@ class ChangeStreamCursor(Cursor):
             return None
         else:
             document = self._presentation.document(position, event)
-        found = run([document], self._pipeline, self._around)
-        if not found:
+        found = self._run(document)
+        if found is None:
             return None
-        _check_token(document, found[0])
-        self._check_size(found[0])
-        return dict(copy_value(found[0]))
+        _check_token(document, found)
+        self._check_size(found)
+        return found
 
     def _is_shown(self, event: Event) -> bool:
         if event.kind in _EXPANDED and not self._expanded:

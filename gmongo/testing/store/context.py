@@ -15,6 +15,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import CommandError, invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 
 
@@ -68,6 +69,13 @@ class Context:
             found[name] = evaluate(expression, {}, found)
         return found
 
+    @cached_property
+    def pace(self) -> Pace:
+        """How the command shares the time with others."""
+        losses, member = self.state.losses, self.request.member
+        before = losses[member]
+        return Pace(self.body.get("maxTimeMS"), lambda: losses[member] != before)
+
     def collation(self, collection: Collection | None = None) -> Collation:
         """The collation of the command, or else of the collection."""
         spec = self.body.get("collation") or (collection.options.get("collation") if collection else None)
@@ -99,6 +107,8 @@ class Context:
         return collection
 
 
+# The variables that every expression can use.
+BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
 _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bson.binary import Binary
 from bson.timestamp import Timestamp
 
-from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import leaves_at
-from gmongo.testing.store.values import MISSING, Key, key_of
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.values import Key
 
 Document = dict[str, Any]
 BEGINNING = Timestamp(0, 0)
@@ -39,56 +35,6 @@ class Change(NamedTuple):
     time: Timestamp
     key: Key
     before: Record | None
-
-
-@dataclass
-class Index:
-    """An index. Only the entries of unique ones are kept: nothing else needs them.
-
-    :param keys: the fields, with their directions or kinds.
-    :param options: all other fields of its description, such as ``unique``.
-    """
-
-    name: str
-    keys: Mapping[str, Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    owners: dict[Key, Key] = field(default_factory=dict)
-
-    @property
-    def unique(self) -> bool:
-        """Whether no two documents may have the same values."""
-        return self.is_identity or bool(self.options.get("unique") or self.options.get("prepareUnique"))
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether it is the index of ``_id`` that every collection has."""
-        return self.name == "_id_"
-
-    @property
-    def guards(self) -> bool:
-        """Whether entries are kept to find duplicates; those of ``_id`` are the keys of the records."""
-        return self.unique and not self.is_identity
-
-    def description(self) -> Document:
-        """As ``listIndexes`` shows it."""
-        return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
-
-    def entries(self, document: Document) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """The document's entries: a key to compare by, and the values."""
-        partial = self.options.get("partialFilterExpression")
-        if partial is not None and not compile_filter(partial)(document):
-            return
-        fold = Collation.of(self.options.get("collation")).folded
-        values = [list(leaves_at(document, path)) for path in self.keys]
-        if self.options.get("sparse") and all(value is MISSING for part in values for value in part):
-            return
-        for combination in itertools.product(*values):
-            yield tuple(key_of(fold(value)) for value in combination), combination
-
-
-def identity_index() -> Index:
-    """The index that every collection has."""
-    return Index("_id_", {"_id": 1})
 
 
 @dataclass(eq=False)
@@ -145,8 +91,7 @@ class Collection:
         self._forget_entries(key)
         self.records[key] = record
         for index in self.indexes.values():
-            if index.guards:
-                index.owners.update((entry, key) for entry, _ in index.entries(record.document))
+            index.add(key, record.document)
 
     def remove(self, key: Key, time: Timestamp) -> None:
         """Remove a record."""
@@ -176,6 +121,13 @@ class Collection:
         if key not in self.records:
             return
         for index in self.indexes.values():
-            if index.guards:
-                for entry, _ in index.entries(self.records[key].document):
-                    index.owners.pop(entry, None)
+            index.discard(key, self.records[key].document)
+
+    def changed_since(self, time: Timestamp) -> set[Key]:
+        """The keys of the records that have changed since a time, as far as the history reaches."""
+        found = set()
+        for change in reversed(self.history):
+            if change.time <= time:
+                break
+            found.add(change.key)
+        return found

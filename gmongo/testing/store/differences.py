@@ -21,6 +21,40 @@ def update_description(before: Document, after: Document, version: tuple[int, in
     return description
 
 
+def disambiguated(before: Document, after: Document, description: Document) -> Document:
+    """The parts of those paths in a description that can be read in several ways: with a number, which may be that of
+    an element or a name, or with a name that has a dot in it.
+    """
+    paths = [*description["updatedFields"], *description["removedFields"]]
+    paths += [one["field"] for one in description.get("truncatedArrays", [])]
+    found: Document = {}
+    for path in paths:
+        parts = _parts(path, after) or _parts(path, before) or [path]
+        if any(isinstance(part, int) or "." in part or part.isdigit() for part in parts):
+            found[path] = parts
+    return found
+
+
+def _parts(path: str, value: Any) -> list[Any] | None:
+    """The names and the numbers of elements that the path is made of; None if it leads nowhere."""
+    if isinstance(value, list):
+        head, _, rest = path.partition(".")
+        if not head.isdigit() or int(head) >= len(value):
+            return None
+        tail = _parts(rest, value[int(head)]) if rest else []
+        return None if tail is None else [int(head), *tail]
+    if not isinstance(value, dict):
+        return None
+    for name, part in value.items():
+        if path == name:
+            return [name]
+        if path.startswith(f"{name}."):
+            tail = _parts(path[len(name) + 1 :], part)
+            if tail is not None:
+                return [name, *tail]
+    return None
+
+
 def _compare(
     before: Document, after: Document, prefix: str, updated: Document, removed: list[str], truncated: list[Document]
 ) -> None:

@@ -24,6 +24,8 @@ from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction, start_time
 
+# A cursor keeps on reading what its first command has begun to read.
+_OF_CURSORS = frozenset({"getMore", "killCursors"})
 _LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
 # LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction, StaleChunkHistory.
 _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
@@ -43,9 +45,20 @@ def execute(state: State, request: Request) -> Document:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     if session is None:
         raise invalid_options("Transaction number requires a session ID to also be specified")
-    if request.in_transaction:
-        return _in_transaction(state, request, command, session)
-    return _retryable(state, request, command, session)
+    _check_out(session)
+    try:
+        if request.in_transaction:
+            return _in_transaction(state, request, command, session)
+        return _retryable(state, request, command, session)
+    finally:
+        session.idle.set()
+
+
+def _check_out(session: Session) -> None:
+    """Wait until no other command with a transaction number is running in the session."""
+    while not session.idle.is_set():
+        session.idle.wait()
+    session.idle.clear()
 
 
 def check(state: State, request: Request, command: Command) -> None:
@@ -61,6 +74,8 @@ def check(state: State, request: Request, command: Command) -> None:
     if "atClusterTime" in concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
     if request.in_transaction:
+        if "writeConcern" in request.body and request.name not in ("commitTransaction", "abortTransaction"):
+            raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         return
     if request.body.get("startTransaction") or "autocommit" in request.body:
         raise invalid_options("Specifying autocommit or startTransaction requires a transaction number")
@@ -81,7 +96,7 @@ def _check_snapshot(state: State, request: Request, command: Command) -> None:
 
 def _alone(state: State, request: Request, command: Command) -> Document:
     concern = request.body.get("readConcern") or {}
-    if command.snapshots and concern.get("level") == "snapshot":
+    if command.snapshots and concern.get("level") == "snapshot" and request.name not in _OF_CURSORS:
         time = concern.get("atClusterTime", state.now())
         return command.run(Context(state, request, PastAccess(state, time), time))
     return command.run(Context(state, request, Access(state)))

@@ -8,8 +8,9 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.data import Collection, Document, Index, Record
-from gmongo.testing.store.values import MISSING, Key
+from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
@@ -21,7 +22,7 @@ def check_unique(collection: Collection, key: Key, document: Document) -> None:
         if not index.guards:
             continue
         for entry, values in index.entries(document):
-            if index.owners.get(entry, key) != key:
+            if any(holder != key for holder in index.holders(entry)):
                 raise duplicate_key(collection, index, values)
 
 
@@ -36,7 +37,7 @@ def check_unique_among(
         if not index.guards:
             continue
         mine = dict(index.entries(document))
-        others = {*written, *(index.owners[entry] for entry in mine if entry in index.owners)} - {key}
+        others = {*written, *(holder for entry in mine for holder in index.holders(entry))} - {key}
         for other in others & records.keys():
             for entry, _ in index.entries(records[other].document):
                 if entry in mine:
@@ -45,7 +46,7 @@ def check_unique_among(
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
     """The error of a value that another document has."""
-    found = {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
+    found = {path: _plain(value) for path, value in zip(index.keys, values, strict=True)}
     shown = ", ".join(f"{path}: {_shown(value)}" for path, value in found.items())
     return CommandError(
         11000,
@@ -54,6 +55,10 @@ def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...])
         keyPattern=dict(index.keys),
         keyValue=found,
     )
+
+
+def _plain(value: Any) -> Any:
+    return None if value is MISSING or value is EMPTY_ARRAY else value
 
 
 def _shown(value: Any) -> str:

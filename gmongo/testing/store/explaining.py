@@ -13,8 +13,8 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.fields import check_command
 from gmongo.testing.store.output import OUTPUTS
-from gmongo.testing.store.reads import matching
-from gmongo.testing.store.selection import hinted_index
+from gmongo.testing.store.planning import plan_of
+from gmongo.testing.store.reads import matching, used_index
 from gmongo.testing.store.writes import update_of
 
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
@@ -79,7 +79,7 @@ def _plan(context: Context) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None:
         return {"stage": "EOF"}
-    index = hinted_index(collection, context.body.get("hint"))
+    index = used_index(context, collection, _query(context.body))
     if index is None:
         return {"stage": "COLLSCAN", "direction": "forward"}
     scan = {"stage": "IXSCAN", "keyPattern": dict(index.keys), "indexName": index.name, "direction": "forward"}
@@ -88,13 +88,19 @@ def _plan(context: Context) -> Document:
 
 def _examined(context: Context) -> int:
     collection = None if context.body[context.request.name] == 1 else context.collection()
-    return len(context.access.records(collection)) if collection is not None else 0
+    if collection is None or collection.is_view:
+        return 0
+    plan = plan_of(collection.indexes.values(), _query(context.body), context.collation(collection))
+    return len(context.access.records(collection)) if plan is None else len(set(plan.keys()))
 
 
 def _query(body: Document) -> Any:
     for name in ("filter", "query"):
         if name in body:
             return body[name] or {}
+    pipeline = body.get("pipeline")
+    if pipeline and isinstance(pipeline[0], dict) and "$match" in pipeline[0]:
+        return pipeline[0]["$match"]
     for name in ("updates", "deletes"):
         if body.get(name):
             return body[name][0]["q"]
@@ -103,7 +109,7 @@ def _query(body: Document) -> Any:
 
 def _matches(context: Context) -> int:
     collection = context.collection()
-    return len(matching(context, collection, _query(context.body), context.collation(collection)))
+    return sum(1 for _ in matching(context, collection, _query(context.body), context.collation(collection)))
 
 
 def _find(context: Context) -> int:

@@ -98,7 +98,7 @@ _SPECS: Mapping[str, str] = {
     "update": "update updates ordered let bypassDocumentValidation rawData",
     "update.updates": "q u c multi upsert collation arrayFilters hint sort",
     "updateSearchIndex": "updateSearchIndex id name definition",
-    "validate": "validate full repair metadata checkBSONConformance background",
+    "validate": "validate scandata full repair metadata checkBSONConformance background",
 }
 FIELDS: Mapping[str, frozenset[str]] = {name: frozenset(spec.split()) for name, spec in _SPECS.items()}
 

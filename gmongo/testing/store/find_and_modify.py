@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import failed_to_parse
-from gmongo.testing.store.projection import compile_projection
-from gmongo.testing.store.selection import in_order, select
+from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.values import Key
-from gmongo.testing.store.writes import Target, replace_one, target_of, update_of, upsert
+from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
 
 
 def find_and_modify(context: Context) -> Document:
     """``findAndModify``."""
     body, target = context.body, target_of(context)
     _check(body)
-    found = _first(context, target)
+    statement = {**body, "q": body.get("query") or {}}
+    found = next(iter(found_to_write(target, statement, context.variables)), None)
     project = compile_projection(body.get("fields"), body.get("query") or {}, context.variables)
     if body.get("remove"):
         return _remove(target, found, project)
@@ -32,15 +31,6 @@ def _check(body: Document) -> None:
                 raise failed_to_parse(f"Cannot specify both remove=true and {name}")
     elif "update" not in body:
         raise failed_to_parse("Either an update or remove=true must be specified")
-
-
-def _first(context: Context, target: Target) -> tuple[Key, Record] | None:
-    body, collection = context.body, target.collection
-    if collection is None:
-        return None
-    collation: Collation = context.collation(collection)
-    found = select(context.access, collection, body.get("query") or {}, collation, context.variables, body.get("hint"))
-    return next(iter(in_order(found, body.get("sort"), collation)), None)
 
 
 def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:

@@ -10,9 +10,10 @@ from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
-from gmongo.testing.store.data import Collection, Document, Index
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.duplicates import duplicate_key
 from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options, namespace_not_found
+from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import Key
@@ -47,7 +48,7 @@ _OPTIONS = frozenset(
     }
 )
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text", "wildcard"})
-_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "background", "dropDups"})
+_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
 # What distinguishes two indexes of the same keys.
 _SIGNATURE = ("partialFilterExpression", "collation")
 
@@ -91,7 +92,28 @@ def _index(spec: Any) -> Index:
     _check_options(spec)
     if not isinstance(spec.get("name"), str) or not spec["name"]:
         raise CommandError(9, "FailedToParse", "The 'name' field is a required property of an index specification")
-    return Index(spec["name"], spec["key"], {k: v for k, v in spec.items() if k not in _NOT_SHOWN})
+    options = {name: value for name, value in spec.items() if name not in _NOT_SHOWN}
+    if "text" in spec["key"].values():
+        return Index(spec["name"], _text_keys(spec["key"]), {**options, **_text_options(spec)})
+    return Index(spec["name"], spec["key"], options)
+
+
+def _text_keys(keys: Mapping[str, Any]) -> Document:
+    """The fields of a text index as a server keeps them: two that stand for all that are text."""
+    found: Document = {}
+    for path, kind in keys.items():
+        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
+    return found
+
+
+def _text_options(spec: Mapping[str, Any]) -> Document:
+    weights = {path: 1 for path, kind in spec["key"].items() if kind == "text"}
+    return {
+        "weights": dict(sorted({**weights, **spec.get("weights", {})}.items())),
+        "default_language": spec.get("default_language", "english"),
+        "language_override": spec.get("language_override", "language"),
+        "textIndexVersion": spec.get("textIndexVersion", 3),
+    }
 
 
 def _check_options(spec: Mapping[str, Any]) -> None:
@@ -139,7 +161,8 @@ def _exists(collection: Collection, index: Index) -> bool:
 def _build(access: Access, collection: Collection, index: Index) -> None:
     for key, record in access.records(collection).items():
         if index.unique:
-            _enter(collection, index, key, record.document)
+            _check_unique(collection, index, key, record.document)
+        index.add(key, record.document)
     collection.indexes[index.name] = index
     state = access.state
     state.tick()
@@ -147,9 +170,9 @@ def _build(access: Access, collection: Collection, index: Index) -> None:
     state.publish("createIndexes", collection.database, collection.name, uuid=collection.uuid, extra=extra)
 
 
-def _enter(collection: Collection, index: Index, key: Key, document: Document) -> None:
+def _check_unique(collection: Collection, index: Index, key: Key, document: Document) -> None:
     for entry, values in index.entries(document):
-        if index.owners.setdefault(entry, key) != key:
+        if any(holder != key for holder in index.holders(entry)):
             raise duplicate_key(collection, index, values)
 
 

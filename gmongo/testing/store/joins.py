@@ -2,88 +2,254 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from bson.int64 import Int64
+
 from gmongo.testing.command import not_supported
-from gmongo.testing.store.errors import bad_value, location
-from gmongo.testing.store.expressions import evaluate
-from gmongo.testing.store.paths import split, value_at
-from gmongo.testing.store.surroundings import Document, Documents, Surroundings, with_value
-from gmongo.testing.store.values import MISSING, copy_value, equal, is_number
+from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.expressions import (
+    Expression,
+    Scope,
+    Variables,
+    check_variable,
+    compile_expression,
+    path_parts,
+    with_document,
+)
+from gmongo.testing.store.matching import compile_query
+from gmongo.testing.store.operators import equality
+from gmongo.testing.store.paths import joined_values, split, values_at
+from gmongo.testing.store.surroundings import Document, Documents, Finder, Stage, Surroundings, with_value
+from gmongo.testing.store.values import MISSING, is_number, is_whole, key_of, whole
 
-Run = Callable[[Documents, list[Any], Surroundings], Documents]
+CompilePipeline = Callable[[Any, Surroundings], Stage]
+Let = Mapping[str, Expression]
+_LOOKUP = frozenset({"from", "localField", "foreignField", "let", "pipeline", "as"})
+_NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$search"})
 
 
-def lookup(documents: Documents, spec: Any, around: Surroundings, run: Run) -> Documents:
+def _option(name: str, spec: Any, option: str) -> str:
+    value = spec.get(option)
+    if type(value) is not str:
+        raise failed_to_parse(f"{name} argument '{option}' must be a string, found {value!r}")
+    return value
+
+
+def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
     """``$lookup``."""
-    if not isinstance(spec, dict) or not isinstance(spec.get("from"), str) or "as" not in spec:
-        raise bad_value("$lookup needs 'from' and 'as'")
-    if "pipeline" not in spec and not {"localField", "foreignField"} <= set(spec):
-        raise bad_value("$lookup needs localField and foreignField, or a pipeline")
-    foreign = around.read(spec["from"])
-    return [
-        with_value(document, split(spec["as"]), _joined(document, foreign, spec, around, run)) for document in documents
-    ]
+    if not isinstance(spec, dict):
+        raise failed_to_parse("the $lookup stage specification must be an object")
+    if set(spec) - _LOOKUP:
+        raise failed_to_parse(f"unknown argument to $lookup: {(set(spec) - _LOOKUP).pop()}")
+    if "as" not in spec:
+        raise failed_to_parse("must specify 'as' field for a $lookup")
+    by_fields = "localField" in spec or "foreignField" in spec
+    if by_fields and not {"localField", "foreignField"} <= set(spec):
+        raise failed_to_parse("$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
+    if not by_fields and "pipeline" not in spec:
+        raise failed_to_parse(
+            "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"
+        )
+    if "let" in spec and "pipeline" not in spec:
+        raise failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'")
+    source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), around)
+    let = _let(spec.get("let", {}), around.scope)
+    run_inner = compile_pipeline(pipeline, around.within(let))
+    into = path_parts(_option("$lookup", spec, "as"))
+    join = _Join(spec, around) if by_fields else None
+
+    def run(documents: Documents, variables: Variables) -> Documents:
+        read: Callable[[Document], list[Document]] | None = None
+        for document in around.pace.through(documents):
+            if read is None:
+                read = _all_of(source) if join is None else join.reader()
+            values = with_document(variables, document)
+            inner = {**variables, **{name: part(values) for name, part in let.items()}}
+            found = around.pace.through(read(document))
+            yield with_value(document, into, list(run_inner(found, inner)))
+
+    return run
 
 
-def _joined(
-    document: Document, foreign: Documents, spec: Mapping[str, Any], around: Surroundings, run: Run
-) -> Documents:
-    if "localField" in spec:
-        local = value_at(document, spec["localField"])
-        wanted = local if isinstance(local, list) else [None if local is MISSING else local]
-        match = around.collation.compile_filter({spec["foreignField"]: {"$in": wanted}}, {})
-        foreign = [one for one in foreign if match(one)]
-    let = {name: evaluate(part, document, around.variables) for name, part in spec.get("let", {}).items()}
-    inner = replace(around, variables={**around.variables, **let})
-    return run(copy_value(foreign), spec.get("pipeline", []), inner)
+Source = Callable[[], "list[Document]"]
 
 
-def union_with(documents: Documents, spec: Any, around: Surroundings, run: Run) -> Documents:
+def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundings) -> tuple[Source, Any]:
+    """Where the foreign documents come from: a collection, or a ``$documents`` at the start of the pipeline."""
+    origin = spec.get("from", spec.get("coll"))
+    if origin is not None:
+        if type(origin) is not str:
+            raise not_supported(f"{name} of another database")
+        collection = origin
+        return lambda: around.read(collection).documents(), pipeline
+    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
+    if not isinstance(first, dict) or set(first) != {"$documents"}:
+        raise failed_to_parse(f"{name} without a collection needs a pipeline that begins with $documents")
+    made = documents_of(first["$documents"], around.scope)
+    return lambda: made, pipeline[1:]
+
+
+def documents_of(spec: Any, scope: Scope) -> list[Document]:
+    """The documents of a ``$documents`` stage."""
+    found = compile_expression(spec, scope)({**dict.fromkeys(scope.names), "ROOT": {}, "CURRENT": {}})
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise location(5858203, "an array of objects is expected in $documents")
+    return found
+
+
+def _all_of(source: Source) -> Callable[[Document], list[Document]]:
+    found = source()
+    return lambda document: found
+
+
+def _let(spec: Any, scope: Scope) -> Let:
+    if not isinstance(spec, dict):
+        raise failed_to_parse("$lookup argument 'let' must be an object")
+    for name in spec:
+        check_variable(name)
+    return {name: compile_expression(part, scope) for name, part in spec.items()}
+
+
+class _Join:
+    """The join of a ``$lookup`` by fields."""
+
+    def __init__(self, spec: Mapping[str, Any], around: Surroundings) -> None:
+        self._local = path_parts(_option("$lookup", spec, "localField"))
+        self._foreign = _option("$lookup", spec, "foreignField")
+        path_parts(self._foreign)
+        if "from" not in spec:
+            raise not_supported("$lookup by fields without a collection")
+        self._from = _option("$lookup", spec, "from")
+        self._around = around
+
+    def reader(self) -> Callable[[Document], list[Document]]:
+        """The function that gives the foreign documents of a local one."""
+        find = self._around.read(self._from).finder(self._foreign, self._around.collation)
+        return lambda document: self._joined(document, find)
+
+    def _joined(self, document: Document, find: Finder) -> list[Document]:
+        # Nothing at all joins as null does.
+        wanted = list(joined_values(document, self._local)) or [None]
+        found: dict[int, Document] = {}
+        for value in wanted:
+            found.update(_matching(find(value), self._foreign, value, self._around))
+        return [found[number] for number in sorted(found)]
+
+
+def _matching(
+    documents: list[tuple[int, Document]], path: str, value: Any, around: Surroundings
+) -> Iterator[tuple[int, Document]]:
+    """Those of the documents that have the value at the path; a regular expression is a value like others."""
+    parts, test = split(path), equality(value, around.collation)
+    for number, document in documents:
+        for found in values_at(document, parts):
+            if test(found) or (isinstance(found, list) and any(map(test, found))):
+                yield number, document
+                break
+
+
+def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
     """``$unionWith``."""
     options: dict[str, Any] = {"coll": spec} if isinstance(spec, str) else spec
-    if not isinstance(options, dict) or type(options.get("coll", "")) is not str:
-        raise bad_value("$unionWith needs the name of a collection, or an object")
-    if "coll" not in options:
-        raise not_supported("$unionWith without a collection")
-    return documents + run(copy_value(around.read(options["coll"])), options.get("pipeline", []), around)
+    if not isinstance(options, dict):
+        raise failed_to_parse("the $unionWith stage specification must be an object or string")
+    if set(options) - {"coll", "pipeline"}:
+        raise location(
+            40415, f"BSON field '$unionWith.{(set(options) - {'coll', 'pipeline'}).pop()}' is an unknown field."
+        )
+    source, pipeline = _source("$unionWith", options, options.get("pipeline", []), around)
+    run_inner = compile_pipeline(pipeline, around)
+
+    def run(documents: Documents, variables: Variables) -> Documents:
+        yield from documents
+        yield from run_inner(around.pace.through(source()), variables)
+
+    return run
 
 
-def facet(documents: Documents, spec: Any, around: Surroundings, run: Run) -> Documents:
+def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
     """``$facet``."""
     if not isinstance(spec, dict) or not spec:
         raise location(40169, "the $facet specification must be a non-empty object")
     if not all(isinstance(pipeline, list) for pipeline in spec.values()):
         raise location(40170, "arguments to $facet must be arrays")
-    return [{name: run(copy_value(documents), pipeline, around) for name, pipeline in spec.items()}]
+    for name, pipeline in spec.items():
+        if "." in name or name.startswith("$") or not name:
+            raise location(16412, f"FieldPath field names may not be empty, contain '.' or start with '$': '{name}'")
+        for stage in pipeline:
+            if isinstance(stage, dict) and _NOT_IN_FACETS & set(stage):
+                raise location(40600, f"{next(iter(stage))} is not allowed to be used within a $facet stage")
+    runs = {name: compile_pipeline(pipeline, around) for name, pipeline in spec.items()}
+
+    def stage_of(documents: Documents, variables: Variables) -> Documents:
+        found = list(documents)
+        return [{name: list(run(found, variables)) for name, run in runs.items()}]
+
+    return stage_of
 
 
-def graph_lookup(documents: Documents, spec: Any, around: Surroundings, run: Run) -> Documents:
+_GRAPH = frozenset({"from", "startWith", "connectFromField", "connectToField", "as", "maxDepth", "depthField",
+                    "restrictSearchWithMatch"})  # fmt: skip
+
+
+def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipeline) -> Stage:
     """``$graphLookup``."""
-    needed = {"from", "startWith", "connectFromField", "connectToField", "as"}
-    if not isinstance(spec, dict) or not needed <= set(spec):
-        raise location(40105, f"$graphLookup needs {', '.join(sorted(needed))}")
-    if "maxDepth" in spec and not is_number(spec["maxDepth"]):
-        raise location(40100, "maxDepth requires a numeric argument")
-    foreign = around.read(spec["from"])
-    if "restrictSearchWithMatch" in spec:
-        foreign = run(foreign, [{"$match": spec["restrictSearchWithMatch"]}], around)
-    return [
-        with_value(document, split(spec["as"]), _reached(document, foreign, spec, around)) for document in documents
-    ]
+    if not isinstance(spec, dict):
+        raise location(40327, "the $graphLookup stage specification must be an object")
+    if set(spec) - _GRAPH:
+        raise location(40104, f"Unknown argument to $graphLookup: {(set(spec) - _GRAPH).pop()}")
+    if not {"from", "startWith", "connectFromField", "connectToField", "as"} <= set(spec):
+        raise location(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and "
+                       "'connectToField' to be specified.")  # fmt: skip
+    for name in ("as", "connectFromField", "connectToField", "depthField", "from"):
+        if name in spec and type(spec[name]) is not str:
+            raise location(40103, f"expected string as argument for {name}, found: {spec[name]!r}")
+    depth = spec.get("maxDepth")
+    if depth is not None and not is_number(depth):
+        raise location(40100, f"maxDepth requires numeric argument, found {depth!r}")
+    if depth is not None and whole(depth) < 0:
+        raise location(40101, f"maxDepth requires a nonnegative argument, found: {depth}")
+    if depth is not None and not is_whole(depth):
+        raise location(40102, f"maxDepth could not be represented as a long long: {depth}")
+    start = compile_expression(spec["startWith"], around.scope)
+    match = compile_query(spec.get("restrictSearchWithMatch", {}), around.scope)
+    into = path_parts(spec["as"])
+
+    def run(documents: Documents, variables: Variables) -> Documents:
+        find: Finder | None = None
+        for document in around.pace.through(documents):
+            if find is None:
+                find = around.read(spec["from"]).finder(spec["connectToField"], around.collation)
+            first = start(with_document(variables, document))
+            reached = _reached(first, find, lambda one: match(one, variables), spec, around)
+            yield with_value(document, into, reached)
+
+    return run
 
 
-def _reached(document: Document, foreign: Documents, spec: Mapping[str, Any], around: Surroundings) -> Documents:
-    start = evaluate(spec["startWith"], document, around.variables)
-    frontier, found, depth = start if isinstance(start, list) else [start], [], 0
-    left = list(foreign)
-    while frontier and depth <= spec.get("maxDepth", depth):
-        hits = [one for one in left if any(equal(value_at(one, spec["connectToField"]), value) for value in frontier)]
-        left = [one for one in left if one not in hits]
-        found += [with_value(one, [spec["depthField"]], depth) if "depthField" in spec else one for one in hits]
-        frontier = [value_at(one, spec["connectFromField"]) for one in hits]
-        frontier = [v for value in frontier for v in (value if isinstance(value, list) else [value])]
-        depth += 1
-    return copy_value(found)
+def _reached(
+    start: Any, find: Finder, allowed: Callable[[Document], bool], spec: Mapping[str, Any], around: Surroundings
+) -> list[Document]:
+    most = None if spec.get("maxDepth") is None else whole(spec["maxDepth"])
+    depth_parts = path_parts(spec["depthField"]) if "depthField" in spec else None
+    parts, target = path_parts(spec["connectFromField"]), spec["connectToField"]
+    frontier = list(start) if isinstance(start, list) else [None if start is MISSING else start]
+    seen, asked, found, depth = set[Any](), set[Any](), list[Document](), 0
+    while frontier and (most is None or depth <= most):
+        following: list[Any] = []
+        for value in around.pace.through(frontier):
+            key = key_of(around.collation.folded(value))
+            if key in asked:
+                continue
+            asked.add(key)
+            for _, one in _matching(find(value), target, value, around):
+                identity = key_of(one["_id"])
+                if identity in seen or not allowed(one):
+                    continue
+                seen.add(identity)
+                found.append(one if depth_parts is None else with_value(one, depth_parts, Int64(depth)))
+                following += joined_values(one, parts)
+        frontier, depth = following, depth + 1
+    return found

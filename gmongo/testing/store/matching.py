@@ -2,147 +2,203 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gmongo.testing.command import not_supported
-from gmongo.testing.store import expressions, schema
+from gmongo.testing.store import schema
+from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.operators import OPERATORS, Test, equality, negative
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression
+from gmongo.testing.store.operators import (
+    NEGATIVE,
+    OF_ELEMENTS,
+    OF_WHOLES,
+    Test,
+    equality_or_pattern,
+    is_operators,
+    is_wanted,
+    pattern_test,
+)
 from gmongo.testing.store.paths import split, values_at
-from gmongo.testing.store.values import is_true
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.values import MISSING, is_number, is_true
 
 Match = Callable[[Any], bool]
-Variables = Mapping[str, Any]
+Clause = Callable[[Any, Variables], bool]
 
-_REFERENCE = frozenset({"$ref", "$id", "$db"})
 _UNSUPPORTED = frozenset({"$where", "$text", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
-# They look at an array as a whole, never at its elements.
-_WHOLE = frozenset({"$size", "$exists", "$elemMatch", "$all"})
 
 
-def compile_filter(query: Any, variables: Variables | None = None) -> Match:
+class Predicate(NamedTuple):
+    """A condition on a field.
+
+    :param single: tells whether one value satisfies it.
+    :param any_of: tells whether the values at a path do, whose arrays count for their elements too.
+    """
+
+    single: Test
+    any_of: Callable[[list[Any]], bool]
+
+
+def compile_filter(query: Any, variables: Variables | None = None, collation: Collation = BINARY) -> Match:
     """The function that tells whether a document matches.
 
     :param variables: what ``let`` defined.
     :raises CommandError: for an operator that does not exist, or is not supported.
     """
+    known = variables or {}
+    clause = compile_query(query, Scope(frozenset(known), collation))
+    return lambda document: clause(document, known)
+
+
+def compile_query(query: Any, scope: Scope) -> Clause:
+    """The same, as a function of the document and the values of the variables."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
-    tests = [_compile_clause(name, condition, variables or {}) for name, condition in query.items()]
-    return lambda document: all(test(document) for test in tests)
+    tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]
+    if len(tests) == 1:
+        return tests[0]
+    return lambda document, variables: all(test(document, variables) for test in tests)
 
 
-def _compile_clause(name: str, condition: Any, variables: Variables) -> Match:
-    if not name.startswith("$"):
-        return _compile_path(name, condition, variables)
+def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
+    if not name.startswith("$") or name in ("$ref", "$id", "$db"):
+        return _compile_path(name, condition, scope)
     if name in _LOGICAL:
-        return _LOGICAL[name](_compile_list(name, condition, variables))
+        return _LOGICAL[name](_compile_list(name, condition, scope))
     if name == "$comment":
-        return lambda document: True
+        return lambda document, variables: True
     if name == "$expr":
-        return lambda document: is_true(expressions.evaluate(condition, document, variables))
+        expression = compile_expression(condition, scope)
+        return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))
     if name == "$jsonSchema":
-        return lambda document: not schema.violations(condition, document)
+        schema.check(condition)
+        return lambda document, variables: not schema.violations(condition, document)
+    if name == "$sampleRate":
+        return _sample_rate(condition)
     if name in _UNSUPPORTED:
         raise not_supported(f"the query operator {name}")
-    raise bad_value(f"unknown top level operator: {name}")
+    raise bad_value(f"unknown top level operator: {name}. If you are trying to negate an entire expression, use $nor.")
 
 
-def _compile_list(name: str, queries: Any, variables: Variables) -> list[Match]:
+def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
     if not isinstance(queries, list) or not queries:
         raise bad_value(f"{name} must be a nonempty array")
-    return [compile_filter(query, variables) for query in queries]
+    return [compile_query(query, scope) for query in queries]
 
 
-_LOGICAL: Mapping[str, Callable[[list[Match]], Match]] = {
-    "$and": lambda tests: lambda document: all(test(document) for test in tests),
-    "$or": lambda tests: lambda document: any(test(document) for test in tests),
-    "$nor": lambda tests: lambda document: not any(test(document) for test in tests),
+_LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
+    "$and": lambda tests: lambda document, variables: all(test(document, variables) for test in tests),
+    "$or": lambda tests: lambda document, variables: any(test(document, variables) for test in tests),
+    "$nor": lambda tests: lambda document, variables: not any(test(document, variables) for test in tests),
 }
 
 
-def is_operators(condition: Any) -> bool:
-    """Whether the condition is made of operators, rather than a value to equal."""
-    if not isinstance(condition, dict) or not condition:
-        return False
-    first = next(iter(condition))
-    return first.startswith("$") and first not in _REFERENCE
+def _sample_rate(rate: Any) -> Clause:
+    if not is_number(rate) or not 0 <= float(str(rate)) <= 1:
+        raise bad_value("numeric argument to $sampleRate must be in [0, 1]")
+    return lambda document, variables: random.random() < float(str(rate))
 
 
-def _compile_path(path: str, condition: Any, variables: Variables) -> Match:
+def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = split(path)
-    tests = [_spread(name, test) for name, test in _compile_condition(condition, variables)]
-    return lambda document: all(test(list(values_at(document, parts))) for test in tests)
+    holds = _both(_compile_condition(condition, scope)).any_of
+    if len(parts) == 1:  # most are, and need no generators
+        return lambda document, variables: holds(
+            [document.get(path, MISSING)] if isinstance(document, dict) else list(values_at(document, parts))
+        )
+    return lambda document, variables: holds(list(values_at(document, parts)))
 
 
-def _compile_condition(condition: Any, variables: Variables) -> list[tuple[str, Test]]:
+def _compile_condition(condition: Any, scope: Scope) -> list[Predicate]:
     if not is_operators(condition):
-        return [("$eq", equality(condition))]
-    found = []
-    for name, operand in condition.items():
-        if name == "$options":
-            if "$regex" not in condition:
-                raise bad_value("$options needs a $regex")
-            continue
-        found.append((name, _compile_operator(name, operand, condition, variables)))
-    return found
+        return [_of_elements(equality_or_pattern(condition, scope.collation))]
+    if "$options" in condition and "$regex" not in condition:
+        raise bad_value("$options needs a $regex")
+    return [_compile_operator(name, condition, scope) for name in condition if name != "$options"]
 
 
-def _compile_operator(name: str, operand: Any, condition: Mapping[str, Any], variables: Variables) -> Test:
-    if name == "$elemMatch":
-        return _element_match(operand, variables)
-    if name == "$not":
-        return _negation(operand, variables)
-    if name == "$all":
-        return _all(operand, variables)
+def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> Predicate:
+    operand = condition[name]
+    if name in _COMPOSED:
+        return _COMPOSED[name](operand, scope)
+    if name in OF_ELEMENTS:
+        return _of_elements(OF_ELEMENTS[name](operand, condition, scope.collation))
+    if name in NEGATIVE:
+        return _negated(_of_elements(NEGATIVE[name](operand, condition, scope.collation)))
+    if name in OF_WHOLES:
+        found = _of_wholes(OF_WHOLES[name](operand, condition, scope.collation))
+        return found if name != "$exists" or is_wanted(operand) else _negated(found)
     if name in _UNSUPPORTED:
         raise not_supported(f"the query operator {name}")
-    if name not in OPERATORS:
-        raise bad_value(f"unknown operator: {name}")
-    return OPERATORS[name](operand, condition)
+    raise bad_value(f"unknown operator: {name}")
 
 
-def _spread(name: str, test: Test) -> Callable[[list[Any]], bool]:
-    """Over the values at a path: any of them does, or for a negative operator all must."""
-    if name == "$not":
-        return lambda values: test(values)
-    one = test if name in _WHOLE else _with_elements(test)
-    if name in negative:
-        return lambda values: not any(one(value) for value in values)
-    if name == "$exists":
-        return lambda values: test(values)
-    return lambda values: any(one(value) for value in values)
+def _of_elements(test: Test) -> Predicate:
+    def any_of(values: list[Any]) -> bool:
+        return any(test(value) or (isinstance(value, list) and any(map(test, value))) for value in values)
+
+    return Predicate(test, any_of)
 
 
-def _with_elements(test: Test) -> Test:
-    return lambda value: test(value) or (isinstance(value, list) and any(test(element) for element in value))
+def _of_wholes(test: Test) -> Predicate:
+    return Predicate(test, lambda values: any(map(test, values)))
 
 
-def _negation(operand: Any, variables: Variables) -> Test:
-    if isinstance(operand, dict) and not is_operators(operand):
-        raise bad_value("$not needs a regex or a document")
-    tests = [_spread(name, test) for name, test in _compile_condition(operand, variables)]
-    return lambda values: not all(test(values) for test in tests)
+def _negated(predicate: Predicate) -> Predicate:
+    return Predicate(lambda value: not predicate.single(value), lambda values: not predicate.any_of(values))
 
 
-def _element_match(operand: Any, variables: Variables) -> Test:
+def _both(predicates: list[Predicate]) -> Predicate:
+    if len(predicates) == 1:
+        return predicates[0]
+    return Predicate(
+        lambda value: all(predicate.single(value) for predicate in predicates),
+        lambda values: all(predicate.any_of(values) for predicate in predicates),
+    )
+
+
+def _not(operand: Any, scope: Scope) -> Predicate:
+    if is_pattern(operand):
+        return _negated(_of_elements(pattern_test(operand, None)))
+    if not is_operators(operand):
+        raise bad_value("$not needs a regex or a document" if operand != {} else "$not cannot be empty")
+    return _negated(_both(_compile_condition(operand, scope)))
+
+
+def _element_match(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, dict):
         raise bad_value("$elemMatch needs an Object")
-    if is_operators(operand) and not set(operand) <= {*_LOGICAL, "$expr", "$comment"}:
-        tests = [_spread(name, test) for name, test in _compile_condition(operand, variables)]
-        return lambda value: isinstance(value, list) and any(all(t([e]) for t in tests) for e in value)
-    match = compile_filter(operand, variables)
-    return lambda value: isinstance(value, list) and any(isinstance(e, (dict, list)) and match(e) for e in value)
+    if is_operators(operand) and not set(operand) <= {*_LOGICAL, "$expr", "$comment", "$jsonSchema"}:
+        one = _both(_compile_condition(operand, scope)).single
+        return _of_wholes(lambda value: isinstance(value, list) and any(map(one, value)))
+    if "$expr" in operand:
+        raise bad_value("$expr can only be applied to the top-level document")
+    match = compile_query(operand, scope)
+    return _of_wholes(
+        lambda value: isinstance(value, list) and any(isinstance(e, (dict, list)) and match(e, {}) for e in value)
+    )
 
 
-def _all(operand: Any, variables: Variables) -> Test:
+def _all(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, list):
         raise bad_value("$all needs an array")
-    tests = []
-    for wanted in operand:
-        if isinstance(wanted, dict) and "$elemMatch" in wanted:
-            tests.append(_element_match(wanted["$elemMatch"], variables))
-        else:
-            tests.append(_with_elements(equality(wanted)))
-    return lambda value: bool(tests) and all(test(value) for test in tests)
+    matching = [isinstance(wanted, dict) and next(iter(wanted), "") == "$elemMatch" for wanted in operand]
+    if any(matching) and not all(matching):
+        raise bad_value("no $ expressions in $all" if not matching[0] else "$all/$elemMatch has to be consistent")
+    if all(matching) and operand:
+        return _both([_element_match(wanted["$elemMatch"], scope) for wanted in operand])
+    if any(is_operators(wanted) for wanted in operand):
+        raise bad_value("no $ expressions in $all")
+    if not operand:
+        return Predicate(lambda value: False, lambda values: False)
+    return _both([_of_elements(equality_or_pattern(wanted, scope.collation)) for wanted in operand])
+
+
+_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {
+    "$all": _all,
+    "$elemMatch": _element_match,
+    "$not": _not,
+}

@@ -11,11 +11,14 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
-from gmongo.testing.store.matching import compile_filter, is_operators
-from gmongo.testing.store.ordering import sorted_by
+from gmongo.testing.store.collation import BINARY
+from gmongo.testing.store.errors import bad_value, type_mismatch
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.paths import step
-from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, sort_key, type_name
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, key_of, type_name, whole
 
 Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
@@ -84,13 +87,11 @@ def _unset(path: str, _operand: Any) -> Edits:
 
 def _arithmetic(name: str, function: Change, start: int) -> Callable[[str, Any], Edits]:
     def change(present: Any, operand: Any) -> Any:
-        if not is_number(operand):
-            raise type_mismatch(f"Cannot {name[1:]} with non-numeric argument: {operand!r}")
         if present is MISSING:
-            return operand if start == 0 else function(operand, 0)
+            return operand if start == 0 else arithmetic.multiply(operand, 0)
         if not is_number(present):
             raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(present)}")
-        return function(present, operand)
+        return arithmetic.updated(name, function, present, operand)
 
     return _changing(change)
 
@@ -108,20 +109,16 @@ def _current_date(_present: Any, operand: Any) -> Any:
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
     if operand == {"$type": "timestamp"}:
         return Timestamp(int(datetime.datetime.now(datetime.timezone.utc).timestamp()), 1)
-    if operand is True or operand == {"$type": "date"}:
-        return now.replace(microsecond=now.microsecond // 1000 * 1000)
-    raise bad_value(f"$currentDate takes true, or a $type of 'date' or 'timestamp', not {operand!r}")
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def _bit(present: Any, operand: Any) -> Any:
     value = 0 if present is MISSING else present
-    if not isinstance(operand, dict) or not isinstance(value, int) or isinstance(value, bool):
-        raise bad_value("$bit takes and, or, xor of an integral field")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise bad_value(f"Cannot apply $bit to a value of non-integral type {type_name(value)}")
     long = isinstance(value, Int64) or any(isinstance(mask, Int64) for mask in operand.values())
     result = int(value)
     for name, mask in operand.items():
-        if name not in _BITS:
-            raise bad_value(f"The $bit modifier only supports 'and', 'or', and 'xor', not '{name}'")
         result = _BITS[name](result, int(mask))
     return Int64(result) if long else result
 
@@ -134,19 +131,27 @@ _BITS: Mapping[str, Callable[[int, int], int]] = {
 
 
 def _rename(path: str, operand: Any) -> Edits:
-    if not isinstance(operand, str):
-        raise bad_value(f"The 'to' field for $rename must be a string: {path}: {operand!r}")
-
     def edit(document: dict[str, Any], parts: list[str]) -> None:
+        target = operand.split(".")
         value = get(document, parts)
-        if value is not MISSING:
-            _remove(document, parts)
-            put(document, operand.split("."), value)
+        if value is MISSING:
+            return
+        for name, way in (("source", parts), ("destination", target)):
+            _check_no_array(document, way, name)
+        _remove(document, parts)
+        put(document, target, value)
 
     def leave(_document: dict[str, Any], _parts: list[str]) -> None:
         """The new name is edited with the old one; it is listed so that conflicts are found."""
 
     return [(path, edit), (operand, leave)]
+
+
+def _check_no_array(document: Any, parts: list[str], name: str) -> None:
+    for number in range(1, len(parts)):
+        if isinstance(get(document, parts[:number]), list):
+            raise bad_value(f"The {name} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
+                            f"{document.get('_id')!r} has an array field called '{parts[number - 1]}'")  # fmt: skip
 
 
 def _array(present: Any, name: str) -> list[Any]:
@@ -161,12 +166,7 @@ def _push(present: Any, operand: Any) -> Any:
     array = list(_array(present, "$push"))
     if not isinstance(operand, dict) or "$each" not in operand:
         return [*array, copy_value(operand)]
-    unknown = set(operand) - {"$each", "$slice", "$sort", "$position"}
-    if unknown:
-        raise bad_value(f"Unrecognized clause in $push: {unknown.pop()}")
-    if not isinstance(operand["$each"], list):
-        raise bad_value("The argument to $each in $push must be an array")
-    position = operand.get("$position", len(array))
+    position = whole(operand.get("$position", len(array)))
     array[position:position] = copy_value(operand["$each"])
     return _sliced(_sorted(array, operand.get("$sort")), operand.get("$slice"))
 
@@ -175,19 +175,19 @@ def _sorted(array: list[Any], order: Any) -> list[Any]:
     if order is None:
         return array
     if isinstance(order, dict):
-        return sorted_by(array, order, lambda element: element)
-    return sorted(array, key=sort_key, reverse=order < 0)
+        return compile_sort(order, BINARY)(array, lambda element: element)
+    return sorted(array, key=key_of, reverse=whole(order) < 0)
 
 
 def _sliced(array: list[Any], limit: Any) -> list[Any]:
     if limit is None:
         return array
-    return array[:limit] if limit >= 0 else array[limit:]
+    return array[: whole(limit)] if limit >= 0 else array[whole(limit) :]
 
 
 def _add_to_set(present: Any, operand: Any) -> Any:
     array = list(_array(present, "$addToSet"))
-    several = isinstance(operand, dict) and "$each" in operand
+    several = isinstance(operand, dict) and next(iter(operand), "") == "$each"
     for value in operand["$each"] if several else [operand]:
         if not any(equal(value, element) for element in array):
             array.append(copy_value(value))
@@ -195,12 +195,11 @@ def _add_to_set(present: Any, operand: Any) -> Any:
 
 
 def _pop(present: Any, operand: Any) -> Any:
-    if operand not in (1, -1):
-        raise failed_to_parse(f"$pop expects 1 or -1, found: {operand!r}")
     if present is MISSING:
         return MISSING
-    array = _array(present, "$pop")
-    return array[:-1] if operand == 1 else array[1:]
+    if not isinstance(present, list):
+        raise type_mismatch(f"$pop: the path contains an element of non-array type '{type_name(present)}'")
+    return present[:-1] if whole(operand) == 1 else present[1:]
 
 
 def _pull(present: Any, operand: Any) -> Any:
@@ -214,13 +213,14 @@ def _pull_condition(operand: Any) -> Callable[[Any], bool]:
     if isinstance(operand, dict) and not is_operators(operand):
         document = compile_filter(operand)
         return lambda element: isinstance(element, dict) and document(element)
-    value = compile_filter({"v": operand})
-    return lambda element: value({"v": element})
+    if is_operators(operand) or is_pattern(operand):
+        # $elemMatch looks at the array's elements one by one; an element that is an array is not looked into.
+        value = compile_filter({"v": {"$elemMatch": operand if is_operators(operand) else {"$in": [operand]}}})
+        return lambda element: value({"v": [element]})
+    return lambda element: equal(element, operand)
 
 
 def _pull_all(present: Any, operand: Any) -> Any:
-    if not isinstance(operand, list):
-        raise bad_value("$pullAll requires an array argument")
     if present is MISSING:
         return MISSING
     array = _array(present, "$pullAll")

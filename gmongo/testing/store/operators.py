@@ -2,114 +2,173 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bson.decimal128 import Decimal128
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
-from bson.regex import Regex
 
-from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.values import MISSING, TYPE_NAMES, compare, equal, is_number, is_whole, rank, type_name
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location
+from gmongo.testing.store.patterns import compile_pattern, is_pattern
+from gmongo.testing.store.values import (
+    MISSING,
+    TYPE_NAMES,
+    compare,
+    is_nan,
+    is_number,
+    is_true,
+    is_whole,
+    key_of,
+    rank,
+    type_name,
+    whole,
+)
 
 Test = Callable[[Any], bool]
-Make = Callable[[Any, Mapping[str, Any]], Test]
+# Makes the test of an operand; gets the other operators of the condition, and the collation.
+Make = Callable[[Any, Mapping[str, Any], Collation], Test]
 
-negative = frozenset({"$ne", "$nin"})
-_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": re.UNICODE}
+_REFERENCE = frozenset({"$ref", "$id", "$db"})
 _NUMBERS = {number: name for name, number in TYPE_NAMES}
 _ALIASES = {name for name, _ in TYPE_NAMES} | {"number"}
+_INT64 = range(-(2**63), 2**63)
 
 
-def equality(wanted: Any) -> Test:
-    """Equal to the value; a regular expression matches strings too."""
-    if isinstance(wanted, (Regex, re.Pattern)):
-        pattern = as_pattern(wanted)
-        return lambda value: bool(isinstance(value, str) and pattern.search(value)) or equal(value, wanted)
+def is_operators(condition: Any) -> bool:
+    """Whether the condition is made of operators, rather than a value to equal."""
+    if not isinstance(condition, dict) or not condition:
+        return False
+    first = next(iter(condition))
+    return first.startswith("$") and first not in _REFERENCE
+
+
+def equality(wanted: Any, collation: Collation) -> Test:
+    """Equal to the value; null is equal to what is missing."""
     if wanted is None:
         return lambda value: value is None or value is MISSING
-    return lambda value: value is not MISSING and equal(value, wanted)
+    key, fold = key_of(collation.folded(wanted)), collation.folded
+    kind = rank(wanted)
+    if collation.fold is None:
+        return lambda value: rank(value) == kind and key_of(value) == key
+    return lambda value: rank(value) == kind and key_of(fold(value)) == key
 
 
-def as_pattern(expression: Any, options: str | None = None) -> re.Pattern[str]:
-    """A compiled pattern from a string, a BSON regular expression or a Python pattern."""
-    flags = 0
-    if isinstance(expression, (Regex, re.Pattern)):
-        expression, flags = expression.pattern, int(expression.flags)
-    for letter in options or "":
-        if letter not in _FLAGS:
-            raise bad_value(f"invalid flag in regex options: {letter}")
-        flags |= _FLAGS[letter]
-    try:
-        return re.compile(expression, flags)
-    except re.error as error:
-        raise bad_value(f"Regular expression is invalid: {error}") from None
+def equality_or_pattern(wanted: Any, collation: Collation) -> Test:
+    """Equal to the value, or a string that matches the regular expression."""
+    return pattern_test(wanted, None) if is_pattern(wanted) else equality(wanted, collation)
 
 
-def _not_a_number(value: Any) -> bool:
-    return is_number(value) and value != value
-
-
-def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:
-    def make(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-        def test(value: Any) -> bool:
-            if isinstance(wanted, (MinKey, MaxKey)):
-                return value is not MISSING and holds(compare(value, wanted))
-            if rank(value) != rank(wanted):
-                return False
-            if _not_a_number(value) or _not_a_number(wanted):
-                return or_equal and _not_a_number(value) and _not_a_number(wanted)
-            return holds(compare(value, wanted))
-
-        return test
-
-    return make
-
-
-def _eq(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    return equality(wanted)
-
-
-def _in(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    if not isinstance(wanted, list):
-        raise bad_value("$in needs an array")
-    tests = [equality(one) for one in wanted]
-    return lambda value: any(test(value) for test in tests)
-
-
-def _exists(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    return lambda values: any(value is not MISSING for value in values) == bool(wanted)
-
-
-def _regex(wanted: Any, condition: Mapping[str, Any]) -> Test:
-    if not isinstance(wanted, (Regex, re.Pattern)) and type(wanted) is not str:
-        raise bad_value("$regex has to be a string")
-    pattern = as_pattern(wanted, condition.get("$options"))
-    return lambda value: isinstance(value, str) and pattern.search(value) is not None
-
-
-def _size(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    if not is_whole(wanted) or wanted < 0:
-        raise bad_value(f"$size must be a non-negative whole number, not {wanted!r}")
-    return lambda value: isinstance(value, list) and len(value) == wanted
-
-
-def _mod(wanted: Any, _condition: Mapping[str, Any]) -> Test:
-    if not isinstance(wanted, list) or len(wanted) != 2 or not all(map(is_whole, wanted)) or not wanted[0]:
-        raise bad_value("malformed mod, it must be [divisor, remainder]")
-    divisor, remainder = int(wanted[0]), int(wanted[1])
+def pattern_test(expression: Any, options: str | None) -> Test:
+    """A string that the regular expression finds something in, or that very regular expression."""
+    pattern = compile_pattern(expression, options)
+    same = key_of(expression) if is_pattern(expression) else None
 
     def test(value: Any) -> bool:
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or value in (float("inf"), float("-inf")):
-            return False
-        whole = int(value)
-        return (abs(whole) % abs(divisor)) * (1 if whole >= 0 else -1) == remainder
+        if type(value) is str:
+            return pattern.search(value) is not None
+        return same is not None and is_pattern(value) and key_of(value) == same
 
     return test
 
 
-def _type(wanted: Any, _condition: Mapping[str, Any]) -> Test:
+def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:
+    def make(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+        if is_pattern(wanted):
+            raise bad_value("Can't have RegEx as arg to a comparison predicate")
+        if isinstance(wanted, (MinKey, MaxKey)):
+            return lambda value: holds(compare(value, wanted))
+        if wanted is None:
+            return lambda value: or_equal and (value is None or value is MISSING)
+        if is_nan(wanted):
+            return lambda value: or_equal and is_nan(value)
+        fold, kind, bound = collation.folded, rank(wanted), collation.folded(wanted)
+        return lambda value: rank(value) == kind and not is_nan(value) and holds(compare(fold(value), bound))
+
+    return make
+
+
+def _eq(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    return equality(wanted, collation)
+
+
+def _ne(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    if is_pattern(wanted):
+        raise bad_value("Can't have regex as arg to $ne.")
+    return equality(wanted, collation)
+
+
+def _in(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    if not isinstance(wanted, list):
+        raise bad_value("$in needs an array")
+    if any(is_operators(one) for one in wanted):
+        raise bad_value("cannot nest $ under $in")
+    patterns = [pattern_test(one, None) for one in wanted if is_pattern(one)]
+    keys = {key_of(collation.folded(one)) for one in wanted if not is_pattern(one)}
+    null = key_of(None)
+
+    def test(value: Any) -> bool:
+        key = null if value is MISSING else key_of(collation.folded(value))
+        return key in keys or any(pattern(value) for pattern in patterns)
+
+    return test
+
+
+def _regex(wanted: Any, condition: Mapping[str, Any], _collation: Collation) -> Test:
+    options = condition.get("$options")
+    if not is_pattern(wanted) and type(wanted) is not str:
+        raise bad_value("$regex has to be a string")
+    if options is not None and type(options) is not str:
+        raise bad_value("$options has to be a string")
+    if options is not None and is_pattern(wanted) and int(wanted.flags):
+        raise location(51074, "options set in both $regex and $options")
+    return pattern_test(wanted, options)
+
+
+def _size(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if not is_whole(wanted) or whole(wanted) < 0:
+        raise bad_value(f"Failed to parse $size. Expected a non-negative number in: $size: {wanted!r}")
+    return lambda value: isinstance(value, list) and len(value) == whole(wanted)
+
+
+def _mod(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if not isinstance(wanted, list):
+        raise bad_value("malformed mod, needs to be an array")
+    if len(wanted) != 2:
+        raise bad_value(f"malformed mod, {'not enough' if len(wanted) < 2 else 'too many'} elements")
+    divisor, remainder = (_truncated(name, part) for name, part in zip(("divisor", "remainder"), wanted, strict=True))
+    if not divisor:
+        raise bad_value("divisor cannot be 0")
+
+    def test(value: Any) -> bool:
+        if not is_number(value) or not _is_long(value):
+            return False
+        number = whole(value)
+        return (abs(number) % abs(divisor)) * (1 if number >= 0 else -1) == remainder
+
+    return test
+
+
+def _truncated(name: str, value: Any) -> int:
+    if not is_number(value):
+        raise bad_value(f"malformed mod, {name} not a number")
+    if not _is_long(value):
+        raise bad_value(f"malformed mod, {name} value is invalid :: caused by :: it is not representable as a long")
+    return whole(value)
+
+
+def _is_long(value: Any) -> bool:
+    """Whether a number is finite, and not larger than an int64."""
+    if isinstance(value, Decimal128):
+        return bool(value.to_decimal().is_finite()) and whole(value) in _INT64
+    return math.isfinite(value) and int(value) in _INT64
+
+
+def _type(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if wanted == []:
+        raise failed_to_parse("$type must match at least one type")
     names = {_type_alias(one) for one in (wanted if isinstance(wanted, list) else [wanted])}
     if "number" in names:
         names |= {"int", "long", "double", "decimal"}
@@ -119,45 +178,68 @@ def _type(wanted: Any, _condition: Mapping[str, Any]) -> Test:
 def _type_alias(wanted: Any) -> str:
     if type(wanted) is str and wanted in _ALIASES:
         return wanted
-    if is_whole(wanted) and wanted in _NUMBERS:
-        return _NUMBERS[wanted]
+    if is_number(wanted) and is_whole(wanted) and whole(wanted) in _NUMBERS:
+        return _NUMBERS[whole(wanted)]
     raise bad_value(f"Unknown type name alias: {wanted}")
 
 
 def _bits(holds: Callable[[int, int], bool]) -> Make:
-    def make(wanted: Any, _condition: Mapping[str, Any]) -> Test:
+    def make(wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
         mask = _mask(wanted)
-        return lambda value: isinstance(value, int) and not isinstance(value, bool) and holds(int(value), mask)
+
+        def test(value: Any) -> bool:
+            if isinstance(value, bytes):
+                return holds(int.from_bytes(value, "little"), mask)
+            return is_number(value) and is_whole(value) and _is_long(value) and holds(whole(value), mask)
+
+        return test
 
     return make
 
 
 def _mask(wanted: Any) -> int:
-    if isinstance(wanted, list) and all(is_whole(position) and position >= 0 for position in wanted):
-        return sum(1 << int(position) for position in set(wanted))
+    if isinstance(wanted, list):
+        if not all(is_number(position) and is_whole(position) and whole(position) >= 0 for position in wanted):
+            raise bad_value(f"bit positions must be non-negative integers, not {wanted!r}")
+        return sum(1 << whole(position) for position in {whole(position) for position in wanted})
     if isinstance(wanted, bytes):
         return int.from_bytes(wanted, "little")
-    if is_whole(wanted) and wanted >= 0:
-        return int(wanted)
-    raise bad_value(f"a bit mask must be positions, a number or binary, not {wanted!r}")
+    if not is_number(wanted):
+        raise bad_value(f"a bit mask must be an array of positions, a number or binary, not {wanted!r}")
+    if not is_whole(wanted) or whole(wanted) < 0 or not _is_long(wanted):
+        raise failed_to_parse(f"Expected a non-negative integral number as a bit mask, not {wanted!r}")
+    return whole(wanted)
 
 
-OPERATORS: Mapping[str, Make] = {
+def _exists(_wanted: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    return lambda value: value is not MISSING
+
+
+def is_wanted(operand: Any) -> bool:
+    """Whether the operand of ``$exists`` asks for the field to be there."""
+    return is_true(operand)
+
+
+_BITS: Mapping[str, Callable[[int, int], bool]] = {
+    "$bitsAllSet": lambda value, mask: value & mask == mask,
+    "$bitsAnySet": lambda value, mask: value & mask != 0,
+    "$bitsAllClear": lambda value, mask: value & mask == 0,
+    "$bitsAnyClear": lambda value, mask: value & mask != mask,
+}
+# They are tried on an array and on each of its elements.
+OF_ELEMENTS: Mapping[str, Make] = {
     "$eq": _eq,
-    "$ne": _eq,
     "$gt": _comparison(lambda order: order > 0, False),
     "$gte": _comparison(lambda order: order >= 0, True),
     "$lt": _comparison(lambda order: order < 0, False),
     "$lte": _comparison(lambda order: order <= 0, True),
     "$in": _in,
-    "$nin": _in,
-    "$exists": _exists,
     "$regex": _regex,
-    "$size": _size,
     "$mod": _mod,
     "$type": _type,
-    "$bitsAllSet": _bits(lambda value, mask: value & mask == mask),
-    "$bitsAnySet": _bits(lambda value, mask: value & mask != 0),
-    "$bitsAllClear": _bits(lambda value, mask: value & mask == 0),
-    "$bitsAnyClear": _bits(lambda value, mask: value & mask != mask),
+    **{name: _bits(holds) for name, holds in _BITS.items()},
 }
+# They hold where the other one does not.
+NEGATIVE: Mapping[str, Make] = {"$ne": _ne, "$nin": _in}
+# They look at an array as a whole.
+OF_WHOLES: Mapping[str, Make] = {"$size": _size, "$exists": _exists}

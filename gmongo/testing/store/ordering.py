@@ -2,43 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from gmongo.testing.command import not_supported
-from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.paths import sort_value
-from gmongo.testing.store.values import sort_key
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.errors import bad_value, location
+from gmongo.testing.store.paths import ParallelArrays, leaves_at
+from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 
 T = TypeVar("T")
+Sort = Callable[[Iterable[T], Callable[[T], Any]], "list[T]"]
+_MOST_KEYS = 32
 
 
-def sorted_by(items: list[T], order: Mapping[str, Any], document_of: Callable[[T], Any]) -> list[T]:
-    """The items in the order of their documents; a stable sort."""
-    for path, wanted in reversed(list(order.items())):
-        direction = direction_of(path, wanted)
-        if path == "$natural":
-            items = items if direction > 0 else items[::-1]
-        else:
-            items = _by_path(items, path, direction, document_of)
-    return items
+def compile_sort(order: Any, collation: Collation) -> Sort[Any]:
+    """The function that puts items into the order of their documents; equal ones stay in the order they have.
+
+    An array counts as its lowest element, or as its highest one when descending.
+
+    :raises CommandError: if the order is malformed.
+    """
+    if not isinstance(order, dict):
+        raise bad_value(f"a sort order must be an object, not {order!r}")
+    directions = {path: direction_of(path, wanted) for path, wanted in order.items()}
+    if len(directions) > _MOST_KEYS:
+        raise bad_value(f"too many sort keys: {len(directions)}, at most {_MOST_KEYS} are allowed")
+    if "$natural" in directions:
+        if len(directions) > 1:
+            raise bad_value("Cannot include '$natural' in compound sort")
+        return lambda items, _document_of: list(items)[:: directions["$natural"]]
+
+    if len(directions) == 1:
+        return _by_one(*directions.popitem(), collation)
+
+    def sort(items: Iterable[T], document_of: Callable[[T], Any]) -> list[T]:
+        keyed = [(_sort_key(document_of(item), directions, collation), item) for item in items]
+        for number, direction in reversed(list(enumerate(directions.values()))):
+            keyed.sort(key=lambda entry: entry[0][number], reverse=direction < 0)
+        return [item for _, item in keyed]
+
+    return sort
 
 
-def _by_path(items: list[T], path: str, direction: int, document_of: Callable[[T], Any]) -> list[T]:
-    return sorted(
-        items,
-        key=lambda item: sort_key(sort_value(document_of(item), path, direction)),
-        reverse=direction < 0,
-    )
+def _by_one(path: str, direction: int, collation: Collation) -> Sort[Any]:
+    best = min if direction > 0 else max
+
+    def key(document: Any) -> Key:
+        found = leaves_at(document, [path])
+        return _key(found[0][0], collation) if len(found) == 1 else best(_key(value, collation) for (value,) in found)
+
+    return lambda items, document_of: sorted(items, key=lambda item: key(document_of(item)), reverse=direction < 0)
+
+
+def _sort_key(document: Any, directions: Mapping[str, int], collation: Collation) -> tuple[Key, ...]:
+    try:
+        found = leaves_at(document, list(directions))
+    except ParallelArrays:
+        raise bad_value("cannot sort with keys that are parallel arrays") from None
+    keys = [tuple(_key(value, collation) for value in values) for values in found]
+    for number, direction in enumerate(directions.values()):
+        if len(keys) > 1:
+            best = (min if direction > 0 else max)(key[number] for key in keys)
+            keys = [key for key in keys if key[number] == best]
+    return keys[0]
+
+
+def _key(value: Any, collation: Collation) -> Key:
+    if value is MISSING:
+        return key_of(None)
+    return key_of(value if collation.fold is None else collation.folded(value))
 
 
 def direction_of(path: str, wanted: Any) -> int:
     """1 or -1.
 
-    :raises CommandError: if it is neither.
+    :raises CommandError: if it is neither, or the path is none.
     """
+    if not path or "" in path.split("."):
+        raise location(40352, "FieldPath cannot be constructed with empty string")
+    if path.startswith("$") and path != "$natural":
+        raise location(16410, f"FieldPath field names may not start with '$', given '{path}'.")
     if isinstance(wanted, dict):
         raise not_supported(f"sorting by {wanted!r}")
-    if isinstance(wanted, bool) or wanted not in (1, -1):
-        raise bad_value(f"$sort key ordering must be 1 (for ascending) or -1 (for descending), not {path}: {wanted!r}")
-    return int(wanted)
+    if not is_number(wanted):
+        raise location(15974, "$sort key ordering must be specified using a number or {$meta: 'textScore'}")
+    if float(str(wanted)) not in (1, -1):
+        raise location(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+    return int(float(str(wanted)))

@@ -9,14 +9,16 @@ from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.access import Access
+from gmongo.testing.store.collation import BINARY
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, location
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.paths import value_at
+from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.validation import check_document, check_storable
-from gmongo.testing.store.values import Key, equal, identical
+from gmongo.testing.store.values import MISSING, Key, identical
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
@@ -78,10 +80,11 @@ def _merge(context: Context, spec: Any, documents: list[Document]) -> None:
     matched, unmatched = spec.get("whenMatched", "merge"), spec.get("whenNotMatched", "insert")
     if (not isinstance(matched, list) and matched not in _MATCHED) or unmatched not in _UNMATCHED:
         raise bad_value(f"Unknown $merge modes: whenMatched {matched!r}, whenNotMatched {unmatched!r}")
+    on = _fields(spec.get("on", "_id"))
     collection = _target(context, spec["into"])
-    on = spec.get("on", "_id")
+    _check_unique(collection, on)
     for document in documents:
-        found = _find(context.access, collection, document, [on] if isinstance(on, str) else on)
+        found = _find(context.access, collection, document, on)
         if found is not None:
             _merge_into(context, collection, found, document, spec)
         elif unmatched == "fail":
@@ -92,11 +95,26 @@ def _merge(context: Context, spec: Any, documents: list[Document]) -> None:
             context.access.insert(collection, document)
 
 
+def _fields(on: Any) -> list[str]:
+    fields = on if isinstance(on, list) else [on]
+    if not fields or not all(type(path) is str for path in fields):
+        raise location(51186, "$merge 'on' field must be either a string or an array of strings")
+    return fields
+
+
+def _check_unique(collection: Collection, on: list[str]) -> None:
+    for index in collection.indexes.values():
+        if index.unique and set(index.keys) == set(on) and "partialFilterExpression" not in index.options:
+            return
+    raise location(51183, "Cannot find index to verify that join fields will be unique")
+
+
 def _find(access: Access, collection: Collection, document: Document, on: list[str]) -> tuple[Key, Record] | None:
-    for key, record in access.records(collection).items():
-        if all(equal(value_at(record.document, path), value_at(document, path)) for path in on):
-            return key, record
-    return None
+    values = {path: value_at(document, path) for path in on}
+    if any(value is MISSING or value is None or isinstance(value, list) for value in values.values()):
+        raise location(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array")
+    query = {path: {"$eq": value} for path, value in values.items()}
+    return next(select(access, collection, query, BINARY, {}), None)
 
 
 def _merge_into(

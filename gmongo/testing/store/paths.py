@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from gmongo.testing.store.values import MISSING, compare
+from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
 def split(path: str) -> list[str]:
@@ -30,47 +30,92 @@ def value_at(document: Any, path: str) -> Any:
 
 
 def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Every value that the path leads to, spreading over the arrays on its way; MISSING where it ends early.
+    """Every value that the path leads to, as a query sees them: it spreads over the arrays on its way.
 
-    An array at the end is given as it is.
+    MISSING stands where the path ends early; in an array it ends early in objects only, so that other elements give
+    nothing at all. An array at the end is given as it is.
     """
     if not parts:
         yield document
     elif isinstance(document, dict):
         yield from values_at(document.get(parts[0], MISSING), parts[1:])
     elif isinstance(document, list):
-        yield from _in_array(document, parts)
+        if parts[0].isdigit() and int(parts[0]) < len(document):
+            yield from values_at(document[int(parts[0])], parts[1:])
+        for element in document:
+            if isinstance(element, dict):
+                yield from values_at(element, parts)
     else:
         yield MISSING
 
 
-def _in_array(array: list[Any], parts: Sequence[str]) -> Iterator[Any]:
-    found = False
-    if parts[0].isdigit() and int(parts[0]) < len(array):
-        found = True
-        yield from values_at(array[int(parts[0])], parts[1:])
-    for element in array:
-        if isinstance(element, dict):
-            found = True
-            yield from values_at(element, parts)
-    if not found:
-        yield MISSING
-
-
-def leaves_at(document: Any, path: str) -> Iterator[Any]:
-    """The values that an index has of the document: arrays at the end are taken apart."""
-    for value in values_at(document, split(path)):
-        if isinstance(value, list) and value:
+def joined_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
+    """Every value that the path leads to, as joins see them: without MISSING, and arrays taken apart."""
+    for value in values_at(document, parts):
+        if isinstance(value, list):
             yield from value
-        else:
+        elif value is not MISSING:
             yield value
 
 
-def sort_value(document: Any, path: str, direction: int) -> Any:
-    """The value that the document is sorted by: of an array the lowest, or highest when descending."""
-    best: Any = None
-    first = True
-    for value in leaves_at(document, path):
-        if first or compare(value, best) * direction < 0:
-            best, first = value, False
-    return best
+class ParallelArrays(Exception):
+    """Two paths lead through different arrays, whose elements have nothing to do with each other."""
+
+
+class _Way(NamedTuple):
+    """How far a path has been followed.
+
+    :param rest: the parts ahead; None at a leaf.
+    """
+
+    value: Any
+    rest: tuple[str, ...] | None
+    gone: int = 0
+
+
+def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The tuples of values that an index of the paths has of the document: one for each element of an array.
+
+    MISSING stands for what is not there, EMPTY_ARRAY for an array without elements at the end of a path.
+
+    :raises ParallelArrays: two paths lead through different arrays.
+    """
+    if len(paths) == 1 and isinstance(document, dict) and "." not in paths[0]:  # most are like this
+        value = document.get(paths[0], MISSING)
+        if not isinstance(value, list):
+            return [(value,)]
+        return [(element,) for element in value] or [(EMPTY_ARRAY,)]
+    parts = [tuple(split(path)) for path in paths]
+    return list(_leaves([_Way(document, one) for one in parts], parts))
+
+
+def _leaves(ways: list[_Way], parts: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, ...]]:
+    ways = [_followed(way) for way in ways]
+    at_array = [number for number, way in enumerate(ways) if isinstance(way.value, list) and way.rest is not None]
+    if not at_array:
+        yield tuple(way.value for way in ways)
+        return
+    if len({parts[number][: ways[number].gone] for number in at_array}) > 1:
+        raise ParallelArrays
+    array = ways[at_array[0]].value
+    for element in array or [MISSING]:
+        inner = list(ways)
+        for number in at_array:
+            way = ways[number]
+            if way.rest:
+                inner[number] = _Way(element if isinstance(element, dict) else MISSING, way.rest, way.gone)
+            else:
+                inner[number] = _Way(element if array else EMPTY_ARRAY, None, way.gone)
+        yield from _leaves(inner, parts)
+
+
+def _followed(way: _Way) -> _Way:
+    """Follow the path up to an array, or to its end."""
+    value, rest, gone = way
+    while rest:
+        if not isinstance(value, dict) and step(value, rest[0]) is MISSING:
+            break
+        value, rest, gone = step(value, rest[0]), rest[1:], gone + 1
+    if rest and not isinstance(value, list):
+        return _Way(MISSING, None, gone)
+    return _Way(value, rest, gone)

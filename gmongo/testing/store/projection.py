@@ -1,21 +1,25 @@
-"""Choosing and computing fields: projections of find, ``$project``, ``$addFields`` and ``$unset``."""
+"""Choosing and computing fields: ``$project``, ``$addFields`` and ``$unset``, and the basis of a find's projection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gmongo.testing.command import not_supported
-from gmongo.testing.store.errors import bad_value, location
-from gmongo.testing.store.expressions import evaluate
-from gmongo.testing.store.matching import compile_filter, is_operators
-from gmongo.testing.store.paths import split
-from gmongo.testing.store.positions import matched_index
-from gmongo.testing.store.values import MISSING, copy_value, is_number
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions import (
+    Expression,
+    Scope,
+    Variables,
+    check_field_name,
+    compile_expression,
+    with_document,
+)
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.values import MISSING, is_number
 
-Project = Callable[[dict[str, Any]], dict[str, Any]]
-Variables = Mapping[str, Any]
+Document = dict[str, Any]
+Project = Callable[[Document, Variables], Document]
 Tree = dict[str, Any]
 
 KEEP = object()
@@ -26,212 +30,147 @@ DROP = object()
 class Computed:
     """A field whose value is an expression's."""
 
-    expression: Any
+    expression: Expression
 
 
-def compile_projection(spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables) -> Project:
-    """The function that a find projects its documents with.
+def compile_project(spec: Any, scope: Scope) -> Project:
+    """The function of a ``$project`` stage.
 
-    :raises CommandError: if fields are both included and excluded, or an operator is not supported.
+    :raises CommandError: it is malformed, or both includes and excludes fields.
     """
-    if not spec:
-        return copy_value
-    plain = {name: value for name, value in spec.items() if not _is_array_operator(name, value)}
-    special = {name: value for name, value in spec.items() if name not in plain}
-    including = any(name.endswith(".$") or "$elemMatch" in value for name, value in special.items())
-    for name in special:
-        if name.endswith(".$"):
-            plain[name[:-2]] = 1
-        elif including or any(_is_inclusion(one) for field, one in spec.items() if field != "_id"):
-            plain[name] = 1
-    chosen = compile_project(plain, variables) if plain else copy_value
-    edits = [_array_operator(name, value, query, variables) for name, value in special.items()]
-
-    def project(document: dict[str, Any]) -> dict[str, Any]:
-        projected = chosen(document)
-        for edit in edits:
-            projected = edit(document, projected)
-        return projected
-
-    return project
-
-
-def compile_project(spec: Any, variables: Variables) -> Project:
-    """The function of a ``$project`` stage."""
     if not isinstance(spec, dict) or not spec:
         raise location(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
     tree: Tree = {}
-    _grow(tree, spec, computed_only=False)
-    kinds = {kind for name, node in tree.items() if name != "_id" for kind in _leaves(node)}
-    identity = tree.get("_id")
-    including = KEEP in kinds or Computed in kinds or (not kinds and identity is not DROP)
-    if including and DROP in kinds:
-        raise location(31254, "Cannot do exclusion on field in inclusion projection")
-    if including and identity is None:
-        tree["_id"] = KEEP
-    return lambda document: _apply(tree, document, document, variables, including)
+    _grow(tree, spec, lambda value: _leaf(value, scope))
+    including = _is_including(tree)
+    if including:
+        tree.setdefault("_id", KEEP)
+    return _applying(tree, including)
 
 
-def compile_add_fields(spec: Any, variables: Variables) -> Project:
+def compile_add_fields(spec: Any, scope: Scope) -> Project:
     """The function of an ``$addFields`` or ``$set`` stage."""
-    if not isinstance(spec, dict) or not spec:
+    if not isinstance(spec, dict):
+        raise location(40272, "$addFields specification stage must be an object")
+    if not spec:
         raise location(40177, "Invalid $addFields :: caused by :: specification must have at least one field")
     tree: Tree = {}
-    _grow(tree, spec, computed_only=True)
-    return lambda document: _apply(tree, document, document, variables, False)
+    _grow(tree, spec, lambda value: Computed(compile_expression(value, scope)))
+    return _applying(tree, including=False)
 
 
 def compile_unset(fields: Any) -> Project:
     """The function of an ``$unset`` stage."""
+    if not isinstance(fields, list) and type(fields) is not str:
+        raise location(31002, "$unset specification must be a string or an array")
     names = fields if isinstance(fields, list) else [fields]
-    if not names or not all(type(name) is str and name for name in names):
-        raise location(31002, "$unset specification must be a string or an array of strings")
-    return compile_project(dict.fromkeys(names, 0), {})
+    if not names:
+        raise location(31119, "$unset specification must be a string or an array with at least one field")
+    if not all(type(name) is str for name in names):
+        raise location(31120, "$unset specification must be a string or an array containing only string values")
+    return compile_project(dict.fromkeys(names, 0), Scope())
 
 
-def _is_inclusion(value: Any) -> bool:
-    return isinstance(value, (bool, int, float)) and bool(value)
-
-
-def _is_array_operator(name: str, value: Any) -> bool:
-    if isinstance(value, dict) and "$meta" in value:
-        raise not_supported("$meta in a projection")
-    by_value = isinstance(value, dict) and (
-        "$elemMatch" in value or ("$slice" in value and not _is_slice_expression(value["$slice"]))
-    )
-    return name.endswith(".$") or by_value
-
-
-def _is_slice_expression(operand: Any) -> bool:
-    return isinstance(operand, list) and not all(is_number(part) for part in operand)
-
-
-def _grow(tree: Tree, spec: Mapping[str, Any], computed_only: bool) -> None:
+def _grow(tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any]) -> None:
     for path, value in spec.items():
-        if not path or path.startswith("$") or path.endswith("."):
-            raise location(16410, f"FieldPath field names may not be empty or start with '$': {path!r}")
-        *parents, last = split(path)
+        *parents, last = _parts(path)
         node = tree
         for part in parents:
             node = node.setdefault(part, {})
             if not isinstance(node, dict):
                 raise location(31249, f"Path collision at {path}")
-        if last in node:
+        if last in node and not (isinstance(node[last], dict) and isinstance(value, dict)):
             raise location(31250, f"Path collision at {path}")
         if isinstance(value, dict) and value and not is_operators(value):
-            node[last] = {}
-            _grow(node[last], value, computed_only)
+            _grow(node.setdefault(last, {}), value, leaf)
         else:
-            node[last] = _leaf(value, computed_only)
+            if last in node:
+                raise location(31250, f"Path collision at {path}")
+            node[last] = leaf(value)
 
 
-def _leaf(value: Any, computed_only: bool) -> Any:
-    if not computed_only and (isinstance(value, bool) or is_number(value)):
+def _parts(path: str) -> list[str]:
+    if not path:
+        raise location(40352, "FieldPath cannot be constructed with empty string")
+    if path.endswith(".$") or path == "$":
+        raise location(31324, "Cannot use positional projection in aggregation projection")
+    if path.endswith("."):
+        raise location(40353, "FieldPath must not end with a '.'.")
+    parts = path.split(".")
+    for part in parts:
+        check_field_name(part)
+    return parts
+
+
+def _leaf(value: Any, scope: Scope) -> Any:
+    if isinstance(value, bool) or is_number(value):
         return KEEP if value else DROP
-    return Computed(value)
+    if value == {}:
+        raise location(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+    return Computed(compile_expression(value, scope))
 
 
-def _leaves(node: Any) -> set[Any]:
+def _is_including(tree: Tree) -> bool:
+    """Whether only the chosen fields are kept; the first field decides, but for ``_id``.
+
+    :raises CommandError: other fields want it otherwise.
+    """
+    kinds = [kind for name, node in tree.items() if name != "_id" for kind in _kinds(node)]
+    if not kinds:
+        return tree.get("_id") is not DROP
+    including = kinds[0] is not DROP
+    if including and DROP in kinds:
+        raise location(31254, "Cannot do exclusion on field in inclusion projection")
+    if not including and KEEP in kinds:
+        raise location(31253, "Cannot do inclusion on field in exclusion projection")
+    if not including and Computed in kinds:
+        raise location(31252, "Cannot use an expression other than $meta in exclusion projection")
+    return including
+
+
+def _kinds(node: Any) -> Iterable[Any]:
     if isinstance(node, dict):
-        return {kind for child in node.values() for kind in _leaves(child)}
-    return {Computed} if isinstance(node, Computed) else {node}
+        return [kind for child in node.values() for kind in _kinds(child)]
+    return [Computed if isinstance(node, Computed) else node]
 
 
-def _apply(tree: Tree, value: dict[str, Any], root: Any, variables: Variables, including: bool) -> dict[str, Any]:
-    chosen: dict[str, Any] = {}
+def _applying(tree: Tree, including: bool) -> Project:
+    computes = any(kind is Computed for kind in _kinds(tree))
+
+    def project(document: Document, variables: Variables) -> Document:
+        return _apply(tree, document, with_document(variables, document) if computes else variables, including)
+
+    return project
+
+
+def _apply(tree: Tree, value: Document, variables: Variables, including: bool) -> Document:
+    chosen: Document = {}
+    default = DROP if including else KEEP
     for name, part in value.items():
-        node = tree.get(name, DROP if including else KEEP)
-        found = _child(node, part, root, variables, including)
+        node = tree.get(name, default)
+        found = part if node is KEEP else MISSING if node is DROP else _child(node, part, variables, including)
         if found is not MISSING:
             chosen[name] = found
     for name, node in tree.items():
-        if name not in value and Computed in _leaves(node):
-            found = _child(node, MISSING, root, variables, including)
+        if name not in value and node is not KEEP and node is not DROP and Computed in _kinds(node):
+            found = _child(node, MISSING, variables, including)
             if found is not MISSING:
                 chosen[name] = found
     return chosen
 
 
-def _child(node: Any, part: Any, root: Any, variables: Variables, including: bool) -> Any:
+def _child(node: Any, part: Any, variables: Variables, including: bool) -> Any:
     if node is KEEP:
-        return copy_value(part)
+        return part
     if node is DROP:
         return MISSING
     if isinstance(node, Computed):
-        return evaluate(node.expression, root, variables)
+        return node.expression(variables)
     if isinstance(part, dict):
-        return _apply(node, part, root, variables, including)
-    computed = Computed in _leaves(node)
+        return _apply(node, part, variables, including)
     if isinstance(part, list):
-        found = [_child(node, element, root, variables, including) for element in part]
+        found = [_child(node, element, variables, including) for element in part]
         return [element for element in found if element is not MISSING]
-    if computed:
-        return _apply(node, {}, root, variables, including)
+    if Computed in _kinds(node):
+        return _apply(node, {}, variables, including)
     return MISSING if including else part
-
-
-def _array_operator(
-    name: str, value: Any, query: Mapping[str, Any], variables: Variables
-) -> Callable[[Any, dict[str, Any]], dict[str, Any]]:
-    if name.endswith(".$"):
-        return _positional(name[:-2], query, variables)
-    if "." in name:
-        raise not_supported(f"the projection operator of the dotted path {name!r}")
-    if "$elemMatch" in value:
-        return _first_element(name, value["$elemMatch"], variables)
-    return _slice(name, value["$slice"])
-
-
-def _first_element(name: str, query: Any, variables: Variables) -> Callable[[Any, dict[str, Any]], dict[str, Any]]:
-    match = compile_filter({"v": {"$elemMatch": query}}, variables)
-
-    def edit(document: Any, projected: dict[str, Any]) -> dict[str, Any]:
-        array = document.get(name)
-        elements = [one for one in array if match({"v": [one]})] if isinstance(array, list) else []
-        return _replaced(projected, name, elements[:1] or MISSING)
-
-    return edit
-
-
-def _positional(
-    name: str, query: Mapping[str, Any], variables: Variables
-) -> Callable[[Any, dict[str, Any]], dict[str, Any]]:
-    if "." in name:
-        raise not_supported(f"the positional projection of the dotted path {name!r}")
-
-    def edit(document: Any, projected: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(document.get(name), list):
-            return projected
-        index = matched_index(document, [name], query, variables)
-        if index is None:
-            raise location(51246, "Executor error during find command: positional operator '.$' found no match")
-        return _replaced(projected, name, [copy_value(document[name][index])])
-
-    return edit
-
-
-def _slice(name: str, operand: Any) -> Callable[[Any, dict[str, Any]], dict[str, Any]]:
-    skip, limit = operand if isinstance(operand, list) else (None, operand)
-    if skip is not None and limit <= 0:
-        raise location(28724, "First argument to $slice projection: limit must be positive")
-
-    def edit(_document: Any, projected: dict[str, Any]) -> dict[str, Any]:
-        array = projected.get(name)
-        if not isinstance(array, list):
-            return projected
-        if skip is None:
-            part = array[:limit] if limit >= 0 else array[limit:]
-        else:
-            start = skip if skip >= 0 else max(0, len(array) + skip)
-            part = array[start : start + limit]
-        return _replaced(projected, name, part)
-
-    return edit
-
-
-def _replaced(document: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
-    if value is MISSING:
-        return {field: part for field, part in document.items() if field != name}
-    if not isinstance(value, (list, dict)):
-        raise bad_value(f"cannot project {name}")
-    return {**document, name: copy_value(value)}

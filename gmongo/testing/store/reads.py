@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from bson.int64 import Int64
@@ -12,9 +13,11 @@ from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse
-from gmongo.testing.store.ordering import sorted_by
-from gmongo.testing.store.paths import leaves_at
-from gmongo.testing.store.projection import compile_projection
+from gmongo.testing.store.find_projection import compile_projection
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.paths import joined_values, leaves_at, split
+from gmongo.testing.store.planning import plan_of
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select
 from gmongo.testing.store.tailing import TailingCursor
@@ -46,9 +49,9 @@ def _tailing(context: Context, collection: Collection) -> TailingCursor:
     order = body.get("sort") or {}
     if order and list(order.items()) != [("$natural", 1)]:
         raise bad_value("cannot use tailable option with a sort other than {$natural: 1}")
-    match = context.collation(collection).compile_filter(body.get("filter") or {}, context.variables)
+    match = compile_filter(body.get("filter") or {}, context.variables, context.collation(collection))
     project = compile_projection(body.get("projection"), body.get("filter") or {}, context.variables)
-    return TailingCursor(collection, match, project, bool(body.get("awaitData")))
+    return TailingCursor(collection, match, project, bool(body.get("awaitData")), abs(int(body.get("limit") or 0)))
 
 
 def _found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
@@ -60,30 +63,50 @@ def _found(context: Context, collection: Collection | None) -> tuple[list[Docume
     found = matching(context, collection, query, collation)
     found = in_order(_within_bounds(collection, found, body), body.get("sort"), collation)
     skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
-    found = found[skip : skip + limit] if limit else found[skip:]
-    return [_shown(context, collection, record, project) for _, record in found], bool(limit) and len(found) == limit
+    chosen = islice(found, skip, skip + limit if limit else None)
+    documents = [_shown(context, collection, record, project) for _, record in chosen]
+    return documents, bool(limit) and len(documents) == limit
 
 
 def matching(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
     """The records of a collection, or documents of a view, that match."""
     variables = context.variables
     if collection is not None and not collection.is_view:
-        return select(context.access, collection, query, collation, variables, context.body.get("hint"))
-    match = collation.compile_filter(query, variables)
-    documents = documents_of(context.access, context.database, context.collection_name, variables)
+        return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
+    match = compile_filter(query, variables, collation)
+    documents = documents_of(context.access, context.database, context.collection_name, variables, context.pace)
     return [((number,), Record(number, one)) for number, one in enumerate(documents, 1) if match(one)]
 
 
 def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        index = hinted_index(collection, body.get("hint")) if collection else None
-        paths = index.keys if index else [path for path in ("_id",) if path in (body.get("filter") or {})]
-        return {path: next(leaves_at(record.document, path)) for path in paths}
-    document: Document = project(record.document)
+        document = _key_of(context, collection, record)
+    else:
+        document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
+
+
+def _key_of(context: Context, collection: Collection | None, record: Record) -> Document:
+    """The entry of the index that is used; nothing if none is."""
+    index = used_index(context, collection, context.body.get("filter") or {})
+    if index is None:
+        return {}
+    values = leaves_at(record.document, list(index.keys))[0]
+    return {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
+
+
+def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
+    """The index that a query uses; None if it scans the collection."""
+    if collection is None or collection.is_view:
+        return None
+    hinted = hinted_index(collection, context.body.get("hint"))
+    if hinted is not None:
+        return hinted
+    plan = plan_of(collection.indexes.values(), query, context.collation(collection))
+    return None if plan is None else plan.index
 
 
 def _within_bounds(collection: Collection | None, found: Found, body: Document) -> Found:
@@ -107,7 +130,7 @@ def _within_bounds(collection: Collection | None, found: Found, body: Document) 
 
 def _against(document: Document, bound: Document, keys: Any) -> int:
     for path, value in bound.items():
-        order = compare(next(leaves_at(document, path)), value) * (1 if keys[path] == 1 else -1)
+        order = compare(leaves_at(document, [path])[0][0], value) * (1 if keys[path] == 1 else -1)
         if order:
             return order
     return 0
@@ -118,9 +141,8 @@ def count(context: Context) -> Document:
     body, collection = context.body, context.collection()
     batch_size(body.get("skip"), "skip")
     found = matching(context, collection, body.get("query") or {}, context.collation(collection))
-    number = max(0, len(found) - int(body.get("skip") or 0))
-    limit = abs(int(body.get("limit") or 0))
-    return {"n": min(number, limit) if limit else number}
+    skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
+    return {"n": sum(1 for _ in islice(found, skip, skip + limit if limit else None))}
 
 
 def distinct(context: Context) -> Document:
@@ -129,17 +151,12 @@ def distinct(context: Context) -> Document:
     collation = context.collation(collection)
     if not isinstance(body.get("key"), str):
         raise failed_to_parse("distinct needs a 'key' that is a string")
+    parts = split(body["key"])
     values: dict[Any, Any] = {}
     for _, record in matching(context, collection, body.get("query") or {}, collation):
-        for value in leaves_at(record.document, body["key"]):
-            if value is not MISSING and value != []:
-                values.setdefault(key_of(collation.folded(value)), value)
-    found = [one["v"] for one in sorted_by([{"v": value} for value in values.values()], {"v": 1}, _same)]
-    reply: Document = {"values": found}
+        for value in joined_values(record.document, parts):
+            values.setdefault(key_of(collation.folded(value)), value)
+    reply: Document = {"values": [values[key] for key in sorted(values)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return reply
-
-
-def _same(document: Document) -> Document:
-    return document

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import not_supported
-from gmongo.testing.store.operators import as_pattern
+from gmongo.testing.store.errors import type_mismatch
+from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import compare, equal, is_number, type_name
 
 Details = dict[str, Any]
@@ -19,8 +20,6 @@ _ANNOTATIONS = frozenset({"title", "description"})
 
 def violations(schema: Any, value: Any) -> list[Details]:
     """The rules that the value breaks, each as a server describes it in ``schemaRulesNotSatisfied``."""
-    if not isinstance(schema, dict):
-        raise not_supported(f"a $jsonSchema that is {schema!r}")
     found: list[Details] = []
     for name, rule in schema.items():
         if name in _ANNOTATIONS:
@@ -29,6 +28,28 @@ def violations(schema: Any, value: Any) -> list[Details]:
             raise not_supported(f"the $jsonSchema keyword {name}")
         found += _KEYWORDS[name](rule, value, schema)
     return found
+
+
+def check(schema: Any) -> None:
+    """Check a schema, and those in it, for keywords that are not supported.
+
+    :raises CommandError: 14, if it is no object; 115, for such a keyword.
+    """
+    if not isinstance(schema, dict):
+        raise type_mismatch("$jsonSchema must be an object")
+    for name, rule in schema.items():
+        if name not in _KEYWORDS and name not in _ANNOTATIONS:
+            raise not_supported(f"the $jsonSchema keyword {name}")
+        for inner in _schemas_of(name, rule):
+            check(inner)
+
+
+def _schemas_of(name: str, rule: Any) -> list[Any]:
+    if name in ("properties", "patternProperties") and isinstance(rule, dict):
+        return list(rule.values())
+    if name in ("allOf", "anyOf", "oneOf") and isinstance(rule, list):
+        return rule
+    return [rule] if name in ("items", "not", "additionalProperties") and isinstance(rule, dict) else []
 
 
 def _broken(name: str, rule: Any, value: Any, reason: str) -> list[Details]:
@@ -69,7 +90,7 @@ def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Detai
 def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
     if not isinstance(value, dict) or rule is True:
         return []
-    patterns = [as_pattern(pattern) for pattern in schema.get("patternProperties", {})]
+    patterns = [compile_pattern(pattern) for pattern in schema.get("patternProperties", {})]
     extra = [
         name
         for name in value
@@ -90,7 +111,7 @@ def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> li
         {"propertyName": name, "details": broken}
         for pattern, schema in rule.items()
         for name in value
-        if as_pattern(pattern).search(name) and (broken := violations(schema, value[name]))
+        if compile_pattern(pattern).search(name) and (broken := violations(schema, value[name]))
     ]
     return [{"operatorName": "patternProperties", "propertiesNotSatisfied": failed}] if failed else []
 
@@ -177,7 +198,7 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "maxLength": _bound("maxLength", _is_text, lambda value, rule, schema: len(value) <= rule),
     "minItems": _bound("minItems", _is_array, lambda value, rule, schema: len(value) >= rule),
     "maxItems": _bound("maxItems", _is_array, lambda value, rule, schema: len(value) <= rule),
-    "pattern": _bound("pattern", _is_text, lambda value, rule, schema: bool(as_pattern(rule).search(value))),
+    "pattern": _bound("pattern", _is_text, lambda value, rule, schema: bool(compile_pattern(rule).search(value))),
     "allOf": _combined("allOf", lambda matching, of: matching == of),
     "anyOf": _combined("anyOf", lambda matching, of: matching > 0),
     "oneOf": _combined("oneOf", lambda matching, of: matching == 1),

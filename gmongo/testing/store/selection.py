@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
-from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.data import Collection, Document, Index, Record
+from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.matching import is_operators
-from gmongo.testing.store.ordering import sorted_by
-from gmongo.testing.store.stages import run
-from gmongo.testing.store.surroundings import Surroundings
-from gmongo.testing.store.values import Key, key_of
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.ordering import compile_sort
+from gmongo.testing.store.pacing import Pace
+from gmongo.testing.store.paths import leaves_at
+from gmongo.testing.store.planning import is_point, plan_of, usable
+from gmongo.testing.store.stages import compile_pipeline
+from gmongo.testing.store.surroundings import Finder, Foreign, Surroundings
+from gmongo.testing.store.values import MISSING, Key, key_of
 
-Found = list[tuple[Key, Record]]
+Found = Iterable[tuple[Key, Record]]
 # A view of a view of a view ... ends here.
 MAX_VIEW_DEPTH = 20
 
@@ -28,33 +34,56 @@ def select(
     collation: Collation,
     variables: Mapping[str, Any],
     hint: Any = None,
-) -> Found:
-    """The records that the query selects, in natural order.
+    pace: Pace | None = None,
+    to_write: bool = False,
+) -> Iterator[tuple[Key, Record]]:
+    """The records that the query selects, in natural order; each is as it is when it is given.
 
+    The query is checked at once. Other greenlets run between two records, and may change them.
+
+    :param to_write: whether to wait for the transactions that hold records which the query selects.
     :raises CommandError: for a malformed query, or a hint of an index that does not exist.
     """
-    match = collation.compile_filter(query, variables)
+    match = compile_filter(query, variables, collation)
     index = hinted_index(collection, hint)
     records = access.records(collection)
+    keys = _keys(access, collection, query, collation, records)
+
+    pace = pace or Pace()
+
+    def selected(key: Key) -> Record | None:
+        record = records.get(key)
+        if record is None or not match(record.document) or (index is not None and not index.holds(record.document)):
+            return None
+        return record
+
+    def run() -> Iterator[tuple[Key, Record]]:
+        for key in pace.through(keys):
+            record = selected(key)
+            if record is not None and to_write and access.await_free(collection, key, pace):
+                record = selected(key)  # the transaction may have changed it
+            if record is not None:
+                yield key, record
+
+    return run()
+
+
+def _keys(
+    access: Access, collection: Collection, query: Any, collation: Collation, records: Mapping[Key, Record]
+) -> Iterable[Key]:
+    """The keys of the records to look at, in natural order."""
     identity = query.get("_id")
-    if "_id" in query and collation.strength is None and not is_operators(identity) and _is_plain(identity):
-        key = key_of(identity)
-        alone = len(query) == 1
-        return [(key, records[key])] if key in records and (alone or match(records[key].document)) else []
-    return [
-        (key, record)
-        for key, record in list(records.items())
-        if match(record.document) and (index is None or _is_indexed(index, record.document))
-    ]
-
-
-def _is_plain(identity: Any) -> bool:
-    return not isinstance(identity, list) and not hasattr(identity, "pattern") and identity is not None
-
-
-def _is_indexed(index: Index, document: Document) -> bool:
-    sparse = "sparse" in index.options or "partialFilterExpression" in index.options
-    return not sparse or next(index.entries(document), None) is not None
+    if is_point(identity, BINARY, collation) and not is_operators(identity):
+        return (key_of(identity),)  # the short way, which most queries go
+    plan = plan_of(collection.indexes.values(), query, collation)
+    if plan is None:
+        return list(records)
+    found = dict.fromkeys(plan.keys())
+    for key in access.unindexed(collection):
+        found[key] = None
+    if len(found) < 2:
+        return list(found)
+    return sorted((key for key in found if key in records), key=lambda key: records[key].number)
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
@@ -79,11 +108,70 @@ def in_order(found: Found, order: Mapping[str, Any] | None, collation: Collation
     """The records, sorted."""
     if not order:
         return found
-    return sorted_by(found, order, lambda item: collation.folded(item[1].document))
+    return compile_sort(order, collation)(found, lambda item: item[1].document)
+
+
+class _Collection(Foreign):
+    """A collection or view, as the stages of a pipeline over another one read it."""
+
+    def __init__(
+        self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
+    ) -> None:
+        self._access = access
+        self._collection = access.find(database, name)
+        self._read = lambda: documents_of(access, database, name, variables, pace, depth)
+
+    @cached_property
+    def _documents(self) -> list[Document]:
+        return self._read()
+
+    def documents(self) -> list[Document]:
+        """All documents."""
+        return self._documents
+
+    def finder(self, path: str, collation: Collation) -> Finder:
+        """By an index, if there is one of the path, and else by a table that is made now."""
+        index = self._index_of(path)
+        if index is None or self._collection is None:
+            return _table(self._documents, path, collation)
+        records, unindexed = self._access.records(self._collection), self._access.unindexed(self._collection)
+        table: list[Finder] = []
+
+        def find(value: Any) -> list[tuple[int, Document]]:
+            if not is_point(value, index.collation, collation):
+                table[:] = table or [_table(self._documents, path, collation)]
+                return table[0](value)
+            keys = dict.fromkeys([*index.between((key_of(collation.folded(value)),)), *unindexed])
+            return [(records[key].number, records[key].document) for key in keys if key in records]
+
+        return find
+
+    def _index_of(self, path: str) -> Index | None:
+        if self._collection is None or self._collection.is_view:
+            return None
+        return next(
+            (one for one in self._collection.indexes.values() if usable(one) and next(iter(one.keys)) == path), None
+        )
+
+
+def _table(documents: list[Document], path: str, collation: Collation) -> Finder:
+    numbered = list(enumerate(documents))
+    found: dict[Key, dict[int, Document]] = {}
+    for number, document in numbered:
+        for (value,) in leaves_at(document, [path]):
+            key = key_of(None if value is MISSING else collation.folded(value))
+            found.setdefault(key, {})[number] = document
+
+    def find(value: Any) -> list[tuple[int, Document]]:
+        if isinstance(value, list):
+            return numbered
+        return list(found.get(key_of(collation.folded(value)), {}).items())
+
+    return find
 
 
 def documents_of(
-    access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int = 0
+    access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
     """All documents of a collection or view; none if it does not exist. They are not to be changed.
 
@@ -96,11 +184,26 @@ def documents_of(
         return [record.document for record in access.records(collection).values()]
     if depth >= MAX_VIEW_DEPTH:
         raise CommandError(165, "ViewDepthLimitExceeded", f"View depth limit exceeded by {collection.namespace}")
-    documents = documents_of(access, database, collection.options["viewOn"], variables, depth + 1)
-    around = surroundings(access, database, variables, Collation.of(collection.options.get("collation")))
-    return run(documents, collection.options.get("pipeline", []), around)
+    documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
+    around = surroundings(
+        access, database, variables, Collation.of(collection.options.get("collation")), pace, depth + 1
+    )
+    run = compile_pipeline(collection.options.get("pipeline", []), around)
+    return list(run(pace.through(documents), variables))
 
 
-def surroundings(access: Access, database: str, variables: Mapping[str, Any], collation: Collation) -> Surroundings:
-    """What the stages of a pipeline over a database know."""
-    return Surroundings(variables, lambda name: documents_of(access, database, name, variables), collation)
+def surroundings(
+    access: Access,
+    database: str,
+    variables: Mapping[str, Any],
+    collation: Collation,
+    pace: Pace,
+    depth: int = 0,
+) -> Surroundings:
+    """What the stages of a pipeline over a database are compiled for."""
+    return Surroundings.of(
+        variables,
+        collation,
+        read=lambda name: _Collection(access, database, name, variables, depth, pace),
+        pace=pace,
+    )

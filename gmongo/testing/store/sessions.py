@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gevent.event import Event
+
 if TYPE_CHECKING:
     from gmongo.testing.store.transactions import Transaction
 
 TIMEOUT_SECONDS = 30 * 60
+
+
+def _idle() -> Event:
+    event = Event()
+    event.set()
+    return event
 
 
 @dataclass
@@ -18,6 +26,7 @@ class Session:
     """A session.
 
     :param number: the highest transaction number that it used; -1 for none.
+    :param idle: is set while no command with a transaction number is running.
     :param reply: of the retryable write with that number, once it is done.
     """
 
@@ -25,6 +34,7 @@ class Session:
     number: int = -1
     transaction: Transaction | None = None
     reply: dict[str, Any] | None = None
+    idle: Event = field(default_factory=_idle)
     used: float = field(default_factory=time.monotonic)
 
 

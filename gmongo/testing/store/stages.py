@@ -1,41 +1,52 @@
-"""The stages of an aggregation pipeline that turn documents into documents."""
+"""The stages of a pipeline that turn documents into documents; each is compiled when the pipeline arrives."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
-from mongomock import OperationFailure
-from mongomock.aggregate import _handle_bucket_stage as bucket_of_mongomock
+from bson.int64 import Int64
 
 from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store import joins
-from gmongo.testing.store.errors import bad_value, location
-from gmongo.testing.store.expressions import evaluate
-from gmongo.testing.store.grouping import group
-from gmongo.testing.store.ordering import sorted_by
-from gmongo.testing.store.paths import split, value_at
-from gmongo.testing.store.projection import compile_add_fields, compile_project, compile_unset
-from gmongo.testing.store.surroundings import Document, Documents, Surroundings, with_value
-from gmongo.testing.store.values import MISSING, is_whole, type_name
+from gmongo.testing.store import bucketing, joins
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
+from gmongo.testing.store.grouping import compile_group
+from gmongo.testing.store.matching import compile_query
+from gmongo.testing.store.ordering import compile_sort
+from gmongo.testing.store.paths import split
+from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
+from gmongo.testing.store.redacting import compile_redact
+from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings, with_value
+from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
 
-Stage = Callable[[Documents, Any, Surroundings], Documents]
+Make = Callable[[Any, Surroundings], Stage]
 
 
-def run(documents: Documents, pipeline: list[Any], around: Surroundings) -> Documents:
-    """What the pipeline makes of the documents.
+def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
+    """The pipeline as one stage.
 
-    :raises CommandError: for a stage that does not exist, or is not supported.
+    :raises CommandError: for a stage that is malformed, does not exist, or is not supported.
     """
-    for stage in pipeline:
-        name = stage_name(stage)
-        documents = STAGES[name](documents, stage[name], around)
-    return documents
+    if not isinstance(pipeline, list):
+        raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
+    stages = []
+    for spec in pipeline:
+        name = stage_name(spec)
+        stages.append(STAGES[name](spec[name], around))
+
+    def run(documents: Documents, variables: Variables) -> Documents:
+        for stage in stages:
+            documents = stage(documents, variables)
+        return documents
+
+    return run
 
 
 def stage_name(stage: Any) -> str:
-    """The name of a stage that :func:`run` can run.
+    """The name of a stage that a pipeline can have anywhere.
 
     :raises CommandError: if it is no stage, or one that is not supported.
     """
@@ -51,148 +62,201 @@ def stage_name(stage: Any) -> str:
     raise location(40324, f"Unrecognized pipeline stage name: '{name}'")
 
 
-def compile_update_pipeline(pipeline: list[Any], variables: Mapping[str, Any]) -> Callable[[Document], Document]:
+def compile_update_pipeline(pipeline: list[Any], variables: Variables) -> Callable[[Document], Document]:
     """The function of an update given as a pipeline."""
-    around = Surroundings(variables)
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
             raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
-    return lambda document: run([document], pipeline, around)[0]
+    run = compile_pipeline(pipeline, Surroundings.of(variables))
+    return lambda document: next(iter(run([document], variables)))
 
 
-def _match(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    match = around.collation.compile_filter(spec, around.variables)
-    return [document for document in documents if match(document)]
+# Stages that look at one document at a time
 
 
-def _joining(stage: Callable[[Documents, Any, Surroundings, joins.Run], Documents]) -> Stage:
-    return lambda documents, spec, around: stage(documents, spec, around, run)
+def _match(spec: Any, around: Surroundings) -> Stage:
+    if not isinstance(spec, dict):
+        raise location(15959, "the match filter must be an expression in an object")
+    match = compile_query(spec, around.scope)
+    return lambda documents, variables: (document for document in documents if match(document, variables))
 
 
-def _each(make: Callable[[Any, Mapping[str, Any]], Callable[[Document], Document]]) -> Stage:
-    def stage(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-        function = make(spec, around.variables)
-        return [function(document) for document in documents]
+def _each(make: Callable[[Any, Scope], Project]) -> Make:
+    def compile_stage(spec: Any, around: Surroundings) -> Stage:
+        function = make(spec, around.scope)
+        return lambda documents, variables: (function(document, variables) for document in documents)
 
-    return stage
+    return compile_stage
 
 
-def _unset(spec: Any, _variables: Mapping[str, Any]) -> Callable[[Document], Document]:
+def _unset(spec: Any, _scope: Scope) -> Project:
     return compile_unset(spec)
 
 
-def _replace_with(expression: Any, variables: Mapping[str, Any]) -> Callable[[Document], Document]:
-    def replaced(document: Document) -> Document:
-        root = evaluate(expression, document, variables)
+def _replace_with(expression: Any, scope: Scope) -> Project:
+    root_of = compile_expression(expression, scope)
+
+    def replaced(document: Document, variables: Variables) -> Document:
+        root = root_of(with_document(variables, document))
         if not isinstance(root, dict):
-            raise location(40228, f"'newRoot' expression must evaluate to an object, but it was {type_name(root)}")
+            raise location(40228, f"'newRoot' expression must evaluate to an object, but resulting value was of type: "
+                           f"'{type_name(root)}'.")  # fmt: skip
         return root
 
     return replaced
 
 
-def _replace_root(spec: Any, variables: Mapping[str, Any]) -> Callable[[Document], Document]:
-    if not isinstance(spec, dict) or set(spec) != {"newRoot"}:
-        raise location(40231, "$replaceRoot needs an object with newRoot")
-    return _replace_with(spec["newRoot"], variables)
+def _replace_root(spec: Any, scope: Scope) -> Project:
+    if not isinstance(spec, dict):
+        raise location(40229, "expected an object as specification for $replaceRoot stage")
+    if set(spec) - {"newRoot"}:
+        raise location(40230, f"unrecognized option to $replaceRoot stage: {(set(spec) - {'newRoot'}).pop()}")
+    if not spec:
+        raise location(40231, "no newRoot specified for the $replaceRoot stage")
+    return _replace_with(spec["newRoot"], scope)
 
 
-def _group(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    return group(documents, spec, around.variables)
+# Stages that choose documents
 
 
-def _sort(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    if not isinstance(spec, dict) or not spec:
+def _sort(spec: Any, around: Surroundings) -> Stage:
+    if not isinstance(spec, dict):
+        raise location(15973, "the $sort key specification must be an object")
+    if not spec:
         raise location(15976, "$sort stage must have at least one sort key")
-    return sorted_by(documents, spec, around.collation.folded)
+    sort = compile_sort(spec, around.collation)
+    return lambda documents, variables: sort(documents, lambda document: document)
 
 
-def _count_of(name: str, spec: Any, least: int) -> int:
-    if not is_whole(spec) or spec < least:
-        raise location(5107201, f"invalid argument to {name} stage: {spec!r}")
-    return int(spec)
+def _count_of(name: str, spec: Any, code: int) -> int:
+    if not is_number(spec) or not is_whole(spec):
+        raise location(code, f"invalid argument to {name} stage: Expected an integer, but found {spec!r}")
+    return whole(spec)
 
 
-def _limit(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
-    return documents[: _count_of("$limit", spec, 1)]
+def _limit(spec: Any, _around: Surroundings) -> Stage:
+    limit = _count_of("$limit", spec, 2107201)
+    if limit < 0:
+        raise location(5107201, f"invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}")
+    if not limit:
+        raise location(15958, "the limit must be positive")
+    return lambda documents, variables: islice(documents, limit)
 
 
-def _skip(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
-    return documents[_count_of("$skip", spec, 0) :]
+def _skip(spec: Any, _around: Surroundings) -> Stage:
+    skip = _count_of("$skip", spec, 5107200)
+    if skip < 0:
+        raise location(5107200, f"invalid argument to $skip stage: Expected a non-negative number in: $skip: {skip}")
+    return lambda documents, variables: islice(documents, skip, None)
 
 
-def _count(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
-    if type(spec) is not str or not spec or spec.startswith("$") or "." in spec:
-        raise location(40156, "the count field must be a non-empty string without '$' and '.'")
-    return [{spec: len(documents)}] if documents else []
+def _count(spec: Any, _around: Surroundings) -> Stage:
+    if type(spec) is not str:
+        raise location(40156, "the count field must be a non-empty string")
+    if not spec:
+        raise location(40157, "the count field must be a non-empty string")
+    if spec.startswith("$"):
+        raise location(40158, "the count field cannot be a $-prefixed path")
+    if "." in spec:
+        raise location(40160, "the count field cannot contain '.'")
+
+    def run(documents: Documents, _variables: Variables) -> Documents:
+        number = sum(1 for _ in documents)
+        return [{spec: number}] if number else []
+
+    return run
 
 
-def _sample(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
-    size = _count_of("$sample", spec.get("size") if isinstance(spec, dict) else spec, 1)
-    return random.sample(documents, min(size, len(documents)))
+def _sample(spec: Any, _around: Surroundings) -> Stage:
+    if not isinstance(spec, dict):
+        raise location(28745, "the $sample stage specification must be an object")
+    if set(spec) != {"size"}:
+        raise location(28749, "$sample stage must specify a size, and nothing else")
+    size = _count_of("$sample", spec["size"], 28746)
+    if size < 1:
+        raise location(28747, "size argument to $sample must be a positive integer")
+
+    def run(documents: Documents, _variables: Variables) -> Documents:
+        found = list(documents)
+        return random.sample(found, min(size, len(found)))
+
+    return run
 
 
-def _sort_by_count(documents: Documents, spec: Any, around: Surroundings) -> Documents:
-    found = group(documents, {"_id": spec, "count": {"$sum": 1}}, around.variables)
-    return sorted_by(found, {"count": -1}, lambda document: document)
+# Arrays taken apart
+
+_UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
 
 
-def _unwind(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
+def _unwind(spec: Any, _around: Surroundings) -> Stage:
     options = spec if isinstance(spec, dict) else {"path": spec}
-    path = options.get("path")
-    if not isinstance(path, str) or not path.startswith("$"):
-        raise location(28818, "path option to $unwind stage should be prefixed with a '$'")
-    return [made for document in documents for made in _unwound(document, path[1:], options)]
+    if set(options) - _UNWIND:
+        raise location(28811, f"unrecognized option to $unwind stage: {(set(options) - _UNWIND).pop()}")
+    if "path" not in options:
+        raise location(28812, "no path specified to $unwind stage")
+    path, index, keep = (options.get(name) for name in ("path", "includeArrayIndex", "preserveNullAndEmptyArrays"))
+    if not isinstance(path, str):
+        raise location(28808, f"expected a string as the path for $unwind stage, got {type_name(path)}")
+    if not path.startswith("$"):
+        raise location(28818, f"path option to $unwind stage should be prefixed with a '$': {path}")
+    if keep is not None and not isinstance(keep, bool):
+        raise location(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage")
+    if index is not None and (not isinstance(index, str) or not index):
+        raise location(28810, "expected a non-empty string for the includeArrayIndex option to $unwind stage")
+    if index is not None and index.startswith("$"):
+        raise location(28822, f"includeArrayIndex option to $unwind stage should not be prefixed with a '$': {index}")
+    parts, index_parts = path_parts(path[1:]), split(index) if index else None
+
+    def run(documents: Documents, _variables: Variables) -> Documents:
+        for document in documents:
+            for place, made in _unwound(document, parts, bool(keep)):
+                yield made if index_parts is None else with_value(made, index_parts, place)
+
+    return run
 
 
-def _unwound(document: Document, path: str, options: Mapping[str, Any]) -> Documents:
-    value = value_at(document, path)
-    index_name = options.get("includeArrayIndex")
+def _unwound(document: Document, parts: list[str], keep: bool) -> list[tuple[Int64 | None, Document]]:
+    value: Any = document
+    for part in parts:
+        value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
     if isinstance(value, list) and value:
-        return [
-            _with_index(with_value(document, split(path), element), index_name, index)
-            for index, element in enumerate(value)
-        ]
+        return [(Int64(place), with_value(document, parts, element)) for place, element in enumerate(value)]
     if value is not MISSING and value is not None and value != []:
-        return [_with_index(document, index_name, None)]
-    if not options.get("preserveNullAndEmptyArrays"):
+        return [(None, document)]
+    if not keep:
         return []
-    kept = with_value(document, split(path), MISSING) if value == [] else document
-    return [_with_index(kept, index_name, None)]
+    return [(None, with_value(document, parts, MISSING) if value == [] else document)]
 
 
-def _with_index(document: Document, name: str | None, index: int | None) -> Document:
-    return with_value(document, split(name), index) if name else document
+def _composed(make: Callable[[Any], list[Any]]) -> Make:
+    """A stage that stands for several others."""
+    return lambda spec, around: compile_pipeline(make(spec), around)
 
 
-def _bucket(documents: Documents, spec: Any, _around: Surroundings) -> Documents:
-    try:
-        return list(bucket_of_mongomock(documents, None, spec))
-    except NotImplementedError as error:
-        raise not_supported(str(error)) from None
-    except (OperationFailure, TypeError, ValueError, KeyError) as error:
-        raise bad_value(str(error)) from None
+def _joining(make: Callable[[Any, Surroundings, joins.CompilePipeline], Stage]) -> Make:
+    return lambda spec, around: make(spec, around, compile_pipeline)
 
 
-STAGES: Mapping[str, Stage] = {
+STAGES: Mapping[str, Make] = {
     "$addFields": _each(compile_add_fields),
-    "$bucket": _bucket,
+    "$bucket": _composed(bucketing.bucket),
     "$count": _count,
     "$facet": _joining(joins.facet),
     "$graphLookup": _joining(joins.graph_lookup),
-    "$group": _group,
+    "$group": compile_group,
     "$limit": _limit,
     "$lookup": _joining(joins.lookup),
     "$match": _match,
     "$project": _each(compile_project),
+    "$redact": compile_redact,
     "$replaceRoot": _each(_replace_root),
     "$replaceWith": _each(_replace_with),
     "$sample": _sample,
     "$set": _each(compile_add_fields),
     "$skip": _skip,
     "$sort": _sort,
-    "$sortByCount": _sort_by_count,
+    "$sortByCount": _composed(bucketing.sort_by_count),
     "$unionWith": _joining(joins.union_with),
     "$unset": _each(_unset),
     "$unwind": _unwind,
@@ -225,7 +289,7 @@ _UNSUPPORTED = frozenset(
         "$querySettings",
         "$queryStats",
         "$rankFusion",
-        "$redact",
+        "$score",
         "$scoreFusion",
         "$search",
         "$searchMeta",

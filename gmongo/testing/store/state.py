@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 from bson.timestamp import Timestamp
 from gevent.event import Event as Signal
 
 from gmongo.testing.store.cursors import Cursors
-from gmongo.testing.store.data import Collection, Document, identity_index
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
@@ -18,6 +20,9 @@ class State:
     """Everything that the members of one deployment share.
 
     :param version: the server's version, such as ``(8, 0)``.
+    :ivar transaction_lifetime: after how many seconds a transaction is aborted.
+    :ivar losses: how often each member was killed, or stopped being primary.
+    :ivar swept: when what had become due was done.
     """
 
     def __init__(self, version: tuple[int, int], replicated: bool, sharded: bool) -> None:
@@ -28,6 +33,9 @@ class State:
         self.oplog = Oplog()
         self.cursors = Cursors()
         self.sessions = Sessions()
+        self.transaction_lifetime: float = 60
+        self.swept = time.monotonic()
+        self.losses: Counter[str] = Counter()
         self._time = Timestamp(int(time.time()), 1)
         self._signal = Signal()
 

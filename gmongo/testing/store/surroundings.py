@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing.command import not_supported
 from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.expressions import Scope, Variables
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 
 Document = dict[str, Any]
-Documents = list[Document]
+Documents = Iterable[Document]
+# A stage, compiled.
+Stage = Callable[[Documents, Variables], Documents]
+# Gives those documents, and perhaps more, that have a value at a path, each with its place in natural order.
+Finder = Callable[[Any], "list[tuple[int, Document]]"]
 
 
-def _no_collection(name: str) -> Documents:
+class Foreign:
+    """Another collection, as stages read it."""
+
+    def documents(self) -> list[Document]:
+        """All its documents."""
+        raise NotImplementedError
+
+    def finder(self, path: str, collation: Collation) -> Finder:
+        """A fast way to the documents with values at a path."""
+        raise NotImplementedError
+
+
+def _no_collection(name: str) -> Foreign:
     raise not_supported(f"reading the collection {name} here")
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stages know besides their documents.
+    """What stages are compiled for.
 
-    :param variables: of ``let``, and ``NOW``.
-    :param read: the documents of another collection of the database.
+    :param read: gives another collection of the database.
     """
 
-    variables: Mapping[str, Any]
-    read: Callable[[str], Documents] = _no_collection
-    collation: Collation = BINARY
+    scope: Scope = field(default_factory=Scope)
+    read: Callable[[str], Foreign] = _no_collection
+    pace: Pace = field(default_factory=Pace)
+
+    @property
+    def collation(self) -> Collation:
+        """How strings compare."""
+        return self.scope.collation
+
+    def within(self, names: Iterable[str]) -> Surroundings:
+        """The same with more variables."""
+        return replace(self, scope=self.scope.within(names))
+
+    @classmethod
+    def of(cls, variables: Mapping[str, Any], collation: Collation = BINARY, **more: Any) -> Surroundings:
+        """For these variables."""
+        return cls(Scope(frozenset(variables), collation), **more)
 
 
 def with_value(document: Document, parts: list[str], value: Any) -> Document:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.matching import Match
-from gmongo.testing.store.projection import Project
 
 
 class TailingCursor(Cursor):
     """A tailable cursor: what is inserted later is returned later.
 
     :param awaits: whether a ``getMore`` waits for more.
+    :param limit: after how many documents it ends; 0 for never.
     """
 
     capped = True
 
-    def __init__(self, collection: Collection, match: Match, project: Project, awaits: bool) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        match: Match,
+        project: Callable[[Document], Document],
+        awaits: bool,
+        limit: int = 0,
+    ) -> None:
         super().__init__(collection.namespace, [])
         self.awaits = awaits
         self._collection = collection
         self._match = match
         self._project = project
         self._last = 0
+        self._left = limit or None
 
     def batch(self, limit: int | None) -> list[Document]:
         """The next documents.
@@ -34,6 +44,8 @@ class TailingCursor(Cursor):
         if self._last and (not numbers or numbers[0] > self._last):
             raise CommandError(136, "CappedPositionLost", "CollectionScan died due to position in capped collection "
                                "being deleted.")  # fmt: skip
+        if self._left is not None:
+            limit = self._left if limit is None else min(limit, self._left)
         found: list[Document] = []
         for record in self._collection.records.values():
             if limit is not None and len(found) >= limit:
@@ -43,5 +55,7 @@ class TailingCursor(Cursor):
             self._last = record.number
             if self._match(record.document):
                 found.append(self._project(record.document))
-        self.finished = not numbers and not self._last
+        if self._left is not None:
+            self._left -= len(found)
+        self.finished = (not numbers and not self._last) or self._left == 0
         return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
-from gmongo.testing.store.data import BEGINNING, Collection, Document, Record, identity_index
+from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key
-from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.errors import invalid_options, no_such_transaction, write_conflict
+from gmongo.testing.store.index import identity_index
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key, key_of
 
@@ -46,6 +49,7 @@ class Transaction(Access):
         self.connection = connection
         self.start = start
         self.status = "in progress"
+        self._end = time.monotonic() + state.transaction_lifetime
         self._writes: list[Write] = []
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}
@@ -62,6 +66,18 @@ class Transaction(Access):
     def records(self, collection: Collection) -> Mapping[Key, Record]:
         """The records of the snapshot, with the transaction's own changes."""
         return self._records(collection)
+
+    def unindexed(self, collection: Collection) -> Iterable[Key]:
+        """What others have changed since the snapshot, and what the transaction has written."""
+        return collection.changed_since(self.start) | self._written(collection)
+
+    def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
+        """A transaction does not wait for another one: it fails with a conflict when it writes."""
+        return False
+
+    def seconds_left(self) -> float:
+        """How long others wait for the transaction at most."""
+        return self._end - time.monotonic()
 
     def _records(self, collection: Collection) -> dict[Key, Record]:
         if collection not in self._working:
@@ -109,6 +125,8 @@ class Transaction(Access):
             raise CommandError(263, "OperationNotSupportedInTransaction",
                                f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
+        if self.status != "in progress":  # it was aborted while a statement let others run
+            raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
         owner = collection.writers.get(key, self)
         if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
             raise write_conflict()
@@ -178,19 +196,19 @@ class Transaction(Access):
             collection.created = self.state.tick()
             self.state.add(collection)
             self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
-        time = self.state.tick()
+        now = self.state.tick()
         session = {"lsid": self.lsid, "txnNumber": self.number}
         for index, write in enumerate(self._writes):
-            self._apply_one(write, time, index, session)
+            self._apply_one(write, now, index, session)
 
-    def _apply_one(self, write: Write, time: Timestamp, index: int, session: Document) -> None:
+    def _apply_one(self, write: Write, now: Timestamp, index: int, session: Document) -> None:
         collection, key = write.collection, write.key
         if write.document is None:
-            store_remove(self.state, collection, key, time, index, session=session)
+            store_remove(self.state, collection, key, now, index, session=session)
         elif write.kind == "insert":
-            store_insert(self.state, collection, key, write.document, time, index, session=session)
+            store_insert(self.state, collection, key, write.document, now, index, session=session)
         else:
-            store_replace(self.state, collection, key, write.document, write.kind, time, index, session=session)
+            store_replace(self.state, collection, key, write.document, write.kind, now, index, session=session)
 
     def abort(self) -> None:
         """Forget the writes."""
@@ -205,6 +223,7 @@ class Transaction(Access):
         self._writes = []
         self._working = {}
         self._created = {}
+        self.state.wake()
 
 
 def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:
@@ -216,5 +235,5 @@ def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:
     if level not in ("local", "majority", "snapshot"):
         raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
                               "order to run in a transaction")  # fmt: skip
-    time: Timestamp = concern.get("atClusterTime", state.now())
-    return time
+    start: Timestamp = concern.get("atClusterTime", state.now())
+    return start

@@ -11,11 +11,13 @@ from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
-from gmongo.testing.store.matching import Match, compile_filter, is_operators
+from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.modifiers import MODIFIERS, Edit
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.positions import matched_index
 from gmongo.testing.store.stages import compile_update_pipeline
+from gmongo.testing.store.update_operands import check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal
 
 Document = dict[str, Any]
@@ -156,6 +158,7 @@ def _edits_of(
         if not isinstance(fields, dict):
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
+            check_operand(name, path, operand)
             found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand)]
     _check_paths([parts for parts, _, _ in found], filters)
     return sorted(found, key=lambda entry: _path_order(entry[0]))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import re
 import uuid
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import bson
 from bson.binary import Binary
 from bson.code import Code
-from bson.dbref import DBRef
+from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.int64 import Int64
 from bson.max_key import MaxKey
@@ -35,22 +33,40 @@ class _Missing:
         return False
 
 
+class _EmptyArray:
+    """What an empty array counts as where documents are sorted or indexed by it."""
+
+    def __repr__(self) -> str:
+        return "<empty array>"
+
+
 MISSING: Any = _Missing()
+EMPTY_ARRAY: Any = _EmptyArray()
+
+_NAN = 9  # below all other numbers
+_NUMBER = 10
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_FIRST_DATE = (datetime.datetime.min - _EPOCH) // _MILLISECOND
+_LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
+# Types whose values Python orders as the server does, with their ranks.
+_QUICK: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
 # The order of types when values are sorted.
 _RANKS: tuple[tuple[type | tuple[type, ...], int], ...] = (
     (MinKey, 0),
-    (_Missing, 5),
+    (_EmptyArray, 2),
+    (_Missing, 3),
     (type(None), 5),
     (bool, 40),
-    ((int, float, Decimal128), 10),
+    ((int, float, Decimal128), _NUMBER),
     (Code, 60),
     (str, 15),
-    ((dict, DBRef), 20),
+    (Mapping, 20),
     ((list, tuple), 25),
     ((bytes, uuid.UUID), 30),
     (ObjectId, 35),
-    (datetime.datetime, 45),
+    ((datetime.datetime, DatetimeMS), 45),
     (Timestamp, 47),
     ((Regex, re.Pattern), 50),
     (MaxKey, 127),
@@ -89,11 +105,11 @@ _SIMPLE_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Decimal128, "decimal"),
     (Code, "javascript"),
     (str, "string"),
-    ((dict, DBRef), "object"),
+    (Mapping, "object"),
     ((list, tuple), "array"),
     ((bytes, uuid.UUID), "binData"),
     (ObjectId, "objectId"),
-    (datetime.datetime, "date"),
+    ((datetime.datetime, DatetimeMS), "date"),
     (Timestamp, "timestamp"),
     ((Regex, re.Pattern), "regex"),
     (MinKey, "minKey"),
@@ -121,6 +137,8 @@ def rank(value: Any) -> int:
 
 def type_name(value: Any) -> str:
     """The type's alias, such as ``int``, ``long`` or ``missing``."""
+    if isinstance(value, Code) and value.scope is not None:
+        return "javascriptWithScope"
     if isinstance(value, int) and not isinstance(value, (bool, Int64)):
         return "int" if -(2**31) <= value < 2**31 else "long"
     for types, name in _SIMPLE_TYPES:
@@ -131,129 +149,139 @@ def type_name(value: Any) -> str:
 
 def is_number(value: Any) -> bool:
     """Whether the value is an int, long, double or decimal."""
-    return rank(value) == 10
+    return rank(value) == _NUMBER
+
+
+def is_nan(value: Any) -> bool:
+    """Whether the value is a double or a decimal that is no number."""
+    if isinstance(value, float):
+        return value != value
+    return isinstance(value, Decimal128) and value.to_decimal().is_nan()
 
 
 def is_whole(value: Any) -> bool:
-    """Whether the value is an int, a long, or a double without a fraction."""
+    """Whether the value is an int, a long, or a double or decimal without a fraction."""
+    if isinstance(value, Decimal128):
+        number = value.to_decimal()
+        return number.is_finite() and number == number.to_integral_value()
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value % 1 == 0
+
+
+def whole(value: Any) -> int:
+    """A number without its fraction, of any type of number."""
+    return int(value.to_decimal()) if isinstance(value, Decimal128) else int(value)
+
+
+def milliseconds(date: Any) -> int:
+    """A date as milliseconds since 1970."""
+    if isinstance(date, DatetimeMS):
+        return int(date)
+    if date.tzinfo is not None:
+        date = date.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return int((date - _EPOCH) // _MILLISECOND)
+
+
+def date_of(number: int) -> Any:
+    """The date at so many milliseconds since 1970; one that Python has no type for is a ``DatetimeMS``."""
+    if _FIRST_DATE <= number <= _LAST_DATE:
+        return _EPOCH + datetime.timedelta(milliseconds=number)
+    return DatetimeMS(number)
+
+
+def is_date(value: Any) -> bool:
+    """Whether the value is a date."""
+    return isinstance(value, (datetime.datetime, DatetimeMS))
+
+
+def key_of(value: Any) -> Key:
+    """What the value is filed and sorted under.
+
+    Equal values, and only they, have equal keys; keys are ordered as the server orders values.
+    """
+    quick = _QUICK.get(type(value))
+    if quick is not None:
+        return quick, value
+    kind = rank(value)
+    make = _KEYS.get(kind)
+    return (kind,) if make is None else make(kind, value)
+
+
+def _number_key(kind: int, value: Any) -> Key:
+    if isinstance(value, Decimal128):
+        value = value.to_decimal()
+    return (_NAN,) if value != value else (kind, value)
+
+
+def _document_key(kind: int, value: Any) -> Key:
+    # The type of a member is compared before its name.
+    return kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())
+
+
+def _array_key(kind: int, value: Any) -> Key:
+    return kind, tuple(key_of(part) for part in value)
+
+
+def _binary_key(kind: int, value: Any) -> Key:
+    if isinstance(value, uuid.UUID):
+        value = Binary(value.bytes, 4)
+    return kind, len(value), getattr(value, "subtype", 0), bytes(value)
+
+
+def _pattern_key(kind: int, value: Any) -> Key:
+    return kind, value.pattern, flags_of(value)
+
+
+def _code_key(kind: int, value: Any) -> Key:
+    return (kind, str(value)) if value.scope is None else (kind + 5, str(value), key_of(value.scope))
+
+
+def _plain_key(kind: int, value: Any) -> Key:
+    return kind, value
+
+
+_KEYS: Mapping[int, Callable[[int, Any], Key]] = {
+    _NUMBER: _number_key,
+    15: _plain_key,
+    20: _document_key,
+    25: _array_key,
+    30: _binary_key,
+    35: _plain_key,
+    40: _plain_key,
+    45: lambda kind, value: (kind, milliseconds(value)),
+    47: lambda kind, value: (kind, value.time, value.inc),
+    50: _pattern_key,
+    60: _code_key,
+}
+_FLAGS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.UNICODE, "u"),
+          (re.VERBOSE, "x"))  # fmt: skip
+
+
+def flags_of(pattern: Any) -> str:
+    """The options of a BSON regular expression, as letters."""
+    flags = int(pattern.flags)
+    # A Python pattern of text always has the flag of Unicode, which no BSON one needs to.
+    return "".join(
+        letter for flag, letter in _FLAGS if flags & flag and not (letter == "u" and hasattr(pattern, "search"))
+    )
 
 
 def compare(left: Any, right: Any) -> int:
     """Below zero, zero or above zero, in the order in which the server sorts."""
-    by_type = rank(left) - rank(right)
-    if by_type:
-        return by_type
-    return _COMPARISONS.get(rank(left), _compare_plain)(left, right)
+    if type(left) is type(right) and type(left) in _QUICK:
+        first, second = left, right
+    else:
+        first, second = key_of(left), key_of(right)
+    return (first > second) - (first < second)
 
 
 def equal(left: Any, right: Any) -> bool:
     """Whether the server holds them to be the same value: 1 and 1.0 are, 1 and True are not."""
-    return rank(left) == rank(right) and compare(left, right) == 0
+    return compare(left, right) == 0
 
 
 def identical(left: Any, right: Any) -> bool:
     """Whether they are the same bytes: 1 and 1.0 are not."""
     return bool(bson.encode({"v": left}) == bson.encode({"v": right}))
-
-
-def _sign(left: Any, right: Any) -> int:
-    return (left > right) - (left < right)
-
-
-def _compare_plain(left: Any, right: Any) -> int:
-    return _sign(left, right)
-
-
-def _number(value: Any) -> Any:
-    return value.to_decimal() if isinstance(value, Decimal128) else value
-
-
-def _compare_numbers(left: Any, right: Any) -> int:
-    left, right = _number(left), _number(right)
-    if left != left or right != right:  # NaN sorts below every number
-        return (right != right) - (left != left)
-    if isinstance(left, Decimal) or isinstance(right, Decimal):
-        left, right = Decimal(left), Decimal(right)
-    return _sign(left, right)
-
-
-def _compare_nothing(_left: Any, _right: Any) -> int:
-    return 0
-
-
-def _compare_documents(left: Any, right: Any) -> int:
-    first = left.as_doc() if isinstance(left, DBRef) else left
-    second = right.as_doc() if isinstance(right, DBRef) else right
-    for (name, value), (other, against) in zip(first.items(), second.items(), strict=False):
-        found = rank(value) - rank(against) or _sign(name, other) or compare(value, against)
-        if found:
-            return found
-    return len(first) - len(second)
-
-
-def _compare_arrays(left: Any, right: Any) -> int:
-    for value, against in zip(left, right, strict=False):
-        found = compare(value, against)
-        if found:
-            return found
-    return len(left) - len(right)
-
-
-def _binary(value: Any) -> tuple[int, int, bytes]:
-    if isinstance(value, uuid.UUID):
-        value = Binary(value.bytes, 4)
-    return len(value), getattr(value, "subtype", 0), bytes(value)
-
-
-def _compare_binary(left: Any, right: Any) -> int:
-    return _sign(_binary(left), _binary(right))
-
-
-def _pattern(value: Any) -> tuple[Any, int]:
-    return value.pattern, int(value.flags)
-
-
-def _compare_patterns(left: Any, right: Any) -> int:
-    return _sign(_pattern(left), _pattern(right))
-
-
-_COMPARISONS = {
-    0: _compare_nothing,
-    5: _compare_nothing,
-    10: _compare_numbers,
-    20: _compare_documents,
-    25: _compare_arrays,
-    30: _compare_binary,
-    50: _compare_patterns,
-    127: _compare_nothing,
-}
-
-sort_key = functools.cmp_to_key(compare)
-
-
-def key_of(value: Any) -> Key:
-    """What the value is filed under: equal values, and only they, have equal keys."""
-    kind = rank(value)
-    if kind == 10:
-        return kind, _number_key(value)
-    if kind == 20:
-        document = value.as_doc() if isinstance(value, DBRef) else value
-        return (kind, *((name, key_of(part)) for name, part in document.items()))
-    if kind == 25:
-        return (kind, *(key_of(part) for part in value))
-    if kind == 30:
-        return (kind, *_binary(value))
-    if kind == 50:
-        return (kind, *_pattern(value))
-    if kind == 60:
-        return kind, str(value), key_of(value.scope)
-    return (kind,) if kind in (0, 5, 127) else (kind, value)
-
-
-def _number_key(value: Any) -> Any:
-    number = _number(value)
-    return "nan" if number != number else number
 
 
 def copy_value(value: Any) -> Any:
@@ -272,5 +300,5 @@ def is_true(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, Decimal128):
-        return bool(value.to_decimal())
-    return bool(value) if is_number(value) else True
+        return value.to_decimal() != 0
+    return value != 0 if is_number(value) else True

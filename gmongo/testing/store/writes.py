@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -12,17 +13,20 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
-from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import failed_to_parse
 from gmongo.testing.store.fields import check_statement
-from gmongo.testing.store.selection import in_order, select
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.ordering import compile_sort
+from gmongo.testing.store.pacing import Pace
+from gmongo.testing.store.selection import Found, select
 from gmongo.testing.store.updating import Update
 from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
-from gmongo.testing.store.values import MISSING, copy_value, identical
+from gmongo.testing.store.values import MISSING, Key, copy_value, identical, key_of
 
 MAX_BATCH = 100_000
 # Errors that end the whole command, rather than being one statement's.
-FATAL = frozenset({112, 246, 251, 166, 263, 73, 40324})
+FATAL = frozenset({50, 11602, 112, 246, 251, 166, 263, 73, 40324})
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Target:
     make: Callable[[], Collection]
     bypass: bool
     variables: Mapping[str, Any]
-    collation: Any = None
+    pace: Pace = field(default_factory=Pace)
 
     def existing(self) -> Collection:
         """The collection; it is made if it does not exist."""
@@ -66,6 +70,7 @@ def target_of(context: Context) -> Target:
         context.writable_collection,
         bool(context.body.get("bypassDocumentValidation")),
         context.variables,
+        context.pace,
     )
 
 
@@ -76,8 +81,39 @@ def insert_one(target: Target, document: Document) -> Outcome:
     check_size(document)
     collection = target.existing()
     check_document(collection, document, target.bypass)
+    target.access.await_free(collection, key_of(document["_id"]), target.pace)
     target.access.insert(collection, document)
     return Outcome(1)
+
+
+def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
+    """The records that the statement's ``q`` selects, in the order of its ``sort``, each free to be written."""
+    collection, access = target.collection, target.access
+    if collection is None:
+        compile_filter(statement["q"], variables)  # what is wrong in it is wrong without a collection, too
+        return ()
+    collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
+
+    order, hint = statement.get("sort"), statement.get("hint")
+    if not order:
+        return select(access, collection, statement["q"], collation, variables, hint, target.pace, to_write=True)
+    sort = compile_sort(order, collation)
+
+    def first() -> Found:
+        """The first record in the order. If others change it while the rest is looked at, all begins anew."""
+        while True:
+            found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
+            chosen = sort(found, lambda item: item[1].document)[:1]
+            if all(_is_free(target, collection, key, record) for key, record in chosen):
+                return chosen
+
+    return first()
+
+
+def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
+    """Whether no transaction holds the record, after waiting for that, and it is still the same."""
+    waited = target.access.await_free(collection, key, target.pace)
+    return not waited and target.access.records(collection).get(key) is record
 
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
@@ -88,18 +124,13 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
         raise failed_to_parse("multi update is not supported for replacement-style update")
     if multi and statement.get("sort"):
         raise failed_to_parse("Cannot specify sort with multi=true")
-    collection = target.collection
-    found = []
-    if collection is not None:
-        collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
-        found = select(target.access, collection, statement["q"], collation, update.variables, statement.get("hint"))
-        found = in_order(found, statement.get("sort"), collation)
-    if not found and statement.get("upsert"):
-        return Outcome(1, 0, upsert(target, update)["_id"])
-    modified = 0
-    for key, record in found if multi else found[:1]:
+    matched = modified = 0
+    for key, record in islice(found_to_write(target, statement, update.variables), None if multi else 1):
+        matched += 1
         modified += replace_one(target, update, key, record.document) is not record.document
-    return Outcome(len(found) if multi else len(found[:1]), modified)
+    if not matched and statement.get("upsert"):
+        return Outcome(1, 0, upsert(target, update)["_id"])
+    return Outcome(matched, modified)
 
 
 def update_of(statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any]) -> Update:
@@ -131,17 +162,12 @@ def upsert(target: Target, update: Update) -> Document:
 
 def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Run a statement of ``delete``: ``q``, ``limit``, ``hint``, ``collation``."""
-    collection = target.collection
-    if collection is None:
-        return Outcome()
-    collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
     variables = {**target.variables, **(statement.get("constants") or {})}
-    found = select(target.access, collection, statement["q"], collation, variables, statement.get("hint"))
-    if statement.get("limit"):
-        found = found[:1]
-    for key, _ in found:
-        target.access.remove(collection, key)
-    return Outcome(len(found))
+    removed = 0
+    for key, _ in islice(found_to_write(target, statement, variables), 1 if statement.get("limit") else None):
+        target.access.remove(target.existing(), key)
+        removed += 1
+    return Outcome(removed)
 
 
 def insert(context: Context) -> Document:
@@ -191,7 +217,7 @@ def run_statements(
         raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
                            f"Got {len(statements)} operations.")  # fmt: skip
     outcomes, errors = [], []
-    for index, statement in enumerate(statements):
+    for index, statement in enumerate(context.pace.through(statements)):
         try:
             outcomes.append((index, run(statement)))
         except CommandError as error:

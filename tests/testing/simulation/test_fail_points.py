@@ -206,7 +206,7 @@ def test_from_python(deployment, client):
         ({"configureFailPoint": "failCommand", "mode": "sometimes", "data": {"failCommands": []}}, 9),
         ({"configureFailPoint": "failCommand", "mode": {"times": -1}, "data": {"failCommands": []}}, 9),
         ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": [], "surplus": 1}}, 9),
-        ({"configureFailPoint": "failCommand", "mode": "alwaysOn"}, 9),
+        ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": "ping"}}, 9),
     ],
 )
 def test_what_is_wrong_is_refused(client, command, code):
@@ -223,3 +223,14 @@ def test_they_need_test_commands():
 
 def test_replies_are_documents(client):
     assert bson.encode(client.run({"hello": 1}))
+
+
+def test_fail_command_of_no_commands_lets_all_pass(client):
+    assert client.run({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"errorCode": 2}})["ok"] == 1
+    assert client.run({"ping": 1})["ok"] == 1
+
+
+def test_time_is_always_out(client):
+    assert client.run({"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"})["ok"] == 1
+    assert client.run({"ping": 1, "maxTimeMS": 10_000})["code"] == 50
+    assert client.run({"ping": 1})["ok"] == 1

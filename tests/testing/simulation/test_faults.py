@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from time import monotonic
 
 import gevent
 import pytest
+from gevent import socket
 
 from gmongo.testing import Deployment
+from gmongo.testing.simulation import command_log
 from tests.testing.simulation.wire_client import WireClient
 
 PING = {"ping": 1}
@@ -179,3 +182,58 @@ def test_generic_fields_are_checked(client, field):
 def test_unacknowledged_requests_have_no_reply(client):
     client.send({"ping": 1, "comment": "quiet"}, flags=2)
     assert client.run({"hello": 1})["ok"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments"),
+    [("delay", (-1,)), ("delay", ("x",)), ("drop_after", ("x",)), ("drop_after", (1.5,)), ("drop_after", (1, 5)),
+     ("garbage", (5,)), ("step_down", (-1,))],
+)  # fmt: skip
+def test_arguments_of_faults_are_checked(member, fault, arguments):
+    with pytest.raises(ValueError, match="which is not"):
+        getattr(member, fault)(*arguments)
+
+
+@pytest.mark.parametrize(("name", "value"), [("latency", -1), ("latency", "x"), ("loss", 1.5), ("loss", None)])
+def test_the_network_is_checked(member, name, value):
+    with pytest.raises(ValueError, match=f"network.{name}"):
+        setattr(member.cluster.network, name, value)
+
+
+def greenlets():
+    gc.collect()
+    return {each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and each.started and not each.dead}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("kind", ["standalone", "load_balanced"])
+def test_no_greenlet_stays_after_a_kill(kind, frozen):
+    before = greenlets()
+    with getattr(Deployment, kind)() as deployment:
+        member = deployment.members[0]
+        if frozen:
+            member.freeze()
+        clients = [socket.create_connection((member.host, member.port)) for _ in range(5)]
+        if kind == "standalone" and not frozen:
+            talking = [WireClient(member.address) for _ in range(5)]
+            assert all(client.run({"ping": 1})["ok"] for client in talking)
+        gevent.sleep(0.01)
+        assert greenlets() - before
+        member.kill()
+        gevent.sleep(0.01)
+        assert not greenlets() - before
+        for client in clients:
+            client.close()
+
+
+def test_the_log_of_commands_is_bounded(monkeypatch):
+    monkeypatch.setattr(command_log, "MOST_COMMANDS", 10)
+    with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
+        for _ in range(25):
+            client.run({"ping": 1})
+        assert 5 <= len(deployment.commands) <= 10
+        assert len(deployment.commands) + deployment.commands.forgotten >= 25
+        monkeypatch.setattr(command_log, "MOST_BYTES", 100_000)
+        for _ in range(10):
+            client.run({"ping": 1, "comment": "x" * 30_000})
+        assert sum(each.size for each in deployment.commands) <= 100_000

@@ -177,8 +177,11 @@ def test_explain():
     shell.insert({"_id": 1}, {"_id": 2})
     reply = shell("explain", {"find": "c", "filter": {"_id": {"$gt": 1}}}, verbosity="executionStats")
     assert reply["queryPlanner"]["namespace"] == "db.c"
-    assert reply["queryPlanner"]["winningPlan"]["stage"] == "COLLSCAN"
-    assert reply["executionStats"]["nReturned"] == 1
+    assert reply["queryPlanner"]["winningPlan"]["inputStage"]["indexName"] == "_id_"
+    assert (reply["executionStats"]["nReturned"], reply["executionStats"]["totalDocsExamined"]) == (1, 1)
+    scan = shell("explain", {"find": "c", "filter": {"x": 1}}, verbosity="executionStats")
+    assert scan["queryPlanner"]["winningPlan"]["stage"] == "COLLSCAN"
+    assert (scan["executionStats"]["nReturned"], scan["executionStats"]["totalDocsExamined"]) == (0, 2)
     assert "executionStats" not in shell("explain", {"count": "c"}, verbosity="queryPlanner")
     shell("explain", {"delete": "c", "deletes": [{"q": {}, "limit": 0}]})
     assert shell("count", "c") == {"n": 2}

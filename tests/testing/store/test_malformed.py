@@ -9,10 +9,10 @@ import pytest
 from bson import Binary, Code, Decimal128, Int64, MinKey, ObjectId, Regex, Timestamp
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.expressions import _OF_MONGOMOCK, _OPERATORS
+from gmongo.testing.store.expressions.compiling import OPERATORS as EXPRESSIONS
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.modifiers import MODIFIERS
-from gmongo.testing.store.operators import OPERATORS
+from gmongo.testing.store.operators import NEGATIVE, OF_ELEMENTS, OF_WHOLES
 from gmongo.testing.store.stages import STAGES
 
 from .shell import replica_set
@@ -67,14 +67,14 @@ def test_fields_of_commands(shell, name):
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_operands(shell, value):
     done = []
-    for operator in [*OPERATORS, "$elemMatch", "$not", "$all"]:
+    for operator in [*OF_ELEMENTS, *NEGATIVE, *OF_WHOLES, "$elemMatch", "$not", "$all"]:
         done.append(attempt(shell.find, filter={"b": {operator: value}}))
     for operator in MODIFIERS:
         for path in ("b", "s", "b.$[]"):
             done.append(attempt(shell.update, {"_id": 1}, {operator: {path: value}}))
     for stage in STAGES:
         done.append(attempt(shell.aggregate, {stage: value}))
-    for operator in {*_OPERATORS, *_OF_MONGOMOCK}:
+    for operator in EXPRESSIONS:
         done.append(attempt(shell.aggregate, {"$project": {"r": {operator: value}}}))
         done.append(attempt(shell.aggregate, {"$project": {"r": {operator: [value, value]}}}))
     assert any(done)

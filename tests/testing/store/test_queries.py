@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo.testing.command import CommandError
+from gmongo.testing.store.collation import BINARY
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.ordering import sorted_by
+from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import compare, equal, key_of
 
 from .shell import replica_set, standalone
@@ -132,7 +133,7 @@ def test_types_sort_in_the_servers_order():
     ]
     # An array sorts by its lowest element, so an array of an array sorts as an array.
     documents = [{"v": [value] if isinstance(value, list) else value} for value in values]
-    found = sorted_by(documents, {"v": 1}, lambda document: document)
+    found = compile_sort({"v": 1}, BINARY)(documents, lambda document: document)
     shown = [type(one["v"]).__name__ for one in found]
     order = "MinKey NoneType int str dict list bytes ObjectId bool datetime Timestamp Regex MaxKey"
     assert shown == order.split()

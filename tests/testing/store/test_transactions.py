@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gevent
 import pytest
 from bson import Timestamp
 
@@ -61,9 +62,84 @@ def test_write_conflict(shell):
     error = error_of(second.update, {"_id": 1}, {"$set": {"x": 6}})
     assert (error.code, error.name, error.labels) == (112, "WriteConflict", [TRANSIENT])
     assert error_of(second.find).code == 251
-    assert error_of(shell.update, {"_id": 1}, {"$set": {"x": 7}}).code == 112
     first.finish("commitTransaction")
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
+
+
+def test_write_concern_is_for_the_end_only(shell):
+    transaction = started(shell.with_session())
+    assert error_of(transaction.insert, {"_id": 7}, writeConcern={"w": 1}).code == 72
+
+
+PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
+PLAIN_WRITES = {
+    "update": {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]},
+    "delete": {"deletes": [{"q": {"_id": 1}, "limit": 1}]},
+    "findAndModify": {"query": {}, "sort": {"_id": 1}, "update": {"$inc": {"n": 1}}},
+    "insert": {"documents": [{"_id": 9}]},
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_WRITES)
+def test_plain_write_waits_for_a_transaction(shell, name):
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    transaction.insert({"_id": 9})
+    write = gevent.spawn(shell, name, "c", **PLAIN_WRITES[name])
+    gevent.sleep(0)
+    assert not write.ready()
+    transaction.finish("abortTransaction")
+    assert write.get(timeout=5)
+    assert shell.find(filter={"x": 5}) == []
+
+
+@pytest.mark.parametrize("name", PLAIN_WRITES)
+def test_plain_write_waits_within_its_time_limit(shell, name):
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    transaction.insert({"_id": 9})
+    assert error_of(shell, name, "c", **PLAIN_WRITES[name], maxTimeMS=10).code == 50
+
+
+@pytest.mark.parametrize("name", PLAIN_WRITES)
+def test_plain_write_stops_waiting_when_its_member_steps_down(shell, name):
+    transaction = started(shell.with_session("b:1"))
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    transaction.insert({"_id": 9})
+    write = gevent.spawn(error_of, shell, name, "c", **PLAIN_WRITES[name])
+    gevent.sleep(0)
+    shell.store.member_lost(shell.member)
+    assert write.get(timeout=5).code == 11602
+
+
+def test_plain_write_sees_what_the_transaction_made(shell):
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    write = gevent.spawn(shell.update, {"x": {"$ne": 5}, "_id": 1}, {"$set": {"y": 1}})
+    gevent.sleep(0)
+    transaction.finish("commitTransaction")
+    assert write.get(timeout=5) == {"n": 0, "nModified": 0}
+
+
+def test_transaction_that_is_too_old_makes_room(shell):
+    shell.store.let_time_pass({**PARAMETERS, "transactionLifetimeLimitSeconds": 0.01})
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"x": 5}})
+    assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
+    assert error_of(transaction.finish, "commitTransaction").code == 251
+
+
+def test_two_commands_of_a_session_come_one_after_the_other(shell):
+    transaction = started(shell.with_session())
+    transaction.update({"_id": 1}, {"$set": {"n": 5}})
+    session = shell.with_session()
+    update = {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}], "txnNumber": 1}
+    first, second = (gevent.spawn(session, "update", "c", **update) for _ in range(2))
+    gevent.sleep(0)
+    transaction.finish("commitTransaction")
+    assert first.get(timeout=5) == {"n": 1, "nModified": 1}
+    assert second.get(timeout=5) == {"n": 1, "nModified": 1, "retriedStmtIds": [0]}
+    assert shell.find(filter={"_id": 1})[0]["n"] == 6
 
 
 def test_write_after_somebody_elses_is_a_conflict(shell):
@@ -224,7 +300,7 @@ def test_retryable_write_that_failed_is_done_again(shell):
     transaction = started(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     delete = {"deletes": [{"q": {"_id": 1}, "limit": 1}], "txnNumber": 1}
-    assert error_of(session, "delete", "c", **delete).code == 112
+    assert error_of(session, "delete", "c", **delete, maxTimeMS=10).code == 50
     transaction.finish("abortTransaction")
     assert session("delete", "c", **delete) == {"n": 1}
 

@@ -1,0 +1,134 @@
+"""What ``$group`` makes of the values of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gmongo.testing.store import arithmetic
+from gmongo.testing.store.errors import location, type_mismatch
+from gmongo.testing.store.expressions import Expression, Scope, compile_expression
+from gmongo.testing.store.expressions.arrays import count_of, ordered
+from gmongo.testing.store.expressions.operands import Fields
+from gmongo.testing.store.ordering import compile_sort
+from gmongo.testing.store.values import MISSING, key_of, type_name
+
+_N = Fields({"n": 5787906, "input": 5787907}, (), 5787900, 5787901)
+_TOP = Fields({"sortBy": 5788005, "output": 5788004}, (), 5788001, 5788002)
+_TOP_N = Fields({"n": 5788003, "sortBy": 5788005, "output": 5788004}, (), 5788001, 5788002)
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """An accumulator, compiled.
+
+    :param value: what is kept of a document.
+    :param result: what is made of all that was kept.
+    """
+
+    value: Expression
+    result: Callable[[list[Any]], Any]
+
+
+Make = Callable[[str, Any, Scope], Accumulator]
+
+
+def _there(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not MISSING]
+
+
+def _or_none(value: Any) -> Any:
+    return None if value is MISSING else value
+
+
+def _of_one(result: Callable[[list[Any], Scope], Any]) -> Make:
+    """An accumulator of one expression."""
+
+    def make(name: str, operand: Any, scope: Scope) -> Accumulator:
+        if isinstance(operand, list):
+            if len(operand) != 1:
+                raise location(40237, f"The {name} accumulator is a unary operator")
+            (operand,) = operand
+        return Accumulator(compile_expression(operand, scope), lambda values: result(values, scope))
+
+    return make
+
+
+def _count(_name: str, operand: Any, scope: Scope) -> Accumulator:
+    if operand != {}:
+        raise type_mismatch("$count takes no arguments, i.e. $count:{}")
+    return Accumulator(compile_expression(None, scope), len)
+
+
+def _distinct(values: list[Any], scope: Scope) -> list[Any]:
+    found: dict[Any, Any] = {}
+    for value in _there(values):
+        found.setdefault(key_of(scope.collation.folded(value)), value)
+    return list(found.values())
+
+
+def _merged(values: list[Any], _scope: Scope) -> Any:
+    merged: dict[str, Any] = {}
+    for value in values:
+        if value is None or value is MISSING:
+            continue
+        if not isinstance(value, dict):
+            raise location(40400, f"$mergeObjects requires object inputs, but input {value!r} is of type "
+                           f"{type_name(value)}")  # fmt: skip
+        merged.update(value)
+    return merged
+
+
+def _so_many(choose: Callable[[list[Any], int, Scope], list[Any]]) -> Make:
+    def make(name: str, operand: Any, scope: Scope) -> Accumulator:
+        fields = _N.compiled(name, operand, scope)
+        n = count_of(fields["n"]({"ROOT": {}, "CURRENT": {}}))
+        return Accumulator(fields["input"], lambda values: choose(values, n, scope))
+
+    return make
+
+
+def _by_order(first: bool, several: bool) -> Make:
+    """``$top`` and its relatives: the output of the first or last documents in an order."""
+
+    def make(name: str, operand: Any, scope: Scope) -> Accumulator:
+        fields = (_TOP_N if several else _TOP).of(name, operand)
+        sort = compile_sort(fields["sortBy"], scope.collation)
+        output = compile_expression(fields["output"], scope)
+        n = count_of(compile_expression(fields["n"], scope)({"ROOT": {}, "CURRENT": {}})) if several else 1
+
+        def result(values: list[Any]) -> Any:
+            there = sort(values, lambda entry: entry[0])
+            chosen = [_or_none(value) for _, value in (there[:n] if first else there[-n:])]
+            return chosen if several else chosen[0]
+
+        return Accumulator(lambda variables: (variables["ROOT"], output(variables)), result)
+
+    return make
+
+
+ACCUMULATORS: Mapping[str, Make] = {
+    "$addToSet": _of_one(_distinct),
+    "$avg": _of_one(lambda values, scope: arithmetic.average(values)),
+    "$bottom": _by_order(first=False, several=False),
+    "$bottomN": _by_order(first=False, several=True),
+    "$count": _count,
+    "$first": _of_one(lambda values, scope: _or_none(values[0])),
+    "$firstN": _so_many(lambda values, n, scope: [_or_none(value) for value in values[:n]]),
+    "$last": _of_one(lambda values, scope: _or_none(values[-1])),
+    "$lastN": _so_many(lambda values, n, scope: [_or_none(value) for value in values[-n:]]),
+    "$max": _of_one(lambda values, scope: arithmetic.extreme(values, -1, scope.collation.folded)),
+    "$maxN": _so_many(lambda values, n, scope: ordered(values, scope.collation, True)[:n]),
+    "$mergeObjects": _of_one(_merged),
+    "$min": _of_one(lambda values, scope: arithmetic.extreme(values, 1, scope.collation.folded)),
+    "$minN": _so_many(lambda values, n, scope: ordered(values, scope.collation, False)[:n]),
+    "$push": _of_one(lambda values, scope: _there(values)),
+    "$stdDevPop": _of_one(lambda values, scope: arithmetic.deviation(values, sample=False)),
+    "$stdDevSamp": _of_one(lambda values, scope: arithmetic.deviation(values, sample=True)),
+    "$sum": _of_one(lambda values, scope: arithmetic.total(values)),
+    "$top": _by_order(first=True, several=False),
+    "$topN": _by_order(first=True, several=True),
+}
+# What a server has and the simulation does not.
+LACKING = frozenset({"$accumulator", "$concatArrays", "$median", "$percentile", "$setUnion"})

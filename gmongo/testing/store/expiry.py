@@ -1,0 +1,51 @@
+"""What happens by itself as time passes: documents of TTL indexes expire, and transactions that last too long abort."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.store.access import Access
+from gmongo.testing.store.context import now_in_milliseconds
+from gmongo.testing.store.data import Collection
+from gmongo.testing.store.finishing import abort
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.state import State
+from gmongo.testing.store.values import MISSING, Key, is_number, milliseconds, whole
+
+_DATE = 45
+
+
+def let_time_pass(state: State, parameters: Mapping[str, Any]) -> None:
+    """Do what has become due since the last time; nothing of it happens while there are no commands.
+
+    :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
+    """
+    state.transaction_lifetime = parameters["transactionLifetimeLimitSeconds"]
+    now = time.monotonic()
+    if now - state.swept < parameters["ttlMonitorSleepSecs"]:
+        return
+    state.swept = now
+    for session in state.sessions:
+        if session.transaction is not None and session.transaction.seconds_left() <= 0:
+            abort(state, session)
+    if parameters["ttlMonitorEnabled"]:
+        for collection in list(state.catalog.values()):
+            for index in list(collection.indexes.values()):
+                _expire(state, collection, index)
+
+
+def _expire(state: State, collection: Collection, index: Index) -> None:
+    seconds = index.options.get("expireAfterSeconds", MISSING)
+    if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
+        return
+    access = Access(state)
+    for key in dict.fromkeys(_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
+        # What a transaction holds expires another time.
+        if key in collection.records and key not in collection.writers:
+            access.remove(collection, key)
+
+
+def _before(index: Index, date: int) -> list[Key]:
+    return index.between((), ((_DATE,),), ((_DATE, date),))

@@ -1,0 +1,73 @@
+"""Aggregation expressions: each is compiled once, to a function of variables.
+
+A value that is not there is MISSING, which is not null: what each operator makes of either is its own affair.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.testing.store.expressions import (
+    arrays,
+    compiling,
+    conversions,
+    dates,
+    iteration,
+    logic,
+    numbers,
+    objects,
+    parsing_dates,
+    sets,
+    strings,
+    summaries,
+    trigonometry,
+)
+from gmongo.testing.store.expressions.compiling import (
+    Constant,
+    Expression,
+    Scope,
+    Variables,
+    check_field_name,
+    check_variable,
+    compile_expression,
+    path_parts,
+)
+
+__all__ = [
+    "Constant",
+    "Expression",
+    "Scope",
+    "Variables",
+    "check_field_name",
+    "check_variable",
+    "compile_expression",
+    "evaluate",
+    "path_parts",
+    "with_document",
+]
+
+for _module in (
+    logic,
+    numbers,
+    trigonometry,
+    arrays,
+    iteration,
+    sets,
+    objects,
+    strings,
+    conversions,
+    dates,
+    parsing_dates,
+    summaries,
+):
+    compiling.OPERATORS.update(_module.OPERATORS)
+
+
+def with_document(variables: Variables, document: Any) -> dict[str, Any]:
+    """The variables for one document."""
+    return {**variables, "ROOT": document, "CURRENT": document}
+
+
+def evaluate(expression: Any, document: Any, variables: Variables) -> Any:
+    """The value of an expression that is needed once."""
+    return compile_expression(expression, Scope(frozenset(variables)))(with_document(variables, document))

@@ -1,0 +1,268 @@
+"""Operators of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
+from typing import Any
+
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import (
+    Expression,
+    Make,
+    Scope,
+    Variables,
+    compile_expression,
+    folded,
+    none_if_missing,
+)
+from gmongo.testing.store.expressions.operands import (
+    Fields,
+    null_of_null,
+    of_fields,
+    of_values,
+    under_collation,
+)
+from gmongo.testing.store.ordering import compile_sort
+from gmongo.testing.store.values import MISSING, equal, is_number, is_whole, key_of, type_name, whole
+
+_INT32 = range(-(2**31), 2**31)
+_ZIP = Fields({"inputs": 34465}, ("useLongestLength", "defaults"), 34460, 34464)
+_SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
+_N = Fields({"n": 5787906, "input": 5787907}, (), 5787900, 5787901)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether the value is null or missing."""
+    return value is None or value is MISSING
+
+
+def array_of(name: str, value: Any, code: int) -> list[Any]:
+    """The value, an array.
+
+    :raises CommandError: with the code, if it is none.
+    """
+    if not isinstance(value, list):
+        raise location(code, f"{name} requires an array, but its argument is {type_name(value)}")
+    return value
+
+
+def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
+    """A number that an int32 can hold.
+
+    :raises CommandError: with one of the codes.
+    """
+    if not is_number(value):
+        raise location(not_a_number, f"{name} must be a numeric value, but is {type_name(value)}")
+    if not is_whole(value) or whole(value) not in _INT32:
+        raise location(not_an_int, f"{name} must be representable as a 32-bit integer: {value}")
+    return whole(value)
+
+
+# Elements
+
+
+def _element(array: Any, index: Any) -> Any:
+    if is_nothing(array) or is_nothing(index):
+        return None
+    if not isinstance(array, list):
+        raise location(28689, f"$arrayElemAt's first argument must be an array, but is {type_name(array)}")
+    place = integral("$arrayElemAt's second argument", index, 28690, 28691)
+    return array[place] if -len(array) <= place < len(array) else MISSING
+
+
+def _end(name: str, place: int) -> Make:
+    def run(array: Any) -> Any:
+        if is_nothing(array):
+            return None
+        found = array_of(name, array, 28689)
+        return found[place] if found else MISSING
+
+    return of_values(run, 1)
+
+
+def _in(collation: Collation, wanted: Any, array: Any) -> bool:
+    if not isinstance(array, list):
+        raise location(40081, f"$in requires an array as a second argument, found: {type_name(array)}")
+    wanted = collation.folded(wanted)
+    return any(equal(wanted, collation.folded(element)) for element in array)
+
+
+def bounds(start: Any, end: Any, length: int) -> tuple[int, int]:
+    """Where a search begins and ends."""
+    limits = []
+    for value, default in ((start, 0), (end, length)):
+        if value is not None and (not is_number(value) or not is_whole(value)):
+            raise location(40096, f"the starting or ending index requires an integral value, not {value!r}")
+        if value is not None and whole(value) < 0:
+            raise location(40097, f"the starting or ending index requires a nonnegative value, not {value!r}")
+        limits.append(default if value is None else whole(value))
+    return limits[0], min(limits[1], length)
+
+
+def _index_of(collation: Collation, array: Any, wanted: Any, start: Any = None, end: Any = None) -> Any:
+    if is_nothing(array):
+        return None
+    if not isinstance(array, list):
+        raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
+    first, last = bounds(start, end, len(array))
+    wanted = collation.folded(wanted)
+    return next((place for place in range(first, last) if equal(collation.folded(array[place]), wanted)), -1)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, list):
+        raise location(17124, f"The argument to $size must be an array, but was of type: {type_name(value)}")
+    return len(value)
+
+
+# New arrays
+
+
+def _concatenated(*arrays: Any) -> Any:
+    found: list[Any] = []
+    for array in arrays:
+        if is_nothing(array):
+            return None
+        if not isinstance(array, list):
+            raise location(28664, f"$concatArrays only supports arrays, not {type_name(array)}")
+        found += array
+    return found
+
+
+def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
+    first = integral("$range's starting value", start, 34443, 34444)
+    last = integral("$range's ending value", end, 34445, 34446)
+    by = integral("$range's step value", step, 34447, 34448)
+    if not by:
+        raise location(34449, "$range requires a non-zero step value")
+    return list(range(first, last, by))
+
+
+def _reversed(array: Any) -> list[Any]:
+    return array_of("$reverseArray", array, 34435)[::-1]
+
+
+def _slice(array: Any, *numbers: Any) -> list[Any]:
+    if not isinstance(array, list):
+        raise location(28724, f"First argument to $slice must be an array, but is of type: {type_name(array)}")
+    first = integral("Second argument to $slice", numbers[0], 28725, 28726)
+    if len(numbers) == 1:
+        return array[:first] if first >= 0 else array[first:]
+    count = integral("Third argument to $slice", numbers[1], 28727, 28728)
+    if count <= 0:
+        raise location(28729, f"Third argument to $slice must be positive: {count}")
+    start = first if first >= 0 else max(0, len(array) + first)
+    return array[start : start + count]
+
+
+def _zip(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = _ZIP.of(name, operand)
+    longest = fields.get("useLongestLength", False)
+    if not isinstance(fields["inputs"], list):
+        raise location(34461, "inputs must be an array of expressions")
+    if not fields["inputs"]:
+        raise location(34465, "$zip requires at least one input array")
+    if not isinstance(longest, bool):
+        raise location(34463, "useLongestLength must be a bool")
+    if not isinstance(fields.get("defaults", []), list):
+        raise location(34462, "defaults must be an array of expressions")
+    if "defaults" in fields and not longest:
+        raise location(34466, "cannot specify defaults unless useLongestLength is true")
+    inputs = [compile_expression(part, scope) for part in fields["inputs"]]
+    defaults = [compile_expression(part, scope) for part in fields.get("defaults", [])]
+    if defaults and len(defaults) != len(inputs):
+        raise location(34467, "defaults and inputs must have the same length")
+
+    def run(variables: Variables) -> Any:
+        arrays = [part(variables) for part in inputs]
+        for array in arrays:
+            if is_nothing(array):
+                return None
+            array_of("$zip", array, 34468)
+        if not longest:
+            return [list(row) for row in zip(*arrays, strict=False)]
+        fill = [none_if_missing(part(variables)) for part in defaults] or [None] * len(arrays)
+        rows = zip_longest(*arrays, fillvalue=MISSING)
+        return [[value if value is not MISSING else fill[n] for n, value in enumerate(row)] for row in rows]
+
+    return folded(run, [*inputs, *defaults])
+
+
+def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = _SORT.of(name, operand)
+    order = fields["sortBy"]
+    if not isinstance(order, dict) and not (is_number(order) and float(str(order)) in (1, -1)):
+        raise location(2942505, f"$sortArray: sortBy must be 1, -1 or an object, not {order!r}")
+    by_path = compile_sort(order, scope.collation) if isinstance(order, dict) else None
+    source = compile_expression(fields["input"], scope)
+
+    def run(variables: Variables) -> Any:
+        array = source(variables)
+        if is_nothing(array):
+            return None
+        array = array_of("$sortArray", array, 2942504)
+        if by_path is not None:
+            return by_path(array, lambda element: element)
+        return sorted(array, key=lambda one: key_of(scope.collation.folded(one)), reverse=float(str(order)) < 0)
+
+    return folded(run, [source])
+
+
+# So many of an array's elements
+
+
+def count_of(value: Any) -> int:
+    """The ``n`` of ``$firstN`` and its relatives.
+
+    :raises CommandError: it is no positive whole number.
+    """
+    if not is_number(value):
+        raise location(5787902, f"Value for 'n' must be of integral type, but found {type_name(value)}")
+    if not is_whole(value):
+        raise location(5787903, f"Value for 'n' must be of integral type, but found {value!r}")
+    if whole(value) <= 0:
+        raise location(5787908, f"'n' must be greater than 0, found {value!r}")
+    return whole(value)
+
+
+def _so_many(choose: Callable[[list[Any], int, Collation], list[Any]]) -> Make:
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        def run(n: Any, input: Any) -> list[Any]:
+            return choose(array_of(name, input, 5788200), count_of(n), scope.collation)
+
+        return of_fields(_N, run)(name, operand, scope)
+
+    return make
+
+
+def ordered(values: list[Any], collation: Collation, descending: bool) -> list[Any]:
+    """The values that are there and not null, in their order."""
+    there = [value for value in values if not is_nothing(value)]
+    return sorted(there, key=lambda value: key_of(collation.folded(value)), reverse=descending)
+
+
+OPERATORS: Mapping[str, Make] = {
+    "$arrayElemAt": of_values(_element, 2),
+    "$concatArrays": of_values(_concatenated, 0, None),
+    "$first": _end("$first", 0),
+    "$firstN": _so_many(lambda values, n, collation: values[:n]),
+    "$in": under_collation(_in, 2),
+    "$indexOfArray": under_collation(_index_of, 2, 4),
+    "$isArray": of_values(_is_array, 1),
+    "$last": _end("$last", -1),
+    "$lastN": _so_many(lambda values, n, collation: values[-n:]),
+    "$maxN": _so_many(lambda values, n, collation: ordered(values, collation, True)[:n]),
+    "$minN": _so_many(lambda values, n, collation: ordered(values, collation, False)[:n]),
+    "$range": of_values(_range, 2, 3),
+    "$reverseArray": of_values(null_of_null(_reversed), 1),
+    "$size": of_values(_size, 1),
+    "$slice": of_values(null_of_null(_slice), 2, 3),
+    "$sortArray": _sort_array,
+    "$zip": _zip,
+}

@@ -1,0 +1,218 @@
+"""From an expression to a function of variables. What is malformed is refused here, before there are documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.values import MISSING
+
+# The values of variables by their names. ROOT and CURRENT are the document.
+Variables = Mapping[str, Any]
+# Gives the value, MISSING if there is none.
+Expression = Callable[[Variables], Any]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an expression is compiled for.
+
+    :param names: the variables that it can use, besides ROOT, CURRENT and REMOVE.
+    :param collation: how it compares strings.
+    """
+
+    names: frozenset[str] = frozenset()
+    collation: Collation = BINARY
+
+    def within(self, names: Iterable[str]) -> Scope:
+        """The scope with more variables."""
+        return replace(self, names=self.names | set(names))
+
+
+# Compiles the operand of an operator; gets the operator's name, too.
+Make = Callable[[str, Any, Scope], Expression]
+# All operators by their names; the package fills it.
+OPERATORS: dict[str, Make] = {}
+_OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
+_OF_SERVERS = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
+_REFERENCE = frozenset({"$ref", "$id", "$db"})
+# What a server has and the simulation does not.
+LACKING = frozenset(
+    {
+        "$accumulator",
+        "$createObjectId",
+        "$currentDate",
+        "$encStrContains",
+        "$encStrEndsWith",
+        "$encStrNormalizedEq",
+        "$encStrStartsWith",
+        "$function",
+        "$median",
+        "$meta",
+        "$percentile",
+        "$similarityCosine",
+        "$similarityDotProduct",
+        "$similarityEuclidean",
+        "$toHashedIndexKey",
+    }
+)
+
+
+class Constant:
+    """An expression with the same value for every document."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, _variables: Variables) -> Any:
+        return self.value
+
+
+def compile_expression(expression: Any, scope: Scope) -> Expression:
+    """The function that gives the expression's value.
+
+    :raises CommandError: it is malformed, an operator does not exist or is not supported, or the value of a constant
+        part of it is an error.
+    """
+    if isinstance(expression, str) and expression.startswith("$"):
+        return _compile_path(expression, scope)
+    if isinstance(expression, list):
+        return _array([compile_expression(part, scope) for part in expression])
+    if not isinstance(expression, dict):
+        return Constant(expression)
+    name = next(iter(expression), "")
+    if not name.startswith("$"):
+        return _compile_object(expression, scope)
+    if len(expression) != 1:
+        raise location(15983, f"An object representing an expression must have exactly one field: {expression!r}")
+    return _compile_operator(name, expression[name], scope)
+
+
+def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
+    if name in OPERATORS:
+        return OPERATORS[name](name, operand, scope)
+    if name in LACKING:
+        raise not_supported(f"the expression {name}")
+    raise CommandError(168, "InvalidPipelineOperator", f"Unrecognized expression '{name}'")
+
+
+def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
+    for name in fields:
+        check_field_name(name)
+    parts = {name: compile_expression(part, scope) for name, part in fields.items()}
+
+    def run(variables: Variables) -> Any:
+        found = ((name, part(variables)) for name, part in parts.items())
+        return {name: value for name, value in found if value is not MISSING}
+
+    return folded(run, parts.values())
+
+
+def _array(parts: list[Expression]) -> Expression:
+    return folded(lambda variables: [none_if_missing(part(variables)) for part in parts], parts)
+
+
+def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
+    """The expression made of these parts; its value is found out now if all of them are constants."""
+    if all(isinstance(part, Constant) for part in parts):
+        return Constant(run({}))
+    return run
+
+
+def none_if_missing(value: Any) -> Any:
+    """The value, None for one that is missing."""
+    return None if value is MISSING else value
+
+
+# Paths
+
+
+def check_field_name(name: str) -> None:
+    """Check a name that an expression gives a field, or looks a field up by.
+
+    :raises CommandError: no field of a path can have it.
+    """
+    if not name:
+        raise location(15998, "FieldPath field names may not be empty strings.")
+    if name.startswith("$") and name not in _REFERENCE:
+        raise location(16410, f"FieldPath field names may not start with '$'. Consider using $getField or $setField, "
+                       f"given '{name}'.")  # fmt: skip
+    if "." in name:
+        raise location(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
+
+
+def path_parts(path: str) -> list[str]:
+    """The parts of a path.
+
+    :raises CommandError: if it is none.
+    """
+    if not path:
+        raise location(40352, "FieldPath cannot be constructed with empty string")
+    if path.endswith("."):
+        raise location(40353, "FieldPath must not end with a '.'.")
+    parts = path.split(".")
+    for part in parts:
+        check_field_name(part)
+    return parts
+
+
+def _compile_path(expression: str, scope: Scope) -> Expression:
+    if expression == "$":
+        raise location(16872, "'$' by itself is not a valid FieldPath")
+    if not expression.startswith("$$"):
+        return _of_variable("CURRENT", path_parts(expression[1:]))
+    if expression == "$$":
+        raise failed_to_parse("empty variable names are not allowed")
+    name, *parts = expression[2:].split(".")
+    if parts:
+        path_parts(".".join(parts))
+    if name == "REMOVE":
+        return Constant(MISSING)
+    if name not in scope.names and name not in _OF_DOCUMENTS:
+        check_variable(name, may_be_system=True)
+        if name in _OF_SERVERS:
+            raise not_supported(f"the variable {name} here")
+        raise location(17276, f"Use of undefined variable: {name}")
+    return _of_variable(name, parts)
+
+
+def _of_variable(name: str, parts: list[str]) -> Expression:
+    if len(parts) == 1:
+        (part,) = parts
+
+        def run(variables: Variables) -> Any:
+            source = variables[name]
+            return source.get(part, MISSING) if isinstance(source, dict) else follow(source, parts)
+
+        return run
+    return lambda variables: follow(variables[name], parts)
+
+
+def check_variable(name: str, may_be_system: bool = False) -> None:
+    """Check the name of a variable.
+
+    :param may_be_system: whether it may be one of those that a server defines.
+    :raises CommandError: no variable can have it.
+    """
+    first = name[:1]
+    if not first:
+        raise failed_to_parse("empty variable names are not allowed")
+    lower = ("a" <= first <= "z") or not first.isascii()
+    if not (lower or (may_be_system and first.isupper()) or name == "CURRENT"):
+        raise failed_to_parse(f"'{name}' starts with an invalid character for a user variable name")
+    if not all(letter.isalnum() or letter == "_" or not letter.isascii() for letter in name):
+        raise failed_to_parse(f"'{name}' contains an invalid character for a variable name")
+
+
+def follow(value: Any, parts: list[str]) -> Any:
+    """The value that a path leads to: of an array, the values that it leads to in the array's elements."""
+    for number, part in enumerate(parts):
+        if isinstance(value, list):
+            found = (follow(element, parts[number:]) for element in value)
+            return [element for element in found if element is not MISSING]
+        value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
+    return value

@@ -1,0 +1,275 @@
+"""Operators that make a value of another type: ``$convert`` and its short forms."""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from bson.binary import UUID_SUBTYPE, Binary
+from bson.decimal128 import Decimal128
+from bson.int64 import Int64
+from bson.objectid import ObjectId
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
+from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.expressions.compiling import (
+    Constant,
+    Expression,
+    Make,
+    Scope,
+    Variables,
+    compile_expression,
+    folded,
+)
+from gmongo.testing.store.expressions.operands import Fields, arguments
+from gmongo.testing.store.expressions.parsing_dates import parsed
+from gmongo.testing.store.expressions.text import of_date, of_number
+from gmongo.testing.store.expressions.timezones import to_date
+from gmongo.testing.store.values import (
+    MISSING,
+    TYPE_NAMES,
+    date_of,
+    is_date,
+    is_number,
+    is_true,
+    is_whole,
+    milliseconds,
+    type_name,
+    whole,
+)
+
+_CONVERT = Fields({"input": 9, "to": 9}, ("onError", "onNull", "format"), 9, 9)
+_NUMBERS = {number: name for name, number in TYPE_NAMES}
+_NAMES = {name for name, _ in TYPE_NAMES}
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+
+
+class _Unsupported(Exception):
+    """There is no conversion between the two types."""
+
+
+def _failure(reason: str) -> CommandError:
+    return CommandError(241, "ConversionFailure", f"{reason} in $convert with no onError value")
+
+
+def _number_in(value: Any) -> Any:
+    """The number that a boolean, a number or a string stands for, as an int, a float or a Decimal."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Decimal128):
+        return value.to_decimal()
+    if isinstance(value, (int, float)):
+        return value
+    raise _Unsupported
+
+
+def _integer(value: Any, allowed: range) -> int:
+    if isinstance(value, str):
+        if not _WHOLE.fullmatch(value):
+            raise _failure(f"Failed to parse number '{value}'")
+        number: Any = int(value)
+    else:
+        number = _number_in(value)
+        if isinstance(number, Decimal) and not number.is_finite():
+            raise _failure("Attempt to convert NaN or infinity value to integer type")
+        if isinstance(number, float) and not math.isfinite(number):
+            raise _failure("Attempt to convert NaN or infinity value to integer type")
+    if int(number) not in allowed:
+        raise _failure(f"Conversion would overflow target type: {value}")
+    return int(number)
+
+
+def _to_int(value: Any) -> int:
+    return _integer(value, range(-(2**31), 2**31))
+
+
+def _to_long(value: Any) -> Int64:
+    return Int64(milliseconds(value) if is_date(value) else _integer(value, INT64))
+
+
+def _to_double(value: Any) -> float:
+    if is_date(value):
+        return float(milliseconds(value))
+    if isinstance(value, str):
+        if not _REAL.fullmatch(value):
+            raise _failure(f"Failed to parse number '{value}'")
+        return float(value)
+    number = float(_number_in(value))
+    if math.isinf(number) and isinstance(value, Decimal128) and value.to_decimal().is_finite():
+        raise _failure(f"Conversion would overflow target type: {value}")
+    return number
+
+
+def _to_decimal(value: Any) -> Decimal128:
+    if is_date(value):
+        return Decimal128(str(milliseconds(value)))
+    if isinstance(value, str):
+        if not _REAL.fullmatch(value):
+            raise _failure(f"Failed to parse number '{value}'")
+        return Decimal128(CONTEXT.create_decimal(value))
+    if isinstance(value, Decimal128):
+        return value
+    _number_in(value)
+    return Decimal128(to_decimal(value))
+
+
+def _to_bool(value: Any) -> bool:
+    if is_number(value) or isinstance(value, bool):
+        return is_true(value)
+    if isinstance(value, (str, ObjectId)) or is_date(value):
+        return True
+    raise _Unsupported
+
+
+def _to_date(value: Any) -> Any:
+    if isinstance(value, str):
+        return parsed(value)
+    if is_date(value) or isinstance(value, (ObjectId, Timestamp)):
+        return to_date(value)
+    if type_name(value) in ("long", "double", "decimal"):
+        return date_of(_integer(value, INT64))
+    raise _Unsupported
+
+
+def _to_object_id(value: Any) -> ObjectId:
+    if isinstance(value, ObjectId):
+        return value
+    if not isinstance(value, str):
+        raise _Unsupported
+    if not re.fullmatch("[0-9a-fA-F]{24}", value):
+        raise _failure(f"Failed to parse objectId '{value}'")
+    return ObjectId(value)
+
+
+def _to_string(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if is_date(value):
+        return of_date(value)
+    if isinstance(value, (str, ObjectId)):
+        return str(value)
+    if is_number(value):
+        return of_number(value)
+    if isinstance(value, bytes) and getattr(value, "subtype", 0) == UUID_SUBTYPE and len(value) == 16:
+        return str(uuid.UUID(bytes=bytes(value)))
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bytes):
+        raise not_supported("converting binary data that is no UUID")
+    raise _Unsupported
+
+
+def _to_uuid(value: Any) -> Any:
+    if isinstance(value, (bytes, uuid.UUID)):
+        raise not_supported("converting binary data")
+    if not isinstance(value, str):
+        raise _Unsupported
+    if not re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value):
+        raise _failure(f"Input string '{value}' is no UUID")
+    return Binary(uuid.UUID(value).bytes, UUID_SUBTYPE)
+
+
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": _to_bool,
+    "date": _to_date,
+    "decimal": _to_decimal,
+    "double": _to_double,
+    "int": _to_int,
+    "long": _to_long,
+    "objectId": _to_object_id,
+    "string": _to_string,
+}
+
+
+def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) -> Any:
+    """The value as one of another type.
+
+    :raises CommandError: 241, if it cannot be converted.
+    """
+    function = convert or _CONVERSIONS.get(to)
+    try:
+        if function is None:
+            raise _Unsupported
+        return function(value)
+    except _Unsupported:
+        raise _failure(f"Unsupported conversion from {type_name(value)} to {to}") from None
+
+
+def _type(to: Any) -> str:
+    if isinstance(to, dict):
+        raise not_supported("$convert to an object of type and subtype")
+    if isinstance(to, str):
+        if to not in _NAMES:
+            raise bad_value(f"Unknown type name: {to}")
+        name = to
+    elif is_number(to) and is_whole(to):
+        if whole(to) not in _NUMBERS:
+            raise failed_to_parse(f"In $convert, numeric value for 'to' does not correspond to a BSON type: {to}")
+        name = _NUMBERS[whole(to)]
+    else:
+        raise failed_to_parse(f"$convert's 'to' argument must be a string or number, but is {type_name(to)}")
+    if name in ("binData", "object", "array"):
+        raise not_supported(f"$convert to {name}")
+    return name
+
+
+def _convert(name: str, operand: Any, scope: Scope) -> Expression:
+    try:
+        fields = _CONVERT.compiled(name, operand, scope)
+    except CommandError as error:
+        raise failed_to_parse(error.message) if error.code == 9 else error from None
+    if "format" in fields:
+        raise not_supported("$convert with a format")
+    source, to = fields["input"], fields["to"]
+    on_error, on_null = fields.get("onError"), fields.get("onNull", compile_expression(None, scope))
+    if isinstance(to, Constant) and to.value is not None and to.value is not MISSING:
+        _type(to.value)
+
+    def run(variables: Variables) -> Any:
+        value, wanted = source(variables), to(variables)
+        if value is None or value is MISSING:
+            return on_null(variables)
+        if wanted is None or wanted is MISSING:
+            return None
+        try:
+            return converted(value, _type(wanted))
+        except CommandError as error:
+            if error.code != 241 or on_error is None:
+                raise
+            return on_error(variables)
+
+    return folded(run, fields.values())
+
+
+def _short(to: str, convert: Callable[[Any], Any] | None = None) -> Make:
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        (only,) = arguments(name, operand, scope, 1, 1)
+
+        def run(variables: Variables) -> Any:
+            value = only(variables)
+            return None if value is None or value is MISSING else converted(value, to, convert)
+
+        return folded(run, [only])
+
+    return make
+
+
+OPERATORS: Mapping[str, Make] = {
+    "$convert": _convert,
+    "$toBool": _short("bool"),
+    "$toDate": _short("date"),
+    "$toDecimal": _short("decimal"),
+    "$toDouble": _short("double"),
+    "$toInt": _short("int"),
+    "$toLong": _short("long"),
+    "$toObjectId": _short("objectId"),
+    "$toString": _short("string"),
+    "$toUUID": _short("UUID", _to_uuid),
+}

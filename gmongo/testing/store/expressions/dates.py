@@ -1,0 +1,245 @@
+"""Operators of dates: their parts, their text, and counting in units of time."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bson.int64 import Int64
+
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import (
+    Expression,
+    Make,
+    Scope,
+    compile_expression,
+    folded,
+)
+from gmongo.testing.store.expressions.formatting_dates import formatted
+from gmongo.testing.store.expressions.operands import Fields, arguments, of_fields
+from gmongo.testing.store.expressions.timezones import (
+    DAY,
+    DAYS,
+    FIXED,
+    MONTHS,
+    UTC,
+    at_month,
+    from_local,
+    local,
+    month_number,
+    to_date,
+    unit_of,
+    weekday_of,
+    zone_of,
+)
+from gmongo.testing.store.values import MISSING, date_of, is_number, is_whole, milliseconds, type_name, whole
+
+_PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
+_PARTS = Fields({"date": 40522}, ("timezone", "iso8601"), 40524, 40520)
+_TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
+_ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
+_DIFF = Fields(
+    {"startDate": 5166303, "endDate": 5166304, "unit": 5166305}, ("timezone", "startOfWeek"), 5166301, 5166302
+)
+_TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
+# What bins of several units are counted from: a Saturday.
+_REFERENCE = datetime.datetime(2000, 1, 1)
+
+
+def _any_nothing(*values: Any) -> bool:
+    return any(value is None or value is MISSING for value in values)
+
+
+# Parts
+
+
+def _part(part: Callable[[datetime.datetime], Any]) -> Make:
+    def function(date: Any, timezone: Any = "UTC") -> Any:
+        if _any_nothing(date, timezone):
+            return None
+        return part(local(to_date(date), zone_of(timezone)))
+
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
+            return of_fields(_PART, function)(name, operand, scope)
+        if isinstance(operand, list) and len(operand) != 1:
+            raise location(
+                40536, f"{name} accepts exactly one argument if given an array, but was given {len(operand)}"
+            )
+        (only,) = arguments(name, operand, scope, 1, 1)
+        return folded(lambda variables: function(only(variables)), [only])
+
+    return make
+
+
+def week_of(date: datetime.datetime) -> int:
+    """The week of the year; the first one begins with the first Sunday."""
+    return int(date.strftime("%U"))
+
+
+def day_of_week(date: datetime.datetime) -> int:
+    """1 for Sunday to 7 for Saturday."""
+    return date.isoweekday() % 7 + 1
+
+
+def _to_parts(date: Any, timezone: Any = "UTC", iso8601: Any = False) -> Any:
+    if _any_nothing(date, timezone, iso8601):
+        return None
+    if not isinstance(iso8601, bool):
+        raise location(40521, f"iso8601 must evaluate to a bool, found {type_name(iso8601)}")
+    shown = local(to_date(date), zone_of(timezone))
+    time = {
+        "hour": shown.hour,
+        "minute": shown.minute,
+        "second": shown.second,
+        "millisecond": shown.microsecond // 1000,
+    }
+    if iso8601:
+        year, week, day = shown.isocalendar()
+        return {"isoWeekYear": year, "isoWeek": week, "isoDayOfWeek": day, **time}
+    return {"year": shown.year, "month": shown.month, "day": shown.day, **time}
+
+
+def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = _TEXT.compiled(name, operand, scope)
+    on_null = fields.pop("onNull", compile_expression(None, scope))
+    get = dict(fields)
+
+    def run(variables: Any) -> Any:
+        values = {field: part(variables) for field, part in get.items()}
+        if _any_nothing(values["date"]):
+            return on_null(variables)
+        if _any_nothing(*values.values()):
+            return None
+        zone = zone_of(values.get("timezone", "UTC"))
+        default = "%Y-%m-%dT%H:%M:%S.%LZ" if zone is UTC else "%Y-%m-%dT%H:%M:%S.%L"
+        return formatted(local(to_date(values["date"]), zone), values.get("format", default))
+
+    return folded(run, [*get.values(), on_null])
+
+
+# Counting
+
+
+def _whole_amount(name: str, amount: Any) -> int:
+    if not is_number(amount) or not is_whole(amount):
+        raise location(5166405, f"{name} expects integer amount of time units")
+    return whole(amount)
+
+
+def _adding(name: str, sign: int) -> Make:
+    def run(startDate: Any, unit: Any, amount: Any, timezone: Any = "UTC") -> Any:
+        if _any_nothing(startDate, unit, amount, timezone):
+            return None
+        if not isinstance(unit, str):
+            raise location(5166404, f"{name} expects string defining the time unit")
+        wanted, zone = unit_of(unit, name), zone_of(timezone)
+        return later(_date(name, startDate, 5166403), wanted, sign * _whole_amount(name, amount), zone)
+
+    return of_fields(_ADD, run)
+
+
+def _date(name: str, value: Any, code: int) -> Any:
+    if type_name(value) not in ("date", "timestamp", "objectId"):
+        raise location(code, f"{name} requires a date, but got {type_name(value)}")
+    return to_date(value)
+
+
+def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
+    """The date so many units later; a day ends at the same time on the clocks of the zone."""
+    if unit in FIXED:
+        found = milliseconds(date) + amount * FIXED[unit]
+        if not -(2**63) <= found < 2**63:
+            raise location(5166406, "the resulting date is out of range")
+        return date_of(found)
+    shown = local(date, zone).replace(tzinfo=None)
+    try:
+        if unit in DAYS:
+            moved = shown + amount * DAYS[unit] * DAY
+        else:
+            moved = datetime.datetime.combine(
+                at_month(month_number(shown) + amount * MONTHS[unit], shown.day), shown.time()
+            )
+    except OverflowError:
+        raise location(5166406, "the resulting date is out of range") from None
+    return from_local(moved, zone)
+
+
+def _difference(startDate: Any, endDate: Any, unit: Any, timezone: Any = "UTC", startOfWeek: Any = "sunday") -> Any:
+    if _any_nothing(startDate, endDate, unit, timezone) or (unit == "week" and _any_nothing(startOfWeek)):
+        return None
+    start, end = _date("$dateDiff", startDate, 5166307), _date("$dateDiff", endDate, 5166307)
+    wanted, zone = unit_of(unit, "$dateDiff"), zone_of(timezone)
+    first = weekday_of(startOfWeek, "$dateDiff") if wanted == "week" else 0
+    return Int64(_ordinal(end, wanted, zone, first) - _ordinal(start, wanted, zone, first))
+
+
+def _ordinal(date: Any, unit: str, zone: datetime.tzinfo, first_weekday: int) -> int:
+    """The number of the unit that the date is in."""
+    if unit == "millisecond":
+        return milliseconds(date)
+    shown = local(date, zone)
+    if unit in FIXED:
+        # Hours and what is smaller begin where the clocks of the zone say so.
+        offset = shown.utcoffset() or datetime.timedelta()
+        return (milliseconds(date) + int(offset.total_seconds() * 1000)) // FIXED[unit]
+    if unit in MONTHS:
+        return month_number(shown) // MONTHS[unit]
+    days = shown.date().toordinal() - 1  # from a Monday
+    return days if unit == "day" else (days - first_weekday) // 7
+
+
+def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
+    if _any_nothing(date, unit, timezone, binSize) or (unit == "week" and _any_nothing(startOfWeek)):
+        return None
+    start = _date("$dateTrunc", date, 5439012)
+    wanted, zone = unit_of(unit, "$dateTrunc"), zone_of(timezone)
+    if not is_number(binSize) or not is_whole(binSize):
+        raise location(5439017, f"$dateTrunc requires 'binSize' to be a 64-bit integer, but got {binSize!r}")
+    size = whole(binSize)
+    if size <= 0:
+        raise location(5439018, f"$dateTrunc requires 'binSize' to be greater than 0, but got {size}")
+    first = weekday_of(startOfWeek, "$dateTrunc") if wanted == "week" else 0
+    return _beginning(start, wanted, size, zone, first)
+
+
+def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
+    shown = local(date, zone).replace(tzinfo=None)
+    if unit in MONTHS:
+        reference = month_number(_REFERENCE)
+        length = MONTHS[unit] * size
+        number = reference + (month_number(shown) - reference) // length * length
+        return from_local(datetime.datetime.combine(at_month(number, 1), datetime.time()), zone)
+    reference_day = _REFERENCE
+    if unit == "week":
+        reference_day += (first_weekday - _REFERENCE.weekday()) % 7 * DAY
+    if unit in DAYS:
+        length = DAYS[unit] * size
+        return from_local(reference_day + (shown - reference_day).days // length * length * DAY, zone)
+    reference_time = milliseconds(from_local(_REFERENCE, zone))
+    length = FIXED[unit] * size
+    return date_of(reference_time + (milliseconds(date) - reference_time) // length * length)
+
+
+OPERATORS: Mapping[str, Make] = {
+    "$dateAdd": _adding("$dateAdd", 1),
+    "$dateDiff": of_fields(_DIFF, _difference),
+    "$dateSubtract": _adding("$dateSubtract", -1),
+    "$dateToParts": of_fields(_PARTS, _to_parts),
+    "$dateToString": _to_text,
+    "$dateTrunc": of_fields(_TRUNC, _truncated),
+    "$dayOfMonth": _part(lambda date: date.day),
+    "$dayOfWeek": _part(day_of_week),
+    "$dayOfYear": _part(lambda date: date.timetuple().tm_yday),
+    "$hour": _part(lambda date: date.hour),
+    "$isoDayOfWeek": _part(lambda date: date.isoweekday()),
+    "$isoWeek": _part(lambda date: date.isocalendar()[1]),
+    "$isoWeekYear": _part(lambda date: Int64(date.isocalendar()[0])),
+    "$millisecond": _part(lambda date: date.microsecond // 1000),
+    "$minute": _part(lambda date: date.minute),
+    "$month": _part(lambda date: date.month),
+    "$second": _part(lambda date: date.second),
+    "$week": _part(week_of),
+    "$year": _part(lambda date: date.year),
+}

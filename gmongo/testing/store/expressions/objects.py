@@ -1,0 +1,189 @@
+"""Operators of objects, and of a value's type and size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+from bson.int64 import Int64
+from bson.timestamp import Timestamp
+
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import (
+    Constant,
+    Expression,
+    Make,
+    Scope,
+    Variables,
+    compile_expression,
+    folded,
+)
+from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_values
+from gmongo.testing.store.values import MISSING, is_number, type_name
+
+_GET = Fields({"field": 3041702}, ("input",), 3041701, 3041701)
+_SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
+_UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is MISSING
+
+
+def _merged(*values: Any) -> Any:
+    found: dict[str, Any] = {}
+    for value in values:
+        if _is_nothing(value):
+            continue
+        if not isinstance(value, dict):
+            raise location(40400, f"$mergeObjects requires object inputs, but input {value!r} is of type "
+                           f"{type_name(value)}")  # fmt: skip
+        found.update(value)
+    return found
+
+
+def _object_to_array(value: Any) -> list[Any]:
+    if not isinstance(value, dict):
+        raise location(40390, f"$objectToArray requires a document input, found: {type_name(value)}")
+    return [{"k": name, "v": part} for name, part in value.items()]
+
+
+def _array_to_object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, list):
+        raise location(40386, f"$arrayToObject requires an array input, found: {type_name(value)}")
+    take = _of_object if value and isinstance(value[0], dict) else _of_pair
+    return dict(map(take, value))
+
+
+def _of_object(entry: Any) -> tuple[str, Any]:
+    if not isinstance(entry, dict):
+        raise location(40391, "$arrayToObject requires a consistent input format. Elements must all be arrays or all "
+                       f"be objects. Object was detected, now found: {type_name(entry)}")  # fmt: skip
+    if len(entry) != 2:
+        raise location(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:"
+                       f"{len(entry)}")  # fmt: skip
+    if set(entry) != {"k", "v"}:
+        raise location(40393, f"$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys "
+                       f"from: {entry!r}")  # fmt: skip
+    if type(entry["k"]) is not str:
+        raise location(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be "
+                       f"of type string. Found type: {type_name(entry['k'])}")  # fmt: skip
+    return entry["k"], entry["v"]
+
+
+def _of_pair(entry: Any) -> tuple[str, Any]:
+    if isinstance(entry, dict):
+        raise location(40396, "$arrayToObject requires a consistent input format. Elements must all be arrays or all "
+                       "be objects. Array was detected, now found: object")  # fmt: skip
+    if not isinstance(entry, list):
+        raise location(40398, f"Unrecognised input type format for $arrayToObject: {type_name(entry)}")
+    if len(entry) != 2:
+        raise location(40397, f"$arrayToObject requires an array of size 2 arrays,found array of size: {len(entry)}")
+    if type(entry[0]) is not str:
+        raise location(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type "
+                       f"string. Found key type: {type_name(entry[0])}")  # fmt: skip
+    return entry[0], entry[1]
+
+
+# One field
+
+
+def _name(expression: Any, scope: Scope, not_a_string: int) -> Expression:
+    """The field of one of the operators below, which is often a constant with a dollar sign in it."""
+    field = compile_expression(expression, scope)
+    if isinstance(field, Constant) and type(field.value) is not str:
+        raise location(not_a_string, f"the 'field' must evaluate to type String, not {type_name(field.value)}")
+    return field
+
+
+def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
+    is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
+    fields = {"field": operand} if is_short else _GET.of(name, operand)
+    field = _name(fields["field"], scope, 5654602)
+    source = compile_expression(fields.get("input", "$$CURRENT"), scope)
+
+    def run(variables: Variables) -> Any:
+        wanted, document = field(variables), source(variables)
+        if type(wanted) is not str:
+            raise location(
+                3041704, f"$getField requires 'field' to evaluate to type String, but got {type_name(wanted)}"
+            )
+        if isinstance(document, dict):
+            return document.get(wanted, MISSING)
+        return None if document is None else MISSING
+
+    return run
+
+
+def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
+    field = _name(fields["field"], scope, 4161107)
+    if not isinstance(field, Constant):
+        raise location(4161106, f"{name} requires 'field' to evaluate to a constant")
+    source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
+
+    def run(variables: Variables) -> Any:
+        document, value = source(variables), new(variables)
+        if _is_nothing(document):
+            return None
+        if not isinstance(document, dict):
+            raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
+        if value is MISSING:
+            return {one: part for one, part in document.items() if one != field.value}
+        return {**document, field.value: value}
+
+    return folded(run, [source, new])
+
+
+# Types and sizes
+
+
+def _type(value: Any) -> str:
+    return type_name(value)
+
+
+def _is_number(value: Any) -> bool:
+    return is_number(value)
+
+
+def _bson_size(value: Any) -> int:
+    if not isinstance(value, dict):
+        raise location(31393, f"$bsonSize requires a document input, found: {type_name(value)}")
+    return len(bson.encode(value))
+
+
+def _binary_size(value: Any) -> int:
+    if type(value) is str:
+        return len(value.encode())
+    if isinstance(value, bytes):
+        return len(value)
+    raise location(51276, f"$binarySize requires a string or BinData argument, found: {type_name(value)}")
+
+
+def _seconds(value: Any) -> Int64:
+    if not isinstance(value, Timestamp):
+        raise location(5687301, f"$tsSecond requires a timestamp argument, found: {type_name(value)}")
+    return Int64(value.time)
+
+
+def _increment(value: Any) -> Int64:
+    if not isinstance(value, Timestamp):
+        raise location(5687302, f"$tsIncrement requires a timestamp argument, found: {type_name(value)}")
+    return Int64(value.inc)
+
+
+OPERATORS: Mapping[str, Make] = {
+    "$arrayToObject": of_values(null_of_null(_array_to_object), 1),
+    "$binarySize": of_values(null_of_null(_binary_size), 1),
+    "$bsonSize": of_values(null_of_null(_bson_size), 1),
+    "$getField": _get_field,
+    "$isNumber": of_values(_is_number, 1),
+    "$mergeObjects": of_values(_merged, 0, None),
+    "$objectToArray": of_values(null_of_null(_object_to_array), 1),
+    "$setField": _set_field,
+    "$tsIncrement": of_values(null_of_null(_increment), 1),
+    "$tsSecond": of_values(null_of_null(_seconds), 1),
+    "$type": of_values(_type, 1),
+    "$unsetField": _set_field,
+}

@@ -1,0 +1,113 @@
+"""How operators take their operands: as a list of arguments, or as an object with names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, compile_expression, folded
+from gmongo.testing.store.values import MISSING
+
+
+def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | None) -> list[Expression]:
+    """The arguments of an operator; a single one may come without brackets.
+
+    :raises CommandError: there are too few or too many.
+    """
+    parts = operand if isinstance(operand, list) else [operand]
+    if len(parts) < least or (most is not None and len(parts) > most):
+        if least == most:
+            raise location(16020, f"Expression {name} takes exactly {least} arguments. {len(parts)} were passed in.")
+        upper = "" if most is None else f", and at most {most}"
+        raise location(28667, f"Expression {name} takes at least {least} arguments{upper}, but {len(parts)} were "
+                       "passed in.")  # fmt: skip
+    return [compile_expression(part, scope) for part in parts]
+
+
+def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
+    """An operator whose value is a function of those of its arguments.
+
+    :param most: None for any number; by default as many as `least`.
+    """
+    upper = least if most == -1 else most
+
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        parts = arguments(name, operand, scope, least, upper)
+        if len(parts) == 1:
+            (only,) = parts
+            return folded(lambda variables: function(only(variables)), parts)
+        if len(parts) == 2:
+            left, right = parts
+            return folded(lambda variables: function(left(variables), right(variables)), parts)
+        return folded(lambda variables: function(*[part(variables) for part in parts]), parts)
+
+    return make
+
+
+def null_of_null(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, made to give None if any of its arguments is None or missing."""
+
+    def run(*values: Any) -> Any:
+        for value in values:
+            if value is None or value is MISSING:
+                return None
+        return function(*values)
+
+    return run
+
+
+def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
+    """An operator whose function takes the collation before its arguments."""
+
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        return of_values(lambda *values: function(scope.collation, *values), least, most)(name, operand, scope)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The named arguments of an operator.
+
+    :param required: those that it cannot do without: the name, and the error's code.
+    :param optional: the others.
+    :param not_object: the code of the error if the operand is no object.
+    :param unknown: that of a field it does not know.
+    """
+
+    required: Mapping[str, int]
+    optional: tuple[str, ...]
+    not_object: int
+    unknown: int
+
+    def of(self, name: str, operand: Any) -> dict[str, Any]:
+        """The fields of the operand, checked.
+
+        :raises CommandError: with one of those codes.
+        """
+        if not isinstance(operand, dict):
+            raise location(self.not_object, f"{name} requires an object as an argument, found: {operand!r}")
+        for field in operand:
+            if field not in self.required and field not in self.optional:
+                raise location(self.unknown, f"Unrecognized argument to {name}: {field}")
+        for field, code in self.required.items():
+            if field not in operand:
+                raise location(code, f"Missing '{field}' parameter to {name}")
+        return operand
+
+    def compiled(self, name: str, operand: Any, scope: Scope) -> dict[str, Expression]:
+        """The same, compiled."""
+        return {field: compile_expression(part, scope) for field, part in self.of(name, operand).items()}
+
+
+def of_fields(fields: Fields, function: Callable[..., Any]) -> Make:
+    """An operator whose value is a function of those of its named arguments; optional ones may be left out."""
+
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        parts = fields.compiled(name, operand, scope)
+        return folded(lambda variables: function(**{key: part(variables) for key, part in parts.items()}),
+                      parts.values())  # fmt: skip
+
+    return make

@@ -1,0 +1,221 @@
+"""Dates made of their parts, and of text."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import (
+    Expression,
+    Make,
+    Scope,
+    compile_expression,
+    folded,
+)
+from gmongo.testing.store.expressions.formatting_dates import MONTH_NAMES, specifiers
+from gmongo.testing.store.expressions.operands import Fields
+from gmongo.testing.store.expressions.timezones import DAY, UTC, at_month, from_local, zone_of
+from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
+
+_CALENDAR = ("year", "month", "day")
+_ISO = ("isoWeekYear", "isoWeek", "isoDayOfWeek")
+_TIME = ("hour", "minute", "second", "millisecond")
+_FROM_PARTS = Fields({}, (*_CALENDAR, *_ISO, *_TIME, "timezone"), 40519, 40518)
+_FROM_TEXT = Fields({"dateString": 40542}, ("format", "timezone", "onError", "onNull"), 40540, 40541)
+_ISO_TEXT = re.compile(
+    r"\s*(?P<year>\d{4})-?(?P<month>\d\d)(-?(?P<day>\d\d))?"
+    r"([T ]\s*(?P<hour>\d\d?):?(?P<minute>\d\d)(:?(?P<second>\d\d)([.,](?P<fraction>\d{1,9}))?)?)?"
+    r"\s*(?P<zone>Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?)?\s*"
+)
+_READ: Mapping[str, str] = {
+    "%": "%",
+    "B": "(?P<B>[A-Za-z]+)",
+    "G": r"(?P<G>\d{4})",
+    "H": r"(?P<H>\d{1,2})",
+    "L": r"(?P<L>\d{1,3})",
+    "M": r"(?P<M>\d{1,2})",
+    "S": r"(?P<S>\d{1,2})",
+    "V": r"(?P<V>\d{1,2})",
+    "Y": r"(?P<Y>\d{4})",
+    "Z": r"(?P<Z>[+-]\d{1,4})",
+    "b": "(?P<b>[A-Za-z]{3})",
+    "d": r"(?P<d>\d{1,2})",
+    "j": r"(?P<j>\d{1,3})",
+    "m": r"(?P<m>\d{1,2})",
+    "u": r"(?P<u>\d)",
+    "z": r"(?P<z>Z|[+-]\d\d:?(\d\d)?)",
+}
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or value is MISSING
+
+
+# Of parts
+
+
+def _from_parts(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = _FROM_PARTS.of(name, operand)
+    mixed = [field for field in _ISO if field in fields]
+    if "year" not in fields and "isoWeekYear" not in fields:
+        raise location(40516, f"{name} requires either 'year' or 'isoWeekYear' to be present")
+    if (mixed and set(_CALENDAR) & set(fields)) or (mixed and "isoWeekYear" not in fields):
+        raise location(40489, f"{name} does not allow mixing natural dates with ISO dates")
+    parts = _FROM_PARTS.compiled(name, operand, scope)
+
+    def run(variables: Any) -> Any:
+        values = {field: part(variables) for field, part in parts.items()}
+        if any(map(_nothing, values.values())):
+            return None
+        zone = zone_of(values.pop("timezone", "UTC"))
+        numbers = {field: _integer(name, field, value) for field, value in values.items()}
+        first = numbers.get("year", numbers.get("isoWeekYear", 1))
+        if not 1 <= first <= 9999:
+            raise location(40523, f"{name}'s year must be between 1 and 9999, found: {first}")
+        return _made(numbers, zone)
+
+    return folded(run, parts.values())
+
+
+def _integer(name: str, field: str, value: Any) -> int:
+    if not is_number(value) or not is_whole(value):
+        raise location(40515, f"'{field}' must evaluate to an integer, found {type_name(value)} with value {value!r}")
+    if field not in ("second", "millisecond") and not -32768 <= whole(value) <= 32767:
+        raise location(31034, f"'{field}' must evaluate to a value in the range [-32768, 32767]; got {value}")
+    return whole(value)
+
+
+def _made(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
+    """The date; months, days and so on that are too large run over."""
+    try:
+        if "isoWeekYear" in numbers:
+            start = datetime.date.fromisocalendar(numbers["isoWeekYear"], 1, 1)
+            day = start + ((numbers.get("isoWeek", 1) - 1) * 7 + numbers.get("isoDayOfWeek", 1) - 1) * DAY
+        else:
+            day = at_month(numbers["year"] * 12 + numbers.get("month", 1) - 1, 1) + (numbers.get("day", 1) - 1) * DAY
+        time = datetime.timedelta(
+            hours=numbers.get("hour", 0),
+            minutes=numbers.get("minute", 0),
+            seconds=numbers.get("second", 0),
+            milliseconds=numbers.get("millisecond", 0),
+        )
+        return from_local(datetime.datetime.combine(day, datetime.time()) + time, zone)
+    except (OverflowError, ValueError):
+        raise not_supported("calendars beyond the years 1 to 9999") from None
+
+
+# Of text
+
+
+def _failure(text: Any, reason: str) -> CommandError:
+    return CommandError(241, "ConversionFailure", f"Error parsing date string {text!r}; {reason}")
+
+
+def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
+    """The date that the text says.
+
+    :raises CommandError: 241, it says none; 115, it is in words, which only a server understands.
+    """
+    match = _reading(form).fullmatch(text) if form is not None else _ISO_TEXT.fullmatch(text)
+    if match is None:
+        if form is None and re.search(r"[A-Za-z].*\d|\d.*[A-Za-z]|\d[/.]\d", text):
+            raise not_supported(f"dates in another form than that of ISO 8601, such as {text!r}")
+        raise _failure(text, "Format literal not found" if form is not None else "Unexpected character")
+    found = {name: value for name, value in match.groupdict().items() if value is not None}
+    try:
+        return _of_format(found, timezone, text) if form is not None else _of_iso(found, timezone, text)
+    except ValueError as error:
+        raise _failure(text, str(error)) from None
+
+
+def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinfo:
+    if offset is None:
+        return zone_of(timezone or "UTC")
+    if timezone is not None:
+        raise CommandError(241, "ConversionFailure", "you cannot pass in a date/time string with time zone information "
+                           f"('{offset}') together with a timezone argument")  # fmt: skip
+    return UTC if offset in ("Z", "z", "UTC", "GMT") else zone_of(offset)
+
+
+def _of_iso(found: Mapping[str, str], timezone: str | None, text: str) -> Any:
+    fraction = int(found.get("fraction", "0").ljust(3, "0")[:3])
+    shown = datetime.datetime(
+        int(found["year"]),
+        int(found["month"]),
+        int(found.get("day", 1)),
+        int(found.get("hour", 0)),
+        int(found.get("minute", 0)),
+        int(found.get("second", 0)),
+        fraction * 1000,
+    )
+    return from_local(shown, _zone(found.get("zone"), timezone, text))
+
+
+def _reading(form: Any) -> re.Pattern[str]:
+    try:
+        parts = [_READ[part[1]] if len(part) > 1 else re.escape(part) for part in specifiers(form)]
+        return re.compile("".join(parts))
+    except (KeyError, re.error):
+        raise location(18536, f"Invalid format character in format string {form!r}") from None
+
+
+def _of_format(found: Mapping[str, str], timezone: str | None, text: str) -> Any:
+    hour, minute, second = (int(found.get(letter, 0)) for letter in "HMS")
+    if "G" in found:
+        day = datetime.date.fromisocalendar(int(found["G"]), int(found.get("V", 1)), int(found.get("u", 1)))
+    elif "j" in found:
+        day = datetime.date(int(found["Y"]), 1, 1) + (int(found["j"]) - 1) * DAY
+    elif "Y" in found:
+        day = datetime.date(int(found["Y"]), _month(found), int(found.get("d", 1)))
+    else:
+        raise ValueError("an incomplete date/time string has been found")
+    if "Z" in found:
+        zone: datetime.tzinfo = datetime.timezone(datetime.timedelta(minutes=int(found["Z"])))
+    else:
+        zone = _zone(found.get("z"), timezone, text)
+    milliseconds = int(found.get("L", "0").ljust(3, "0"))
+    return from_local(datetime.datetime.combine(day, datetime.time(hour, minute, second, milliseconds * 1000)), zone)
+
+
+def _month(found: Mapping[str, str]) -> int:
+    if "m" in found:
+        return int(found["m"])
+    name = found.get("B", found.get("b", "January")).lower()
+    for number, month in enumerate(MONTH_NAMES, 1):
+        if name in (month.lower(), month[:3].lower()):
+            return number
+    raise ValueError(f"{name} is no month")
+
+
+def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
+    parts = _FROM_TEXT.compiled(name, operand, scope)
+    nothing = compile_expression(None, scope)
+    on_error, on_null = parts.pop("onError", None), parts.pop("onNull", nothing)
+
+    def run(variables: Any) -> Any:
+        values = {field: part(variables) for field, part in parts.items()}
+        text = values.pop("dateString")
+        if _nothing(text):
+            return on_null(variables)
+        if any(map(_nothing, values.values())):
+            return None
+        if "timezone" in values:
+            zone_of(values["timezone"])
+        try:
+            if not isinstance(text, str):
+                raise CommandError(241, "ConversionFailure", "$dateFromString requires that 'dateString' be a string, "
+                                   f"found: {type_name(text)} with value {text!r}")  # fmt: skip
+            return parsed(text, values.get("timezone"), values.get("format"))
+        except CommandError as error:
+            if error.code != 241 or on_error is None:
+                raise
+            return on_error(variables)
+
+    return folded(run, [*parts.values(), on_null, *([on_error] if on_error else [])])
+
+
+OPERATORS: Mapping[str, Make] = {"$dateFromParts": _from_parts, "$dateFromString": _from_text}

@@ -1,0 +1,90 @@
+"""Operators that take arrays as sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.operands import of_values, under_collation
+from gmongo.testing.store.values import MISSING, Key, is_true, key_of, type_name
+
+
+def _set(name: str, value: Any, code: int, collation: Collation) -> dict[Key, Any]:
+    """The elements under their keys."""
+    if not isinstance(value, list):
+        raise location(code, f"All operands of {name} must be arrays. One argument is of type: {type_name(value)}")
+    found: dict[Key, Any] = {}
+    for element in value:
+        found.setdefault(key_of(collation.folded(element)), element)
+    return found
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is MISSING
+
+
+def _sorted(found: Mapping[Key, Any]) -> list[Any]:
+    return [found[key] for key in sorted(found)]
+
+
+def _union(collation: Collation, *arrays: Any) -> Any:
+    found: dict[Key, Any] = {}
+    for array in arrays:
+        if _is_nothing(array):
+            return None
+        found = {**_set("$setUnion", array, 17043, collation), **found}
+    return _sorted(found)
+
+
+def _intersection(collation: Collation, *arrays: Any) -> Any:
+    found: dict[Key, Any] | None = None
+    for array in arrays:
+        if _is_nothing(array):
+            return None
+        other = _set("$setIntersection", array, 17047, collation)
+        found = other if found is None else {key: value for key, value in found.items() if key in other}
+    return _sorted(found or {})
+
+
+def _difference(collation: Collation, left: Any, right: Any) -> Any:
+    if _is_nothing(left) or _is_nothing(right):
+        return None
+    kept = _set("$setDifference", left, 17048, collation)
+    taken = _set("$setDifference", right, 17049, collation)
+    return [value for key, value in kept.items() if key not in taken]
+
+
+def _equals(collation: Collation, *arrays: Any) -> bool:
+    found = [_set("$setEquals", array, 17044, collation).keys() for array in arrays]
+    return all(one == found[0] for one in found)
+
+
+def _is_subset(collation: Collation, left: Any, right: Any) -> bool:
+    inner, outer = _set("$setIsSubset", left, 17046, collation), _set("$setIsSubset", right, 17042, collation)
+    return inner.keys() <= outer.keys()
+
+
+def _all_true(array: Any) -> bool:
+    if not isinstance(array, list):
+        raise location(17040, f"$allElementsTrue's argument must be an array, but is {type_name(array)}")
+    return all(map(is_true, array))
+
+
+def _any_true(array: Any) -> bool:
+    if not isinstance(array, list):
+        raise location(17041, f"$anyElementTrue's argument must be an array, but is {type_name(array)}")
+    return any(map(is_true, array))
+
+
+OPERATORS: Mapping[str, Make] = {
+    "$allElementsTrue": of_values(_all_true, 1),
+    "$anyElementTrue": of_values(_any_true, 1),
+    "$setDifference": under_collation(_difference, 2),
+    "$setEquals": under_collation(_equals, 2, None),
+    "$setIntersection": under_collation(_intersection, 0, None),
+    "$setIsSubset": under_collation(_is_subset, 2),
+    "$setUnion": under_collation(_union, 0, None),
+}

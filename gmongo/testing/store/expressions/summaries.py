@@ -1,0 +1,44 @@
+"""The accumulators of ``$group`` that are expressions, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gmongo.testing.store import arithmetic
+from gmongo.testing.store.expressions.compiling import (
+    Expression,
+    Make,
+    Scope,
+    Variables,
+    folded,
+)
+from gmongo.testing.store.expressions.operands import arguments
+
+Summary = Callable[[Any, Scope], Any]
+
+
+def _of_all(summary: Summary) -> Make:
+    """A single argument that is an array stands for its elements."""
+
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        parts = arguments(name, operand, scope, 0, None)
+
+        def run(variables: Variables) -> Any:
+            values = [part(variables) for part in parts]
+            alone = len(values) == 1 and isinstance(values[0], list)
+            return summary(values[0] if alone else values, scope)
+
+        return folded(run, parts)
+
+    return make
+
+
+OPERATORS: Mapping[str, Make] = {
+    "$avg": _of_all(lambda values, scope: arithmetic.average(values)),
+    "$max": _of_all(lambda values, scope: arithmetic.extreme(values, -1, scope.collation.folded)),
+    "$min": _of_all(lambda values, scope: arithmetic.extreme(values, 1, scope.collation.folded)),
+    "$stdDevPop": _of_all(lambda values, scope: arithmetic.deviation(values, sample=False)),
+    "$stdDevSamp": _of_all(lambda values, scope: arithmetic.deviation(values, sample=True)),
+    "$sum": _of_all(lambda values, scope: arithmetic.total(values)),
+}

@@ -1,0 +1,55 @@
+"""Values as strings."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Any
+
+from bson.decimal128 import Decimal128
+from bson.timestamp import Timestamp
+
+from gmongo.testing.command import not_supported
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.values import MISSING, is_date, is_number, type_name
+
+
+def coerced(value: Any) -> str:
+    """The string that string operators take a value for; that of nothing is empty.
+
+    :raises CommandError: 16007, for a type that they do not take.
+    """
+    if value is None or value is MISSING:
+        return ""
+    if isinstance(value, str):
+        return str(value)
+    if is_date(value):
+        return of_date(value)
+    if isinstance(value, Timestamp):
+        return f"Timestamp({value.time}, {value.inc})"
+    if is_number(value):
+        return of_number(value)
+    raise location(16007, f"can't convert from BSON type {type_name(value)} to String")
+
+
+def of_number(value: Any) -> str:
+    """A number as a string."""
+    if isinstance(value, float):
+        return _of_double(value)
+    return str(value) if isinstance(value, Decimal128) else str(int(value))
+
+
+def _of_double(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    text = repr(value)
+    return text[:-2] if text.endswith(".0") else text
+
+
+def of_date(value: Any) -> str:
+    """A date as a string, in UTC."""
+    if not isinstance(value, datetime.datetime):
+        raise not_supported("the text of dates beyond the years 1 to 9999")
+    return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

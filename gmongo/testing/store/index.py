@@ -1,0 +1,137 @@
+"""An index: the entries of a collection's documents, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.matching import Match, compile_filter
+from gmongo.testing.store.paths import ParallelArrays, leaves_at
+from gmongo.testing.store.values import MISSING, Key, is_number, key_of
+
+Document = dict[str, Any]
+# An entry's key, and the values that it is made of.
+Entry = tuple[Key, tuple[Any, ...]]
+# Above the key of every value.
+TOP = (1000,)
+
+
+@dataclass
+class Index:
+    """An index. Those of ascending and descending fields have entries; those of other kinds are known by name only.
+
+    :param keys: the fields, with their directions or kinds.
+    :param options: all other fields of its description, such as ``unique``.
+    :ivar multikey: whether a document has, or has had, several entries.
+    """
+
+    name: str
+    keys: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tree: Any = field(default_factory=SortedDict)
+    multikey: bool = False
+
+    @property
+    def unique(self) -> bool:
+        """Whether no two documents may have the same values."""
+        return self.is_identity or bool(self.options.get("unique") or self.options.get("prepareUnique"))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it is the index of ``_id`` that every collection has."""
+        return self.name == "_id_"
+
+    @property
+    def guards(self) -> bool:
+        """Whether its entries show duplicates; those of ``_id`` show in the keys of the records."""
+        return self.unique and not self.is_identity
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether it has entries."""
+        return all(is_number(direction) for direction in self.keys.values()) and not any(
+            "$**" in key for key in self.keys
+        )
+
+    @cached_property
+    def collation(self) -> Collation:
+        """How it compares strings."""
+        return Collation.of(self.options.get("collation"))
+
+    @cached_property
+    def _partial(self) -> Match | None:
+        condition = self.options.get("partialFilterExpression")
+        return None if condition is None else compile_filter(condition)
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        return list(self.keys)
+
+    def description(self) -> Document:
+        """As ``listIndexes`` shows it."""
+        return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
+
+    def entries(self, document: Document) -> list[Entry]:
+        """The document's entries.
+
+        :raises CommandError: 171, two of the fields are in different arrays.
+        """
+        if not self.is_ordered or (self._partial is not None and not self._partial(document)):
+            return []
+        try:
+            found = leaves_at(document, self._paths)
+        except ParallelArrays:
+            raise CommandError(
+                171, "CannotIndexParallelArrays", f"cannot index parallel arrays {self._paths}"
+            ) from None
+        if self.options.get("sparse") and all(value is MISSING for values in found for value in values):
+            return []
+        return [(tuple(map(self._key, values)), values) for values in found]
+
+    def _key(self, value: Any) -> Key:
+        return key_of(None if value is MISSING else self.collation.folded(value))
+
+    def holds(self, document: Document) -> bool:
+        """Whether the document is one of those that the index knows."""
+        sparse = "sparse" in self.options or "partialFilterExpression" in self.options
+        return not sparse or not self.is_ordered or bool(self.entries(document))
+
+    def add(self, key: Key, document: Document) -> None:
+        """Enter a document under the key of its record."""
+        entries = self.entries(document)
+        self.multikey = self.multikey or len(entries) > 1
+        for entry, _ in entries:
+            self.tree.setdefault(entry, {})[key] = None
+
+    def discard(self, key: Key, document: Document) -> None:
+        """Remove a document's entries."""
+        for entry, _ in self.entries(document):
+            holders = self.tree.get(entry)
+            if holders is not None:
+                holders.pop(key, None)
+                if not holders:
+                    del self.tree[entry]
+
+    def holders(self, entry: Key) -> Iterable[Key]:
+        """The records with an entry."""
+        found: Iterable[Key] = self.tree.get(entry, ())
+        return found
+
+    def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> list[Key]:
+        """The records whose entries begin with the prefix, followed by what is at least `low`, and below `high`."""
+        if len(prefix) == len(self.keys):
+            return list(self.holders(prefix))
+        first, last = (*prefix, *low), (*prefix, *high)
+        entries = self.tree.irange(first, last, (True, False))
+        return [key for entry in entries for key in self.tree[entry]]
+
+
+def identity_index() -> Index:
+    """The index that every collection has."""
+    return Index("_id_", {"_id": 1})

@@ -1,0 +1,46 @@
+"""Regular expressions, which are those of PCRE2 as on a server."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pcre2
+
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.values import flags_of
+
+# Without ASCII `\w`, `\d` and the classes would match letters of all scripts, which a server's do not.
+_ALWAYS = pcre2.ASCII
+_OPTIONS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
+# Accepted, and without an effect.
+_IDLE = frozenset("lu")
+
+
+def is_pattern(value: Any) -> bool:
+    """Whether the value is a regular expression."""
+    return hasattr(value, "pattern") and hasattr(value, "flags")
+
+
+def compile_pattern(expression: Any, options: str | None = None) -> Any:
+    """A compiled pattern from a string or a regular expression.
+
+    :param options: letters; by default those of the regular expression.
+    :raises CommandError: 51091 for an invalid pattern, 51108 for an unknown option.
+    """
+    if is_pattern(expression):
+        return _compiled(expression.pattern, flags_of(expression) if options is None else options)
+    return _compiled(expression, options or "")
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str, options: str) -> Any:
+    flags = _ALWAYS
+    for letter in options:
+        if letter not in _OPTIONS and letter not in _IDLE:
+            raise location(51108, f"invalid flag in regex options: {letter}")
+        flags |= _OPTIONS.get(letter, 0)
+    try:
+        return pcre2.compile(text, flags)
+    except pcre2.PatternError as error:
+        raise location(51091, f"Regular expression is invalid: {error}") from None

@@ -1,0 +1,1 @@
+"""What MongoDB answers, as its documentation says, and programs that compare servers with it and with each other."""

@@ -1,0 +1,101 @@
+"""Expressions of numbers, and those that decide."""
+
+from __future__ import annotations
+
+from datetime import datetime as D
+
+from bson import Decimal128, Int64
+
+from .cases import Error
+from .expressions import MISSING, rows
+
+CASES = [
+    *rows(
+        "$add",
+        (["$d", 1000], D(2020, 1, 1, 0, 0, 1)),
+        (["$d", "$d"], Error(16612)),
+        (["$n", None], None),
+        (["$n", "$none"], None),
+        (["$n", "x"], Error(14)),
+        ([2**31 - 1, 1], Int64(2**31)),
+        ([Int64(2**63 - 1), 1], 2.0**63),
+        ([1, 2.5], 3.5),
+        ([Decimal128("0.1"), 1], Decimal128("1.1")),
+        ([], 0),
+        ([0.1, 0.2, 0.3], 0.6),
+    ),
+    *rows(
+        "$subtract",
+        (["$d", 1000], D(2019, 12, 31, 23, 59, 59)),
+        (["$d", D(2019, 12, 31)], Int64(86400000)),
+        ([1, "$d"], Error(14)),
+        (["x", 1], Error(14)),
+        ([None, 1], None),
+    ),
+    *rows("$multiply", ([3, 2.5], 7.5), ([Int64(2**62), 4], 2.0**64), (["x", 1], Error(14)), (["$none", 1], None)),
+    *rows(
+        "$divide",
+        ([7, 2], 3.5),
+        ([6, 3], 2.0),
+        ([1, 0], Error(2)),
+        ([Decimal128("1"), 4], Decimal128("0.25")),
+        (["x", 1], Error(14)),
+    ),
+    *rows("$mod", ([7, 4], 3), ([-7, 4], -3), ([7.5, 2], 1.5), ([7, 0], Error(16610)), (["x", 1], Error(16611))),
+    *rows("$pow", ([2, 10], 1024), ([2, 63], 2.0**63), ([2, -1], 0.5), ([0, -1], Error(28764)), ([5, 0], 1)),
+    *rows("$abs", (-1, 1), (None, None), ("$none", None), ("x", Error(28765))),
+    *rows("$ceil", (7.8, 8.0), (-2.8, -2.0), (5, 5)),
+    *rows("$floor", (-2.8, -3.0), (1, 1)),
+    *rows(
+        "$round",
+        ([19.25, 1], 19.2),
+        ([28.73, 1], 28.7),
+        ([10.5], 10.0),
+        ([12.5], 12.0),
+        ([234, -2], 200),
+        ([1.5, "x"], Error(51082)),
+        ([1, 101], Error(51083)),
+    ),
+    *rows("$trunc", ([7.85, 1], 7.8), ([-2.3], -2.0), ([8, 0], 8)),
+    *rows("$sqrt", (25, 5.0), (-1, Error(28714)), (None, None)),
+    *rows("$ln", (1, 0.0), (0, Error(28766))),
+    *rows("$log", ([100, 10], 2.0), ([0, 10], Error(28758)), ([10, 1], Error(28759))),
+    *rows("$log10", (100, 2.0)),
+    *rows("$exp", (0, 1.0)),
+    *rows("$sin", (0, 0.0), (float("inf"), Error(50989))),
+    *rows("$acos", (2, Error(50989)), (1, 0.0)),
+    *rows("$degreesToRadians", (180, 3.141592653589793)),
+    *rows("$atan2", ([0, 1], 0.0)),
+    *rows("$bitAnd", ([5, 3], 1), ([], -1), ([5, 1.5], Error(14)), ([Int64(5), 3], Int64(1))),
+    *rows("$bitNot", (5, -6)),
+    *rows("$bitOr", ([5, 3], 7)),
+    *rows("$bitXor", ([5, 3], 6), ([5, None], None)),
+    *rows("$sum", ([[1, 2, "x"]], 3), ([1, "x", 2.5], 3.5), ("$a", 6), (["$a", 1], 1)),
+    *rows("$avg", ("$a", 2.0), ("$none", None)),
+    *rows("$max", ("$a", 3), ([None, 1], 1)),
+    *rows("$min", ([None, "$none"], None)),
+    *rows("$stdDevPop", ([1, 3], 1.0), (["x"], None)),
+    *rows("$stdDevSamp", ([1], None)),
+    *rows(
+        "$cond",
+        ([Decimal128("0"), 1, 2], 2),
+        ({"if": True, "then": 1}, Error(17082)),
+        ([True, 1], Error(16020)),
+        ({"if": True, "then": "$none", "else": 1}, MISSING),
+    ),
+    *rows("$ifNull", (["$none", "$z", 5], 5), (["$none", "$none"], MISSING), (["$n"], Error(1257300))),
+    *rows(
+        "$switch",
+        ({"branches": [{"case": False, "then": 1}], "default": 2}, 2),
+        ({"branches": [{"case": False, "then": 1}]}, Error(40066)),
+        ({"branches": []}, Error(40068)),
+    ),
+    *rows("$eq", (["$none", None], False), ([1, 1.0], True)),
+    *rows("$lt", (["$none", None], True)),
+    *rows("$cmp", ([2, 10], -1)),
+    *rows("$gt", (["x", 5], True)),
+    *rows("$and", ([], True), ([1, None], False)),
+    *rows("$or", ([], False)),
+    *rows("$let", ({"vars": {"x": "$n"}, "in": {"$add": ["$$x", 1]}}, 6), ({"vars": {}, "in": "$$none"}, Error(17276))),
+    *rows("$nope", (1, Error(168))),
+]

@@ -1,0 +1,170 @@
+"""Indexes are used, and know what transactions and snapshots must not see."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from gmongo.testing.command import CommandError
+
+from .shell import replica_set, standalone
+
+MANY = 100_000
+
+
+def with_index(shell, keys, **options):
+    shell("createIndexes", "c", indexes=[{"key": keys, "name": "i", **options}])
+    return shell
+
+
+@pytest.fixture(scope="module")
+def large():
+    shell = with_index(standalone(), {"i": 1})
+    for start in range(0, MANY, 10_000):
+        shell.insert(*({"_id": number, "i": number, "u": number} for number in range(start, start + 10_000)))
+    return shell
+
+
+def calls_of(function):
+    """How many functions are called."""
+    count = 0
+
+    def profile(_frame, event, _argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    function()  # what is made once is made now
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_find_one_by_an_index_costs_hardly_more_than_by_identity(large):
+    by_identity = calls_of(lambda: large.find(filter={"_id": 70_000}, limit=1))
+    by_index = calls_of(lambda: large.find(filter={"i": 70_000}, limit=1))
+    assert by_index <= 2.5 * by_identity
+    assert calls_of(lambda: large.find(filter={"u": 70_000}, limit=1)) > 100 * by_identity
+
+
+@pytest.mark.parametrize("change", [{"$set": {"x": 1}}, {"$inc": {"n": 1}}])
+def test_update_by_an_index_costs_hardly_more_than_by_identity(large, change):
+    by_identity = calls_of(lambda: large.update({"_id": 50_000}, change))
+    assert calls_of(lambda: large.update({"i": 50_001}, change)) <= 2.5 * by_identity
+
+
+def test_a_join_by_an_index_is_no_scan(large):
+    def join(field):
+        stage = {"$lookup": {"from": "c", "localField": "i", "foreignField": field, "as": "r"}}
+        found = large.aggregate({"$match": {"_id": {"$in": [1, 2]}}}, stage)
+        assert [one["r"][0]["_id"] for one in found] == [1, 2]
+
+    assert calls_of(lambda: join("i")) < 2000
+
+
+def test_a_duplicate_is_found_without_a_scan(large):
+    with_unique = {"key": {"u": 1}, "name": "u", "unique": True}
+    large("createIndexes", "c", indexes=[with_unique])
+    assert calls_of(lambda: large.insert({"u": 5})) < 1000
+    assert large.insert({"u": 5})["writeErrors"][0]["code"] == 11000
+    large("dropIndexes", "c", index="u")
+
+
+def examined(shell, query, **fields):
+    reply = shell("explain", {"find": "c", "filter": query, **fields}, verbosity="executionStats")
+    return reply["executionStats"]["totalDocsExamined"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "query", "number"),
+    [
+        ({"a": 1}, {}, {"a": 5}, 1),
+        ({"a": -1}, {}, {"a": {"$in": [5, 6, 50]}}, 2),
+        ({"a": 1}, {}, {"a": {"$gt": 5, "$lte": 8}}, 3),
+        ({"a": 1}, {}, {"a": {"$gte": 18}}, 2),
+        ({"a": 1}, {}, {"$and": [{"a": {"$lt": 3}}, {"b": 1}]}, 3),
+        ({"a": 1}, {}, {"a": {"$in": []}}, 0),
+        ({"b": 1, "a": 1}, {}, {"a": {"$gt": 5, "$lt": 8}, "b": 0}, 1),
+        ({"b": 1, "a": 1}, {}, {"b": 1}, 10),
+        ({"b": 1, "a": 1}, {}, {"b": {"$in": [0, 1]}, "a": 7}, 1),
+        ({"a": 1}, {"sparse": True}, {"a": 5}, 1),
+        ({"s": 1}, {"collation": {"locale": "en"}}, {"s": "5"}, 20),
+        ({"a": 1}, {"collation": {"locale": "en"}}, {"a": 5}, 1),
+        ({"a": 1}, {"partialFilterExpression": {"a": {"$gt": 10}}}, {"a": 5}, 20),
+        ({"a": 1}, {"hidden": True}, {"a": 5}, 20),
+        ({"a": "hashed"}, {}, {"a": 5}, 20),
+        ({"a": 1}, {}, {"a": None}, 20),
+        ({"a": 1}, {}, {"$or": [{"a": 5}]}, 20),
+        ({"a": 1}, {}, {"b": 5}, 20),
+    ],
+)
+def test_which_queries_use_an_index(keys, options, query, number):
+    shell = with_index(standalone(), keys, **options)
+    shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
+    assert examined(shell, query) == number
+
+
+def test_an_index_with_the_collation_of_the_query():
+    shell = with_index(standalone(), {"s": 1}, collation={"locale": "en", "strength": 2})
+    shell.insert({"_id": 1, "s": "A"}, {"_id": 2, "s": "a"}, {"_id": 3, "s": "b"})
+    collation = {"locale": "en", "strength": 2}
+    assert examined(shell, {"s": "a"}, collation=collation) == 2
+    assert [one["_id"] for one in shell.find(filter={"s": "a"}, collation=collation)] == [1, 2]
+    assert [one["_id"] for one in shell.find(filter={"s": "a"})] == [2]
+
+
+def test_bounds_may_hold_for_different_elements():
+    shell = with_index(standalone(), {"a": 1})
+    shell.insert({"_id": 1, "a": [1, 10]}, {"_id": 2, "a": 20})
+    assert [one["_id"] for one in shell.find(filter={"a": {"$gt": 5, "$lt": 3}})] == [1]
+
+
+def test_entries_of_an_array_belong_together():
+    shell = with_index(standalone(), {"a.b": 1, "a.c": 1}, unique=True)
+    shell.insert({"_id": 1, "a": [{"b": 1, "c": 2}, {"b": 3, "c": 4}]})
+    assert shell.insert({"_id": 2, "a": {"b": 1, "c": 4}}) == {"n": 1}
+    assert shell.insert({"_id": 3, "a": {"b": 3, "c": 4}})["writeErrors"][0]["code"] == 11000
+    assert [one["_id"] for one in shell.find(filter={"a.b": 1, "a.c": 4})] == [1, 2]
+
+
+def test_what_is_removed_or_changed_leaves_the_index():
+    shell = with_index(standalone(), {"a": 1}, unique=True)
+    shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 2})
+    shell.update({"_id": 1}, {"$set": {"a": 3}})
+    shell("delete", "c", deletes=[{"q": {"_id": 2}, "limit": 1}])
+    assert shell.find(filter={"a": {"$in": [1, 2]}}) == []
+    assert shell.insert({"_id": 3, "a": 1}, {"_id": 4, "a": 2}) == {"n": 2}
+
+
+def test_transactions_see_their_snapshot_through_an_index():
+    shell = with_index(replica_set(), {"a": 1})
+    shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 1})
+    transaction = shell.with_session().transaction(1)
+    assert len(transaction.find(filter={"a": 1}, startTransaction=True)) == 2
+    shell.update({"_id": 1}, {"$set": {"a": 2}})
+    transaction.insert({"_id": 3, "a": 1})
+    transaction.update({"_id": 2}, {"$set": {"a": 5}})
+    assert [one["_id"] for one in transaction.find(filter={"a": 1})] == [1, 3]
+    assert [one["_id"] for one in transaction.find(filter={"a": {"$gt": 1}})] == [2]
+    assert [one["_id"] for one in shell.find(filter={"a": 1})] == [2]
+
+
+def test_snapshots_of_the_past_are_read_through_an_index():
+    shell = with_index(replica_set(), {"a": 1})
+    shell.insert({"_id": 1, "a": 1})
+    time = shell("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]
+    shell.update({"_id": 1}, {"$set": {"a": 2}})
+    then = {"readConcern": {"level": "snapshot", "atClusterTime": time}}
+    assert shell.find(filter={"a": 1}, **then) == [{"_id": 1, "a": 1}]
+    assert shell.find(filter={"a": 2}, **then) == []
+
+
+def test_parallel_arrays_are_refused_when_the_index_is_made_too():
+    shell = standalone()
+    shell.insert({"_id": 1, "a": [1], "b": [1]})
+    with pytest.raises(CommandError) as caught:
+        with_index(shell, {"a": 1, "b": 1})
+    assert caught.value.code == 171

@@ -1,0 +1,121 @@
+"""What happens as time passes, and while a command works for long."""
+
+from __future__ import annotations
+
+import datetime
+
+import gevent
+import pytest
+
+from gmongo.testing.command import CommandError
+
+from .shell import replica_set, standalone
+
+NOW = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+HOUR = datetime.timedelta(hours=1)
+PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
+
+
+def with_ttl(shell, **options):
+    index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 60, **options}
+    shell("createIndexes", "c", indexes=[index])
+    shell.insert(
+        {"_id": "old", "at": NOW - HOUR},
+        {"_id": "new", "at": NOW + HOUR},
+        {"_id": "one is old", "at": [NOW + HOUR, NOW - HOUR]},
+        {"_id": "no date", "at": 5},
+        {"_id": "missing"},
+    )
+
+
+def left(shell):
+    return [document["_id"] for document in shell.find()]
+
+
+def test_documents_of_a_ttl_index_expire():
+    shell = replica_set()
+    with_ttl(shell)
+    token = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
+    shell.store.let_time_pass(PARAMETERS)
+    assert left(shell) == ["new", "no date", "missing"]
+    events = shell("getMore", token["id"], collection="c", maxTimeMS=1)["cursor"]["nextBatch"]
+    assert [event["operationType"] for event in events] == ["delete", "delete"]
+
+
+def test_nothing_expires_before_the_monitor_runs_or_when_it_is_off():
+    shell = standalone()
+    with_ttl(shell)
+    shell.store.let_time_pass({**PARAMETERS, "ttlMonitorSleepSecs": 60})
+    shell.store.let_time_pass({**PARAMETERS, "ttlMonitorEnabled": False})
+    assert len(left(shell)) == 5
+
+
+def test_only_what_a_partial_index_knows_expires():
+    shell = standalone()
+    with_ttl(shell, partialFilterExpression={"_id": "one is old"})
+    shell.store.let_time_pass(PARAMETERS)
+    assert left(shell) == ["old", "new", "no date", "missing"]
+
+
+def test_what_a_transaction_holds_expires_later():
+    shell = replica_set()
+    with_ttl(shell)
+    transaction = shell.with_session().transaction(1)
+    transaction("update", "c", updates=[{"q": {"_id": "old"}, "u": {"$set": {"x": 1}}}], startTransaction=True)
+    shell.store.let_time_pass(PARAMETERS)
+    assert "old" in left(shell)
+    transaction.finish("abortTransaction")
+    shell.store.let_time_pass(PARAMETERS)
+    assert "old" not in left(shell)
+
+
+def heavy(shell):
+    shell.insert(*({"_id": number, "v": "x" * 50} for number in range(3000)))
+    return [{"$project": {"n": {"$reduce": {"input": {"$range": [0, 50]}, "initialValue": 0,
+                                             "in": {"$add": ["$$value", "$$this"]}}}}}]  # fmt: skip
+
+
+def test_others_run_while_a_pipeline_works():
+    shell = standalone()
+    pipeline = heavy(shell)
+    runs = []
+
+    def count():
+        while True:
+            runs.append(1)
+            gevent.sleep(0)
+
+    other = gevent.spawn(count)
+    shell.aggregate(*pipeline)
+    other.kill()
+    assert len(runs) > 3
+
+
+@pytest.mark.parametrize("command", ["aggregate", "find", "update"])
+def test_time_limit_ends_long_work(command):
+    shell = standalone()
+    pipeline = heavy(shell)
+    slow = {"$expr": {"$lt": [pipeline[0]["$project"]["n"], 0]}}
+    fields = {
+        "aggregate": {"pipeline": pipeline, "cursor": {}},
+        "find": {"filter": slow},
+        "update": {"updates": [{"q": slow, "u": {"$set": {"x": 1}}, "multi": True}]},
+    }
+    with pytest.raises(CommandError) as caught:
+        shell(command, "c", maxTimeMS=5, **fields[command])
+    assert caught.value.code == 50
+
+
+def test_update_looks_again_at_what_others_changed_meanwhile():
+    shell = standalone()
+    heavy(shell)
+    slow = {"$expr": {"$gte": [{"$size": {"$range": [0, 300]}}, 0]}}
+    update = gevent.spawn(
+        shell, "update", "c", updates=[{"q": {"done": None, **slow}, "u": {"$set": {"done": 1}}, "multi": True}]
+    )
+    gevent.sleep(0)
+    shell.update({"_id": 2999}, {"$set": {"done": 2}})
+    shell("delete", "c", deletes=[{"q": {"_id": 2998}, "limit": 1}])
+    assert not update.ready()
+    assert update.get(timeout=30)["n"] == 2998
+    assert shell.find(filter={"_id": 2999})[0]["done"] == 2
