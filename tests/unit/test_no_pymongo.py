@@ -8,9 +8,11 @@ import sys
 
 import gmongo
 
-# A program to be run, not to be imported; and the simulated deployment, whose mongomock looks for pymongo by itself.
-NOT_HERE = tuple(
-    f"gmongo.testing.{name}" for name in ("__main__", "store", "deployment", "simulation", "pytest_plugin")
+# A program to be run, not to be imported; the simulated deployment, whose mongomock looks for pymongo by itself; and
+# the module that stands in for pymongo from its import on.
+NOT_HERE = (
+    *(f"gmongo.testing.{name}" for name in ("__main__", "store", "deployment", "simulation", "pytest_plugin")),
+    "gmongo.as_pymongo",
 )
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
