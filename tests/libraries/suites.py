@@ -44,7 +44,7 @@ class Suite:
 
 SUITES = (
     Suite("apscheduler", ("tests/test_jobstores.py", "-k", "mongodb"), 52),
-    Suite("bunnet", ("tests/odm", "tests/migrations"), 370),
+    Suite("bunnet", ("tests/odm",), 360),
     Suite("cachelib", ("tests/test_mongodb_cache.py",), 44),
     Suite(
         "celery",
@@ -94,7 +94,7 @@ SCRIPTS = {
     "instrumentation_newrelic": ("newrelic",),
     "instrumentation_opentelemetry": ("opentelemetry-instrumentation-pymongo", "opentelemetry-sdk"),
     "instrumentation_sentry": ("sentry-sdk",),
-    "locust_user": ("locust",),
+    "locust_user": ("locust", "matplotlib"),
     "mongo_thingy_documents": ("mongo-thingy",),
     "mongoengine_documents": ("mongoengine",),
 }
