@@ -10,6 +10,8 @@ _NO_GET_MORE = (
     "the test's server opens a cursor without its namespace, which no real one does: ProtocolError. (PyMongo takes the "
     "empty first batch for the end of the cursor, and never asks for more.)"
 )
+# Their settings turn warnings into errors, one of pytest-asyncio's too.
+_LOOP_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
 _MOCKED_DNS = "the test replaces a function of PyMongo's that asks the DNS"
 
 
@@ -45,7 +47,7 @@ class Suite:
 SUITES = (
     Suite("apscheduler", ("tests/test_jobstores.py", "-k", "mongodb"), 52),
     Suite("bunnet", ("tests/odm",), 360),
-    Suite("cachelib", ("tests/test_mongodb_cache.py",), 44),
+    Suite("cachelib", (*_LOOP_SCOPE, "tests/test_mongodb_cache.py"), 44),
     Suite(
         "celery",
         ("t/unit/backends/test_mongodb.py",),
@@ -56,7 +58,7 @@ SUITES = (
     Suite("langgraph-checkpoint-mongodb", ("tests/unit_tests",), 139),
     Suite(
         "limits",
-        ("-p", "without_docker", "tests/test_strategy.py", "tests/test_storage.py", "-k", "mongodb"),
+        (*_LOOP_SCOPE, "-p", "without_docker", "tests/test_strategy.py", "tests/test_storage.py", "-k", "mongodb"),
         20,
         port=37017,
     ),

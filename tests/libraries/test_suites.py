@@ -14,6 +14,7 @@ from .both import outcomes
 from .sources import all_must_be_there, require, source_of
 from .suites import SCRIPTS, SUITES
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "migrating.md"
 SCRIPTS_FOLDER = Path(__file__).parent / "scripts"
 
 
@@ -61,6 +62,12 @@ def test_an_application_of_a_library(name, tmp_path):
     expected, missing, beyond_both = compared([str(SCRIPTS_FOLDER / f"{name}.py")], tmp_path, tmp_path)
     assert expected
     assert missing == beyond_both == set()
+
+
+def test_the_page_names_them_all():
+    page = PAGE.read_text(encoding="utf-8").lower()
+    named = {suite.distribution for suite in SUITES} | {name for names in SCRIPTS.values() for name in names[:1]}
+    assert sorted(name for name in named if f"| {name} " not in page) == []
 
 
 def test_every_script_is_run():
