@@ -12,9 +12,11 @@ from gmongo.testing import Deployment
 from tests.hosts.hosting import connections, hosted, until
 
 from .drivers import database_of, drivers_seen
+from .sources import require
 from .visits import VISITS, Browser
 
 pytest.importorskip("gunicorn")
+DISTRIBUTIONS = {"flask_pymongo": "flask-pymongo", "mongoengine": "mongoengine"}
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-w", "2", "-b", "127.0.0.1:0", "--graceful-timeout", "5")
 SETTINGS = EXAMPLES.parent / "tests" / "hosts" / "gunicorn_settings.py"
@@ -28,7 +30,7 @@ def test_the_line_is_one():
 @pytest.mark.parametrize("name", sorted(VISITS))
 def test_an_application_answers_the_same_on_both_drivers(name, tmp_path):
     """With gmongo also where gunicorn loads it before it forks and patches, which PyMongo does not survive."""
-    pytest.importorskip(name)
+    require(DISTRIBUTIONS[name])
     with_the_line = tmp_path / "gunicorn.conf.py"
     with_the_line.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
     line = ("-c", str(with_the_line))

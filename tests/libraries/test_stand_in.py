@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+import gmongo
 from gmongo._stand_in.names import ALIASES, PYMONGO_VERSION
 from gmongo.testing import DeploymentProcess
 from tests.integration.programs import run_python
@@ -52,6 +54,12 @@ def test_every_name_in_the_table_is_one_of_pymongos():
             importlib.import_module(name)
     """
     run(program, first="")
+
+
+def test_every_public_module_that_both_have_is_in_the_table():
+    ours = [each.name for each in pkgutil.iter_modules(gmongo.__path__) if not each.name.startswith("_")]
+    theirs = run("import pkgutil, pymongo; print(*(each.name for each in pkgutil.iter_modules(pymongo.__path__)))", "")
+    assert [name for name in ours if name in theirs.split() and f"pymongo.{name}" not in ALIASES] == []
 
 
 def test_pymongos_public_names_are_there():
