@@ -23,6 +23,7 @@ _PUBLIC = (
     "mongo_client",
     "monitoring",
     "operations",
+    "pool_options",
     "read_concern",
     "read_preferences",
     "results",
