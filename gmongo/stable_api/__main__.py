@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
 import sys
 from collections.abc import Sequence
 
+from gmongo._run_program import run_program
 from gmongo.monitoring import register
 from gmongo.stable_api import Audit
 from gmongo.stable_api.report import write
@@ -25,35 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     register(audit)
     status = 1
     try:
-        status = _run(options.module, options.program, options.arguments)
+        status = run_program(options.module, options.program, options.arguments)
     finally:  # also when an exception of the program passes through
         write(audit, options.output, options.json)
     return _FOUND if options.check and status == 0 and not audit.is_clean else status
-
-
-def _run(is_module: bool, program: str, arguments: list[str]) -> int:
-    """Run a program as the interpreter would; returns its exit status."""
-    sys.argv = [program, *arguments]
-    if is_module:
-        sys.path.insert(0, os.getcwd())
-    else:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
-    try:
-        if is_module:
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(program, run_name="__main__")
-    except SystemExit as ending:
-        return _status(ending)
-    return 0
-
-
-def _status(ending: SystemExit) -> int:
-    code = ending.code
-    if code is None or isinstance(code, int):
-        return code or 0
-    print(code, file=sys.stderr)
-    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,8 +8,8 @@ import sys
 
 import gmongo
 
-# A program to be run, not to be imported.
-NOT_HERE = ("gmongo.testing.__main__",)
+# A program to be run, not to be imported; and the module that stands in for pymongo from its import on.
+NOT_HERE = ("gmongo.testing.__main__", "gmongo.as_pymongo")
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
 )

@@ -1,0 +1,1 @@
+"""Celery with MongoDB as its broker and for its results, on gmongo."""

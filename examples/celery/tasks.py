@@ -1,0 +1,41 @@
+"""Tasks that count words. MongoDB is Celery's broker, keeps its results, and is what the tasks write to.
+
+python -m gmongo -m celery -A examples.celery.tasks worker -P gevent -c 100
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import Celery
+from pymongo import MongoClient
+
+URI = os.environ.get("MONGO_URI", "mongodb://localhost:27017/celery_example")
+
+app = Celery("examples", broker=URI, backend=URI)
+app.conf.update(broker_connection_retry_on_startup=True, worker_enable_remote_control=False)
+texts: Any = MongoClient(URI, connect=False).get_default_database().texts
+
+
+@app.task
+def count_words(name: str, text: str) -> int:
+    """Count them, and keep the count."""
+    count = len(text.split())
+    texts.update_one({"_id": name}, {"$set": {"words": count}}, upsert=True)
+    kept = texts.find_one({"_id": name})
+    return int(kept["words"])
+
+
+@app.task
+def longest(names: list[str]) -> str:
+    """The text with the most words."""
+    if not names:
+        raise ValueError("empty")
+    return str(next(texts.find({"_id": {"$in": names}}).sort("words", -1).limit(1))["_id"])
+
+
+@app.task
+def summary(counts: list[int]) -> dict[str, int]:
+    """How many texts there are, and words in them."""
+    return {"texts": len(counts), "words": sum(counts)}

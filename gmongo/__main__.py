@@ -1,0 +1,64 @@
+"""``python -m gmongo app.py ...``: run a program that says ``pymongo`` on gmongo, with the standard library patched."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+_MISSING = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Patch, stand in for PyMongo, and run the program. With ``--check``, tell afterwards what it asked for.
+
+    Returns the program's exit status; with ``--check``, 3 if that is 0 and something was not there.
+    """
+    options = _parser().parse_args(arguments)
+    if not options.no_patch:
+        from gevent import monkey
+
+        monkey.patch_all()
+    # From here on, modules may take what they import from the standard library for patched.
+    from gmongo._run_program import run_program
+    from gmongo._stand_in import install
+
+    stand_in = install()
+    if not options.check:
+        return run_program(options.module, options.program, options.arguments)
+
+    from gmongo._stand_in.asked import Asked, missing
+    from gmongo._stand_in.report import write
+
+    asked = Asked()
+    stand_in.watch = asked.module
+    status = 1
+    try:
+        status = run_program(options.module, options.program, options.arguments)
+    finally:  # also when an exception of the program passes through
+        not_there = missing(asked)
+        write(asked, not_there, sys.stderr)
+    return _MISSING if status == 0 and not_there else status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m gmongo",
+        usage="%(prog)s [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]",
+        description="Run a program on gmongo that imports pymongo, itself or by its libraries.",
+    )
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
+    parser.add_argument("--no-patch", action="store_true", help="do not call gevent.monkey.patch_all() first")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="tell, when the program ends, which names of pymongo it asked for and which of them are not there; "
+        f"exit with status {_MISSING} if there are any such",
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="a Python file; with -m, a module")
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the program")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""What libraries take from PyMongo's module of this name, which is private: limits, defaults and a few checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo import MAX_SUPPORTED_WIRE_VERSION, MIN_SUPPORTED_WIRE_VERSION
+from gmongo.operations.client_writes import USUAL_LIMITS
+from gmongo.options.structured import _UUID_REPRESENTATIONS
+from gmongo.read_preferences import _ReadPreference
+
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "HEARTBEAT_FREQUENCY",
+    "LOCAL_THRESHOLD_MS",
+    "MAX_BSON_SIZE",
+    "MAX_CONNECTING",
+    "MAX_MESSAGE_SIZE",
+    "MAX_POOL_SIZE",
+    "MAX_SUPPORTED_WIRE_VERSION",
+    "MAX_WRITE_BATCH_SIZE",
+    "MIN_POOL_SIZE",
+    "MIN_SUPPORTED_WIRE_VERSION",
+    "SERVER_SELECTION_TIMEOUT",
+    "_UUID_REPRESENTATIONS",
+    "validate_read_preference",
+]
+
+MAX_WRITE_BATCH_SIZE, MAX_MESSAGE_SIZE, MAX_BSON_SIZE = USUAL_LIMITS
+MAX_POOL_SIZE = 100
+MIN_POOL_SIZE = 0
+MAX_CONNECTING = 2
+CONNECT_TIMEOUT = 20.0
+HEARTBEAT_FREQUENCY = 10
+SERVER_SELECTION_TIMEOUT = 30
+LOCAL_THRESHOLD_MS = 15
+
+
+def validate_read_preference(_name: Any, value: Any) -> _ReadPreference:
+    """`value`, if it is a read preference.
+
+    :raises TypeError: it is none.
+    """
+    if not isinstance(value, _ReadPreference):
+        raise TypeError(f"{value!r} is not a read preference")
+    return value

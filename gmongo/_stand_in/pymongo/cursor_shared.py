@@ -1,0 +1,17 @@
+"""What libraries take from PyMongo's module of this name, which is private."""
+
+from __future__ import annotations
+
+from gmongo.cursor_type import CursorType
+
+__all__ = ["CursorType"]
+
+_QUERY_OPTIONS = {
+    "tailable_cursor": 2,
+    "secondary_okay": 4,
+    "oplog_replay": 8,
+    "no_timeout": 16,
+    "await_data": 32,
+    "exhaust": 64,
+    "partial": 128,
+}

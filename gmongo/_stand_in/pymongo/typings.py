@@ -1,0 +1,33 @@
+"""What libraries take from PyMongo's module of this name, which is private: types for annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from bson.typings import _DocumentOut, _DocumentType, _DocumentTypeArg
+
+from gmongo.collation import Collation
+from gmongo.wire.address import Address as _Address
+
+__all__ = [
+    "ClusterTime",
+    "_Address",
+    "_CollationIn",
+    "_DocumentOut",
+    "_DocumentType",
+    "_DocumentTypeArg",
+    "_Pipeline",
+    "strip_optional",
+]
+
+_T = TypeVar("_T")
+_CollationIn = Mapping[str, Any] | Collation
+_Pipeline = Sequence[Mapping[str, Any]]
+ClusterTime = Mapping[str, Any]
+
+
+def strip_optional(elem: _T | None) -> _T:
+    """`elem`, which is not None."""
+    assert elem is not None
+    return elem

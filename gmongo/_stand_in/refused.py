@@ -1,0 +1,23 @@
+"""Classes of PyMongo's that gmongo does not have."""
+
+from __future__ import annotations
+
+from types import GenericAlias
+from typing import Any, ClassVar, NoReturn
+
+from gmongo.errors import ConfigurationError
+
+
+class Refused:
+    """The base of classes that can be imported, subscripted and asked about, and refuse to be constructed.
+
+    :cvar why: the reason, for the message.
+    """
+
+    why: ClassVar[str]
+
+    def __new__(cls, *arguments: Any, **options: Any) -> NoReturn:
+        raise ConfigurationError(f"gmongo stands in for PyMongo and has no {cls.__name__}: {cls.why}")
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        return GenericAlias(cls, item)

@@ -1,0 +1,59 @@
+"""Runs the same tests with both drivers, each in a process of its own and on a fresh deployment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from gmongo.testing import DeploymentProcess
+
+PLUGINS = Path(__file__).parent / "plugins"
+# Each patches the standard library and runs a module.
+RUNNERS = {
+    "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
+    "gmongo": (sys.executable, "-m", "gmongo", "-m"),
+}
+_OPTIONS = ("-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60")
+_LIMIT = 900  # seconds, for all tests of a library
+
+
+def outcomes(
+    driver: str, tests: Sequence[str], folder: Path, log: Path, port: int | None = None
+) -> tuple[set[str], set[str]]:
+    """The names of the tests that pass, and of those that do not.
+
+    :param tests: what pytest is told to run.
+    :param folder: where.
+    :param log: what pytest writes goes there.
+    :param port: of the server; any by default.
+    """
+    where = ("--port", str(port)) if port is not None else ()
+    report = log.with_suffix(".xml")
+    with DeploymentProcess("--standalone", *where) as deployment, log.open("wb") as output:
+        subprocess.run(
+            [*RUNNERS[driver], "pytest", *_OPTIONS, "--junitxml", str(report), *tests],
+            cwd=folder,
+            env=_environment({"MONGODB_URI": deployment.uri, "GMONGO_DRIVER": driver}),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=_LIMIT,
+            check=False,
+        )
+    return _read(report) if report.exists() else (set(), set())
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    path = os.pathsep.join([str(PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "C_FORCE_ROOT": "1", **variables}
+
+
+def _read(report: Path) -> tuple[set[str], set[str]]:
+    passed, others = set(), set()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        troubled = {child.tag for child in case} & {"failure", "error", "skipped"}
+        (others if troubled else passed).add(f"{case.get('classname')}::{case.get('name')}")
+    return passed, others - passed

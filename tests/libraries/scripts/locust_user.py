@@ -1,0 +1,35 @@
+"""The load test of the examples, without a page, and its plot."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+LOCUSTFILE = ROOT / "examples" / "locust" / "locustfile.py"
+
+
+def run(*arguments, folder):
+    command = [sys.executable, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_users_read_and_write_and_it_is_drawn(tmp_path):
+    runner = ["-m", "gmongo"] if os.environ["GMONGO_DRIVER"] == "gmongo" else []
+    options = ["--headless", "-u", "20", "-r", "20", "-t", "4s", "--csv", "run", "--csv-full-history"]
+    run(*runner, "-m", "locust", "-f", LOCUSTFILE, *options, folder=tmp_path)
+    with (tmp_path / "run_stats.csv").open(newline="") as file:
+        rows = {row["Name"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"find", "find_one", "update_one", "Aggregated"}
+    assert int(rows["Aggregated"]["Request Count"]) > 50
+    assert int(rows["Aggregated"]["Failure Count"]) == 0
+    run("-m", "examples.locust.plot", "run_stats_history.csv", "load.svg", folder=tmp_path)
+    assert "<svg" in (tmp_path / "load.svg").read_text()
