@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import gevent
@@ -34,13 +35,15 @@ def test_an_application_answers_the_same_on_both_drivers(name, tmp_path):
     with_the_line = tmp_path / "gunicorn.conf.py"
     with_the_line.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
     line = ("-c", str(with_the_line))
-    on_pymongo = answers(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
-    assert answers(name, "gmongo", tmp_path / "gmongo", *line) == on_pymongo
-    assert answers(name, "gmongo", tmp_path / "preloaded", *line, "--preload") == on_pymongo
+    on_pymongo, trouble = answers(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
+    for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
+        on_gmongo, further_trouble = answers(name, "gmongo", tmp_path / log, *line, *options)
+        assert on_gmongo == on_pymongo
+        assert further_trouble <= trouble  # old versions of gevent have some of their own when a worker ends
 
 
 def answers(name, driver, log, *options):
-    """What one visitor gets, and then several at once; the driver is what the database says it is."""
+    """What one visitor gets, and then several at once, and the trouble in the log; the database knows the driver."""
     with (
         Deployment.replica_set(members=1) as deployment,
         hosted(
@@ -60,5 +63,5 @@ def answers(name, driver, log, *options):
         assert host.end() == 0
         if driver == "gmongo":
             until(lambda: not connections(deployment))
-            assert host.trouble == []
-        return [alone, *(each.value for each in crowd)]
+        trouble = {re.sub("0x[0-9a-f]+", "", line) for line in host.trouble}
+        return [alone, *(each.value for each in crowd)], trouble
