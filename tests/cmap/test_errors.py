@@ -34,7 +34,7 @@ def test_a_cleared_pool_is_worth_another_try() -> None:
     assert not error.timeout
     from gmongo.execution.retry import label_write_error
 
-    label_write_error(error, 25)
+    label_write_error(error, 25, False)
     assert may_retry_write(error)
 
 
