@@ -13,7 +13,7 @@ from bson.timestamp import Timestamp
 from gmongo._namespace import Defaults
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
-from gmongo.cmap.shape import DOCUMENT, TEXT
+from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST
 from gmongo.collation import Collation
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
@@ -232,9 +232,9 @@ class Database(Defaults, Generic[DocumentType]):
         shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
             shard = required(shards, name_of_shard, DOCUMENT)
-            result_text = required(shard, "result", TEXT) if "result" in shard else ""
-            if "exception" in result_text or "corrupt" in result_text:
-                raise CollectionInvalid(f"{name} invalid: {result_text}")
+            found = required(shard, "result", TEXT_OR_LIST) if "result" in shard else ""
+            if "exception" in found or "corrupt" in found:
+                raise CollectionInvalid(f"{name} invalid: {found}")
             if not shard.get("valid", True):
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result

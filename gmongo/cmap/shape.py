@@ -124,6 +124,7 @@ DOCUMENT = kind("a document", Mapping)
 COUNT = integer(0, INT64_MAX)
 _NUMBER = kind("a number", Number)
 TEXT = _text
+TEXT_OR_LIST = kind("a string or a list", str, list)
 CLUSTER_TIME = _cluster_time
 _SIZE = integer(1, _LARGEST_SIZE)
 
