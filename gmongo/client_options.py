@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bson.codec_options import CodecOptions
@@ -99,8 +98,8 @@ class ClientOptions:
                 raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
             if "/" in entity and "://" not in entity and not entity.endswith(".sock"):
                 raise InvalidURI(
-                    f"a URI must begin with 'mongodb://' or 'mongodb+srv://', but {short(entity)} does not; "
-                    "as a host, only the path of a Unix domain socket may contain a '/'"
+                    "a URI must begin with 'mongodb://' or 'mongodb+srv://', and of hosts, only the path of a Unix "
+                    "domain socket may contain a '/'"
                 )
             if "://" not in entity:
                 seeds.update(dict.fromkeys(split_hosts(entity, port)))

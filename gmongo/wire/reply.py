@@ -44,10 +44,15 @@ class Batch:
         self._position = 4
 
     def decode_run(self) -> deque[Any]:
-        """The next documents, about 32 KB of them and at least one; empty at the end."""
+        """The next documents, about 32 KB of them and at least one; empty at the end.
+
+        :raises ProtocolError: one of them is no document, or a length is false.
+        """
         start = self._position
         end = start
         while self._array[end] != 0 and end - start < _RUN_SIZE:
+            if self._array[end] != _DOCUMENT:
+                raise ProtocolError(f"a batch has an element of BSON type {self._array[end]:#x} that is no document")
             end = _element_end(self._array, end)
         self._position = end
         if end == start:
