@@ -44,10 +44,15 @@ class Batch:
         self._position = 4
 
     def decode_run(self) -> deque[Any]:
-        """The next documents, about 32 KB of them and at least one; empty at the end."""
+        """The next documents, about 32 KB of them and at least one; empty at the end.
+
+        :raises ProtocolError: one of them is no document, or a length is false.
+        """
         start = self._position
         end = start
-        while self._array[end] != 0 and end - start < _RUN_SIZE:
+        while (kind := self._array[end]) != 0 and end - start < _RUN_SIZE:
+            if kind != _DOCUMENT:
+                raise _no_document(kind)
             end = _element_end(self._array, end)
         self._position = end
         if end == start:
@@ -64,12 +69,18 @@ class Batch:
         documents = []
         position = 4
         turns = Turns()
-        while self._array[position] != 0:
+        while (kind := self._array[position]) != 0:
+            if kind != _DOCUMENT:
+                raise _no_document(kind)
             end = _element_end(self._array, position)
             documents.append(self._array[_value_start(self._array, position) : end])
             position = end
             turns.take()
         return b"".join(documents)
+
+
+def _no_document(kind: int) -> ProtocolError:
+    return ProtocolError(f"a batch must have documents only, but an element of it has the BSON type {kind:#x}")
 
 
 def decode_cursor(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:
