@@ -97,9 +97,10 @@ class ClientOptions:
             if not isinstance(entity, str):
                 raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
             if "/" in entity and "://" not in entity and not entity.endswith(".sock"):
+                what = "this one" if "@" in entity else short(entity)  # before an at-sign may be a password
                 raise InvalidURI(
-                    "a URI must begin with 'mongodb://' or 'mongodb+srv://', and of hosts, only the path of a Unix "
-                    "domain socket may contain a '/'"
+                    f"a URI must begin with 'mongodb://' or 'mongodb+srv://', but {what} does not; "
+                    "as a host, only the path of a Unix domain socket may contain a '/'"
                 )
             if "://" not in entity:
                 seeds.update(dict.fromkeys(split_hosts(entity, port)))

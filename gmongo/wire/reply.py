@@ -50,9 +50,9 @@ class Batch:
         """
         start = self._position
         end = start
-        while self._array[end] != 0 and end - start < _RUN_SIZE:
-            if self._array[end] != _DOCUMENT:
-                raise ProtocolError(f"a batch has an element of BSON type {self._array[end]:#x} that is no document")
+        while (kind := self._array[end]) != 0 and end - start < _RUN_SIZE:
+            if kind != _DOCUMENT:
+                raise _no_document(kind)
             end = _element_end(self._array, end)
         self._position = end
         if end == start:
@@ -69,12 +69,18 @@ class Batch:
         documents = []
         position = 4
         turns = Turns()
-        while self._array[position] != 0:
+        while (kind := self._array[position]) != 0:
+            if kind != _DOCUMENT:
+                raise _no_document(kind)
             end = _element_end(self._array, position)
             documents.append(self._array[_value_start(self._array, position) : end])
             position = end
             turns.take()
         return b"".join(documents)
+
+
+def _no_document(kind: int) -> ProtocolError:
+    return ProtocolError(f"a batch must have documents only, but an element of it has the BSON type {kind:#x}")
 
 
 def decode_cursor(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import gevent
 import pytest
 from bson import Int64, ObjectId, Timestamp
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from bson.raw_bson import RawBSONDocument
 
 from gmongo import InsertOne, MongoClient
 from gmongo.cmap import shape
@@ -252,6 +253,21 @@ def test_surplus_bytes_cost_the_connection_and_not_the_next_operation() -> None:
         assert client.d.c.find_one({"_id": 1}) == {"_id": 1}
         assert client.d.c.find_one({"_id": 2}) == {"_id": 2}
         assert len(set(server.connections_of("find"))) == 2
+
+
+@pytest.mark.parametrize("element", [5, "x", [1], None], ids=str)
+def test_a_batch_of_what_is_no_document(element: Any) -> None:
+    raw: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
+    with ScriptedServer({"find": cursor_reply([element])}) as server, client_of(server) as client:
+        for read in (
+            client.d.c.find_one,
+            lambda: list(client.d.c.find()),
+            client.d.c.with_options(codec_options=raw).find_one,
+            lambda: list(client.d.c.with_options(codec_options=raw).find()),
+            lambda: list(client.d.c.find_raw_batches()),
+        ):
+            with pytest.raises(ProtocolError, match="document"):
+                read()
 
 
 def test_write_errors_that_name_no_statement() -> None:
