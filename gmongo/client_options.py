@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bson.codec_options import CodecOptions
