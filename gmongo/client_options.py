@@ -240,10 +240,6 @@ class ClientOptions:
             tls_allow_invalid_hostnames=bool(get("tlsallowinvalidhostnames") or get("tlsinsecure")),
             appname=get("appname"),
             driver=driver,
-            compression_settings=pool_options.CompressionSettings(
-                [name for name in get("compressors") or () if what_is_missing(name) is None],
-                get("zlibcompressionlevel", -1),
-            ),
             server_api=self.server_api,
             load_balanced=self.load_balanced,
             metadata=client_metadata(get("appname"), (driver,) if driver else ()),

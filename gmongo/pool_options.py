@@ -8,16 +8,7 @@ from typing import Any, NamedTuple
 from gmongo.driver_info import DriverInfo
 from gmongo.server_api import ServerApi
 
-__all__ = ["CompressionSettings", "PoolOptions"]
-
-
-class CompressionSettings(NamedTuple):
-    """How messages are compressed."""
-
-    compressors: list[str]
-    """The names offered to the server, most wanted first."""
-    zlib_compression_level: int
-    """From 0 to 9; -1 is zlib's default."""
+__all__ = ["PoolOptions"]
 
 
 class PoolOptions(NamedTuple):
@@ -43,8 +34,6 @@ class PoolOptions(NamedTuple):
     """The application's name, which the server logs."""
     driver: DriverInfo | None
     """The library on top of this one, if it has named itself."""
-    compression_settings: CompressionSettings
-    """How messages are compressed."""
     server_api: ServerApi | None
     """The Stable API, if one was declared."""
     load_balanced: bool | None

@@ -94,21 +94,36 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
         (each[0], tuple(field for field in each[1] if field[0] != "$readPreference"), *each[2:])
         for each in (theirs, ours)
     )
-    return (one != theirs or other != ours) and same(one, other, _is_capped_size)
+    return (one != theirs or other != ours) and same(one, other, _is_same_number)
+
+
+def _is_numbered(theirs: Any, ours: Any) -> bool:
+    """Two commands of which ours can be retried."""
+    if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
+        return False
+    number = ("txnNumber", ("bool", True))
+    return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without(number, ours[1]), ours[2:]))
+
+
+def _without(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(each for each in fields if each != field)
+
+
+def _is_ended(theirs: Any, ours: Any) -> bool:
+    """The number of a cursor, and zero."""
+    return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
+
+
+def _is_same_number(theirs: Any, ours: Any) -> bool:
+    """A number as an integer and as a float."""
+    kinds = {"int", "float"}
+    if not all(isinstance(each, tuple) and len(each) == 2 and each[0] in kinds for each in (theirs, ours)):
+        return False
+    return float(theirs[1]) == float(ours[1])
 
 
 def _is_command(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[3], bool)
-
-
-def _is_capped_size(theirs: Any, ours: Any) -> bool:
-    return bool(
-        isinstance(theirs, tuple)
-        and isinstance(ours, tuple)
-        and len(theirs) == len(ours) == 2
-        and (theirs[0], ours[0]) == ("float", "int")
-        and float(theirs[1]) == float(ours[1])
-    )
 
 
 _COMMANDS = ("commands",)
@@ -142,7 +157,7 @@ DIFFERENCES = (
         "the size of a capped collection",
         calls="size=",
         parts=("left",),
-        judge=_is_capped_size,
+        judge=_is_same_number,
     ),
     Difference(
         Kind.MORE,
@@ -206,7 +221,7 @@ DIFFERENCES = (
         "if one of them writes many documents",
         "retryable commands of a bulk",
         calls=r"(Delete|Update)Many\(",
-        parts=_COMMANDS,
+        judge=_is_numbered,
     ),
     Difference(
         Kind.FORM,
@@ -237,18 +252,25 @@ DIFFERENCES = (
         parts=("error", "returned"),
     ),
     Difference(
-        Kind.FORM,
-        "times of client.options are floating-point seconds throughout",
-        "times in `client.options`",
+        Kind.LAW,
+        "an operation is tried five times on an overloaded server, as the Client Backpressure specification began",
+        "`maxAdaptiveRetries`",
         calls=r"o = client\.options",
-        parts=("returned",),
+        judge=lambda theirs, ours: bool((theirs, ours) == (("int", 2), ("int", 5))),
+    ),
+    Difference(
+        Kind.SAFER,
+        "a port that no host can have is refused",
+        "a port that no host can have",
+        calls=r"port=(-1|0|70000)",
+        parts=("error", "returned"),
     ),
     Difference(
         Kind.FORM,
-        "the options of compression are a pair, and other options that were given are in the specification's order",
+        "times of client.options are floating-point seconds throughout",
         "times in `client.options`",
-        calls=r"pool_options",
-        parts=("error", "returned"),
+        calls=r"\.options",
+        judge=_is_same_number,
     ),
     Difference(
         Kind.SAFER,
@@ -282,7 +304,8 @@ DIFFERENCES = (
         Kind.MORE,
         "whatever is encoded, is encoded with the codec options of the object that is called",
         "codec options hold for everything",
-        calls="uuidRepresentation=",
+        calls=r"filter=\{\"(options\.validator\.a|name)\": U|partialFilterExpression=\{\"a\": U|"
+        r"cursor_command\(\"find\", \"things\", filter=\{\"_id\": (U|Decimal)",
         parts=("error", "returned", "commands"),
     ),
     Difference(
@@ -290,7 +313,7 @@ DIFFERENCES = (
         "a cursor that has ended has no cursor_id any more",
         "`cursor_id` of a cursor that has ended",
         calls=r"cursor\.cursor_id",
-        parts=("returned",),
+        judge=_is_ended,
     ),
     Difference(
         Kind.SAFER,
