@@ -75,10 +75,10 @@ class ClientOptions:
         if self.credential is not None and not client_options.tls_enabled(merged):
             _check_without_tls(self.credential, self.seeds)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
-        self.codec_options: CodecOptions[Any] = client_options.codec_options(merged)
-        self.read_preference: _ReadPreference = client_options.read_preference(merged)
-        self.write_concern: WriteConcern = client_options.write_concern(merged)
-        self.read_concern: ReadConcern = client_options.read_concern(merged)
+        self._codec_options = client_options.codec_options(merged)
+        self._read_preference = client_options.read_preference(merged)
+        self._write_concern = client_options.write_concern(merged)
+        self._read_concern = client_options.read_concern(merged)
         self.server_api: ServerApi | None = merged.get("server_api")
         self.listeners = EventListeners(merged.get("event_listeners") or ())
 
@@ -138,6 +138,26 @@ class ClientOptions:
                 raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")
 
     # What applications may ask for
+
+    @property
+    def codec_options(self) -> CodecOptions[Any]:
+        """How documents are encoded and decoded."""
+        return self._codec_options
+
+    @property
+    def read_preference(self) -> _ReadPreference:
+        """Which servers reads go to."""
+        return self._read_preference
+
+    @property
+    def write_concern(self) -> WriteConcern:
+        """What acknowledgement writes ask for."""
+        return self._write_concern
+
+    @property
+    def read_concern(self) -> ReadConcern:
+        """What isolation reads ask for."""
+        return self._read_concern
 
     @property
     def connect(self) -> bool:

@@ -134,9 +134,23 @@ class SessionOptions:
 
 
 class ClientSession:
-    """A session of the application's; made by :meth:`MongoClient.start_session`. One greenlet at a time uses it."""
+    """A session of the application's; made by :meth:`MongoClient.start_session`. One greenlet at a time uses it.
 
-    def __init__(self, client: MongoClient[Any], server_session: ServerSession, options: SessionOptions) -> None:
+    :param client: that it belongs to.
+    :param server_session: what the server knows it by.
+    :param options: of the session.
+    :param implicit: False; what operations without a session use is of another class.
+    """
+
+    def __init__(
+        self,
+        client: MongoClient[Any],
+        server_session: ServerSession,
+        options: SessionOptions,
+        implicit: bool = False,
+    ) -> None:
+        if implicit:
+            raise ValueError("a ClientSession is explicit: implicit must be False")
         self._client = client
         self._executor = client._executor
         self._server_session: ServerSession | None = server_session

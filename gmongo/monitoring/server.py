@@ -107,10 +107,14 @@ class ServerDescriptionChangedEvent(Event):
     topology_id: ObjectId
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class TopologyEvent(Event):
-    """Base class of the events of a topology, which all have its `topology_id`."""
+    """Base class of the events of a topology.
 
-    __slots__ = ()
+    :param topology_id: the topology's identity.
+    """
+
+    topology_id: ObjectId
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -120,8 +124,6 @@ class TopologyOpenedEvent(TopologyEvent):
     :param topology_id: the topology's identity.
     """
 
-    topology_id: ObjectId
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class TopologyClosedEvent(TopologyEvent):
@@ -130,10 +132,8 @@ class TopologyClosedEvent(TopologyEvent):
     :param topology_id: the topology's identity.
     """
 
-    topology_id: ObjectId
 
-
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False, init=False)
 class TopologyDescriptionChangedEvent(TopologyEvent):
     """What is known of the topology changed.
 
@@ -144,4 +144,15 @@ class TopologyDescriptionChangedEvent(TopologyEvent):
 
     previous_description: Any
     new_description: Any
-    topology_id: ObjectId
+
+    def __init__(self, previous_description: Any, new_description: Any, topology_id: ObjectId) -> None:
+        self.previous_description = previous_description
+        self.new_description = new_description
+        self.topology_id = topology_id
+
+    def __repr__(self) -> str:
+        # In the order of the constructor, in which the field of the base comes last.
+        return (
+            f"{type(self).__name__}(previous_description={self.previous_description!r}, "
+            f"new_description={self.new_description!r}, topology_id={self.topology_id!r})"
+        )

@@ -21,7 +21,7 @@ PLAIN_OBJECT = object()
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"username": ""}, "DEFAULT: a username is needed, and must not be empty"),
+        ({"username": "", "password": "x"}, "DEFAULT: a username is needed, and must not be empty"),
         ({"username": "ann"}, "DEFAULT: a password is needed"),
         ({"authMechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256: a username is needed"),
         ({"username": "ann", "password": "\x07"}, "the password cannot be used with SCRAM-SHA-256"),

@@ -12,8 +12,8 @@ from .scene import Call, Scene, calls
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
 
-# The subjects of which nx-27017 knows enough: it has no change streams, fail points and transactions, leaves behind what
-# it could not drop, and answers writes that ask for no answer, so that drivers wait for ever.
+# The subjects of which nx-27017 knows enough: it has no change streams, fail points and transactions, leaves what it
+# could not drop, and answers writes that ask for no answer, so that drivers wait for ever.
 _OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs", "refused"})
 
 
