@@ -7,7 +7,7 @@ from typing import Any
 
 from gmongo.errors import InvalidURI
 from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
-from gmongo.options.hosts import split_encoded_hosts
+from gmongo.options.hosts import DEFAULT_PORT, split_encoded_hosts
 from gmongo.options.mapping import Options
 from gmongo.options.query import split_options
 from gmongo.options.rules import check_uri
@@ -17,7 +17,7 @@ from gmongo.options.table import find
 
 def read_uri(
     uri: str,
-    default_port: int | None,
+    default_port: int | None = DEFAULT_PORT,
     validate: bool = True,
     warn: bool = False,
     normalize: bool = True,

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.errors import ConfigurationError
-from gmongo.uri_parser import parse_uri
+from gmongo.options.uri import read_uri
 
 from .specifications import cases
 
@@ -19,7 +19,7 @@ _OWN_DEFAULTS = {"ALLOWED_HOSTS"}
 
 def credential_in(uri: str) -> Credential | None:
     """What MongoClient makes of a URI."""
-    parsed = parse_uri(uri, warn=True)
+    parsed = read_uri(uri, warn=True)
     return credential_of(parsed["options"], parsed["username"], parsed["password"], parsed["database"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gmongo.errors import ConfigurationError
-from gmongo.uri_parser import parse_uri
+from gmongo.options.uri import read_uri
 
 from .specifications import cases
 
@@ -17,11 +17,11 @@ from .specifications import cases
 def test_connection_string(case: dict[str, Any]) -> None:
     if not case["valid"]:
         with pytest.raises(ConfigurationError):
-            parse_uri(case["uri"], warn=True)
+            read_uri(case["uri"], warn=True)
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = parse_uri(case["uri"], default_port=None, warn=True)
+        result = read_uri(case["uri"], default_port=None, warn=True)
 
     assert bool(caught) == case["warning"]
     if case["hosts"] is not None:

@@ -16,7 +16,7 @@ from bson import ObjectId
 from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
-from gmongo.uri_parser import parse_uri
+from gmongo.options.uri import read_uri
 from tests.scripted.dns import Host, Network
 from tests.scripted.server import ScriptedServer, eventually
 from tests.spec.dns_records import publish
@@ -59,7 +59,7 @@ def test_initial_dns_seedlist_discovery(records: Network, case: dict[str, Any]) 
             ClientOptions(case["uri"], None, {})
         assert "DNS gave no" not in str(raised.value), "the name server failed, rather than the records"
         return
-    result = parse_uri(case["uri"], warn=True)
+    result = read_uri(case["uri"], warn=True)
     seeds = {named(address) for address in result["nodelist"]}
     assert seeds == set(case.get("seeds", seeds))
     assert len(seeds) == case.get("numSeeds", len(seeds))

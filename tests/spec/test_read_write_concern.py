@@ -9,8 +9,8 @@ import pytest
 
 from gmongo.errors import ConfigurationError
 from gmongo.options import read_concern, write_concern
+from gmongo.options.uri import read_uri
 from gmongo.read_concern import ReadConcern
-from gmongo.uri_parser import parse_uri
 from gmongo.write_concern import WriteConcern
 
 from .specifications import cases
@@ -31,11 +31,11 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
 def test_connection_string(case: dict[str, Any]) -> None:
     if not case["valid"]:
         with pytest.raises(REFUSALS, match="w"):
-            write_concern(parse_uri(case["uri"])["options"])
+            write_concern(read_uri(case["uri"])["options"])
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        options = parse_uri(case["uri"])["options"]
+        options = read_uri(case["uri"])["options"]
 
     assert bool(caught) == case["warning"]
     if "readConcern" in case:

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.errors import ConfigurationError
 from gmongo.options import check_combination
-from gmongo.uri_parser import parse_uri
+from gmongo.options.uri import read_uri
 from tests.scripted.dns import Network
 from tests.spec.dns_records import publish
 from tests.spec.specifications import cases
@@ -31,7 +31,7 @@ def records(network: Network) -> None:
 
 def as_a_client_parses(uri: str) -> dict[str, Any]:
     """What MongoClient does with a URI before it connects."""
-    result = parse_uri(uri, warn=True)
+    result = read_uri(uri, warn=True)
     check_combination(result["options"], len(result["nodelist"]), uri.startswith("mongodb+srv"))
     return result
 
