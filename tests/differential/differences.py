@@ -97,6 +97,11 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
     return (one != theirs or other != ours) and same(one, other, _is_same_number)
 
 
+def _is_overload_policy(theirs: Any, ours: Any) -> bool:
+    """How often an operation is tried again, and whether elsewhere."""
+    return (theirs, ours) in ((("int", 2), ("int", 5)), (("bool", False), ("bool", True)))
+
+
 def _is_numbered(theirs: Any, ours: Any) -> bool:
     """Two commands of which ours can be retried."""
     if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
@@ -256,7 +261,7 @@ DIFFERENCES = (
         "an operation is tried five times on an overloaded server, as the Client Backpressure specification began",
         "`maxAdaptiveRetries`",
         calls=r"o = client\.options",
-        judge=lambda theirs, ours: bool((theirs, ours) == (("int", 2), ("int", 5))),
+        judge=_is_overload_policy,
     ),
     Difference(
         Kind.SAFER,

@@ -233,6 +233,8 @@ class Scene:
 
     def _left(self, portrait: Portrait) -> Any:
         """All documents of all collections, by database and collection."""
+        if self.name == "nx-27017":
+            return None  # it lists what it has dropped, now and then
         left = []
         for name in sorted(self._control.list_database_names()):
             if name in ("admin", "config", "local"):

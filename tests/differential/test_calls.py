@@ -14,7 +14,7 @@ _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt"
 
 # The subjects of which nx-27017 knows enough: it has no change streams, fail points and transactions, leaves what it
 # could not drop, and answers writes that ask for no answer, so that drivers wait for ever.
-_OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs", "refused"})
+_OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in _CALLS])
