@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from bson.codec_options import CodecOptions
-
 from gmongo import options as client_options
 from gmongo import pool_options
+from gmongo._namespace import Defaults
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -23,15 +22,12 @@ from gmongo.options.errors import InvalidOption
 from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
 from gmongo.options.notices import notice
 from gmongo.options.uri import read_uri
-from gmongo.read_concern import ReadConcern
-from gmongo.read_preferences import _ReadPreference
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
 from gmongo.wire.address import Address
 from gmongo.wire.compression import what_is_missing
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
-from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
@@ -49,7 +45,7 @@ _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
-class ClientOptions:
+class ClientOptions(Defaults):
     """The options of one client, checked and sorted by who needs them.
 
     :param host: a host, a URI, or a list of hosts and URIs.
@@ -75,10 +71,12 @@ class ClientOptions:
         if self.credential is not None and not client_options.tls_enabled(merged):
             _check_without_tls(self.credential, self.seeds)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
-        self._codec_options = client_options.codec_options(merged)
-        self._read_preference = client_options.read_preference(merged)
-        self._write_concern = client_options.write_concern(merged)
-        self._read_concern = client_options.read_concern(merged)
+        super().__init__(
+            client_options.codec_options(merged),
+            client_options.read_preference(merged),
+            client_options.write_concern(merged),
+            client_options.read_concern(merged),
+        )
         self.server_api: ServerApi | None = merged.get("server_api")
         self.listeners = EventListeners(merged.get("event_listeners") or ())
 
@@ -138,26 +136,6 @@ class ClientOptions:
                 raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")
 
     # What applications may ask for
-
-    @property
-    def codec_options(self) -> CodecOptions[Any]:
-        """How documents are encoded and decoded."""
-        return self._codec_options
-
-    @property
-    def read_preference(self) -> _ReadPreference:
-        """Which servers reads go to."""
-        return self._read_preference
-
-    @property
-    def write_concern(self) -> WriteConcern:
-        """What acknowledgement writes ask for."""
-        return self._write_concern
-
-    @property
-    def read_concern(self) -> ReadConcern:
-        """What isolation reads ask for."""
-        return self._read_concern
 
     @property
     def connect(self) -> bool:
