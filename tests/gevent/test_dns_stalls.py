@@ -24,6 +24,7 @@ from gevent.resolver.thread import Resolver
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from tests.scripted.dns import Host, NameServer, install
+from tests.scripted.greenlets import living
 from tests.scripted.server import ScriptedServer, eventually
 from tests.switching.stalls import Ticker
 
@@ -139,10 +140,9 @@ def least_stall(activity: Any) -> float:
 def state() -> dict[str, int]:
     """What an interrupted lookup could leave behind."""
     gc.collect()
-    alive = [each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead]
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
-        "greenlets": sum("gmongo" in repr(each._run) for each in alive),
+        "greenlets": len(living("gmongo")),
         "watchers": get_hub().loop.activecnt,
         "lookups": get_hub().threadpool.task_queue.unfinished_tasks,
     }

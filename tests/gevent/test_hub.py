@@ -15,6 +15,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
+from tests.scripted.greenlets import living
 from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
 
 
@@ -43,9 +44,7 @@ def run(program, *arguments):
 def greenlets():
     """How many greenlets of the driver are alive."""
     gc.collect()
-    return sum(
-        isinstance(each, gevent.Greenlet) and not each.dead and "gmongo" in repr(each._run) for each in gc.get_objects()
-    )
+    return len(living("gmongo"))
 
 
 def descriptors():

@@ -8,6 +8,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
+from tests.scripted.greenlets import living
 from tests.scripted.server import ScriptedServer, cut, eventually
 
 
@@ -65,7 +66,6 @@ def test_after_the_end_nothing_begins_again(server):
 
     def alive():
         gc.collect()
-        found = (each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead)
-        return [each for each in found if "gmongo" in repr(getattr(each, "_run", None))]
+        return living("gmongo")
 
     eventually(lambda: not alive())

@@ -19,6 +19,7 @@ from tests.hostile.mutation import damaged, encoded, mutated, value
 from tests.hostile.peer import HostilePeer, good_reply, hello, message
 from tests.hostile.replies import hello_message, quick_checks
 from tests.hostile.witness import Commands, Findings, Violation, attempt, silent_stderr
+from tests.scripted.greenlets import living
 
 _AT_ONCE = 8
 _STALE = Nearest(max_staleness=90)
@@ -156,5 +157,4 @@ class Hellos:
 
 def census() -> tuple[int, int]:
     """How many greenlets and descriptors there are."""
-    greenlets = sum(1 for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead)
-    return greenlets, len(os.listdir("/proc/self/fd"))
+    return len(living()), len(os.listdir("/proc/self/fd"))

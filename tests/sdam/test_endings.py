@@ -13,6 +13,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import InvalidOperation
+from tests.scripted.greenlets import living
 from tests.scripted.programs import run_program
 from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
 from tests.sdam.harness import Recorder, awaitable, line, make_client, settle
@@ -22,12 +23,7 @@ MANY = 100
 
 def greenlets() -> int:
     """How many greenlets of the driver are alive."""
-    return sum(
-        isinstance(each, gevent.Greenlet)
-        and not each.dead
-        and str(getattr(each._run, "__module__", "")).startswith("gmongo.")
-        for each in gc.get_objects()
-    )
+    return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living())
 
 
 def watchers() -> int:

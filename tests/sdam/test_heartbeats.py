@@ -11,6 +11,7 @@ import pytest
 
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
+from tests.scripted.greenlets import living
 from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
 from tests.sdam.harness import awaitable, description_of, plain, settle
 
@@ -167,10 +168,7 @@ def test_monitors_do_not_authenticate(connect: Any, server: ScriptedServer, reco
 def monitors() -> int:
     """How many greenlets watch servers now."""
     gc.collect()
-    return sum(
-        isinstance(each, gevent.Greenlet) and not each.dead and "monitor.Monitor " in repr(each._run)
-        for each in gc.get_objects()
-    )
+    return len(living("monitor.Monitor "))
 
 
 @pytest.mark.requirement("SM-13", "SM-16")

@@ -21,6 +21,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.monitoring import ServerListener
 from tests.scripted.dns import Host, Network
+from tests.scripted.greenlets import living
 from tests.scripted.programs import run_program
 from tests.scripted.server import ScriptedServer, eventually
 from tests.spec.dns_records import DOMAIN, LOCAL, publish
@@ -315,10 +316,7 @@ def test_operations_go_on_while_dns_is_asked(connect: Any, network: Network, ala
 def polling_greenlets() -> int:
     """How many greenlets ask DNS."""
     gc.collect()
-    return sum(
-        isinstance(each, gevent.Greenlet) and not each.dead and "SrvMonitor" in repr(each._run)
-        for each in gc.get_objects()
-    )
+    return len(living("SrvMonitor"))
 
 
 def test_it_ends_with_the_client(connect: Any) -> None:

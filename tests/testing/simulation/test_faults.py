@@ -12,6 +12,7 @@ from gevent import socket
 
 from gmongo.testing import Deployment
 from gmongo.testing.simulation import command_log
+from tests.scripted.greenlets import living
 from tests.testing.simulation.wire_client import WireClient
 
 PING = {"ping": 1}
@@ -202,7 +203,7 @@ def test_the_network_is_checked(member, name, value):
 
 def greenlets():
     gc.collect()
-    return {each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and each.started and not each.dead}
+    return {each for each in living() if each.started}
 
 
 @pytest.mark.parametrize("frozen", [False, True])
