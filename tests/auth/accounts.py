@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from gmongo.auth.scram import prepared_password
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 REFUSED = {"ok": 0, "errmsg": "Authentication failed.", "code": 18, "codeName": "AuthenticationFailed"}
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}

@@ -18,7 +18,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
-from tests.scripted.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut
 
 PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a", "b"]}
 

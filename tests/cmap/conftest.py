@@ -11,7 +11,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.cmap.pool import Pool
 from tests.cmap.harness import Recorder, make_pool
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionPoolListener
 from gmongo.wire.connect import Address
 from gmongo.wire.message import encode_op_msg, next_request_id
-from tests.scripted.server import ScriptedServer, eventually
+from tests.support.server import ScriptedServer, eventually
 
 NO_UPKEEP = -1.0
 

@@ -14,7 +14,7 @@ from gevent.event import Event
 
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool
-from tests.scripted.server import ScriptedServer, eventually, held
+from tests.support.server import ScriptedServer, eventually, held
 
 
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")

@@ -10,7 +10,7 @@ import pytest
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import counts, filled
-from tests.scripted.server import eventually, silent
+from tests.support.server import eventually, silent
 
 
 @pytest.mark.requirement("CMAP-104", "CMAP-109", "CMAP-120", "CMAP-130", "CMAP-131", "CMAP-136", "CMAP-137")

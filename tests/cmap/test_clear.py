@@ -14,7 +14,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from gmongo.monitoring import ServerListener
 from tests.cmap.harness import counts, filled, ping, settle
-from tests.scripted.server import eventually, held, silent
+from tests.support.server import eventually, held, silent
 
 
 class Changes(ServerListener):

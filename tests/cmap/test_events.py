@@ -11,7 +11,7 @@ from gmongo import monitoring
 from gmongo.errors import AutoReconnect, WaitQueueTimeoutError
 from gmongo.monitoring import listeners as listeners_module
 from tests.cmap.harness import Recorder, filled, short_name
-from tests.scripted.server import cut
+from tests.support.server import cut
 
 KINDS = {
     "PoolCreated", "PoolReady", "PoolCleared", "PoolClosed", "Created", "Ready", "Closed", "Started", "Failed",

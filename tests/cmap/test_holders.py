@@ -14,7 +14,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import WaitQueueTimeoutError
-from tests.scripted.server import ScriptedServer, eventually, held
+from tests.support.server import ScriptedServer, eventually, held
 
 
 @pytest.fixture

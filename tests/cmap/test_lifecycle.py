@@ -13,7 +13,7 @@ import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
 from tests.cmap.harness import counts, filled, settle
-from tests.scripted.server import ScriptedServer, eventually, held
+from tests.support.server import ScriptedServer, eventually, held
 
 
 @pytest.mark.requirement("CMAP-03", "CMAP-04")

@@ -15,7 +15,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import NO_UPKEEP, Owner, filled, make_pool
-from tests.scripted.server import cut
+from tests.support.server import cut
 
 LOGGER = "gmongo.connection"
 # Which event each message stands for.

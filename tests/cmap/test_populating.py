@@ -12,7 +12,7 @@ from gevent.event import Event
 
 from gmongo.errors import PoolClearedError
 from tests.cmap.harness import counts, filled, owner_of
-from tests.scripted.server import cut, eventually, held
+from tests.support.server import cut, eventually, held
 
 SOON = {"upkeep_interval": 0.005}
 

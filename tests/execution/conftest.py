@@ -11,7 +11,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, Recorder
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer
+from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import gevent
 from gmongo import MongoClient
 from gmongo.execution.overload import TokenBucket
 from gmongo.testing import Deployment
-from tests.scripted.server import ScriptedServer, eventually
 from tests.sdam.harness import Recorder
+from tests.support.server import ScriptedServer, eventually
 
 Client = MongoClient[Any]
 OVERLOADED, RETRYABLE = "SystemOverloadedError", "RetryableError"

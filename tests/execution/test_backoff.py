@@ -15,7 +15,7 @@ from gmongo.errors import OperationFailure
 from gmongo.execution.overload import MAX_BACKOFF, backoff
 from gmongo.testing import Deployment
 from tests.execution.harness import OVERLOADED, RETRYABLE, Client, error, fail, in_turn, rejected
-from tests.scripted.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut
 
 
 @pytest.mark.requirement("BP-20", "BP-21", "BP-23", "BP-25", "BP-45")

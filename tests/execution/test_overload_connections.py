@@ -15,7 +15,7 @@ from gmongo.cmap.overload import label_overload
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, Client, bucket, eventually, in_turn, rejected
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 
 
 def hellos(deployment: Deployment) -> list[dict[str, Any]]:

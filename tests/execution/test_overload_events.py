@@ -22,7 +22,7 @@ from tests.execution.harness import (
     rejected,
     told,
 )
-from tests.scripted.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut
 
 PAIRS = ["CommandStarted", "CommandFailed"]
 SCENARIOS: dict[str, tuple[list[Any], int, bool]] = {

@@ -20,7 +20,7 @@ from tests.execution.harness import (
     in_turn,
     set_tokens,
 )
-from tests.scripted.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut
 
 RETRYABLE_WRITE = "RetryableWriteError"
 

@@ -17,7 +17,7 @@ from tests.execution.harness import (
     in_turn,
     rejected,
 )
-from tests.scripted.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut
 
 RETRYABLE_WRITE = "RetryableWriteError"
 

@@ -21,7 +21,7 @@ from tests.execution.harness import (
     rejected,
     spread,
 )
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 
 @pytest.mark.requirement("BP-07", "BP-39")

@@ -11,8 +11,8 @@ import pytest
 from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, NO_WRITES, Client, Recorder, eventually, fail, told
-from tests.scripted.server import ScriptedServer
 from tests.sdam.harness import short_name
+from tests.support.server import ScriptedServer
 
 LABEL = "RetryableWriteError"
 

@@ -18,8 +18,8 @@ from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondar
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, Recorder, check_nothing_held, eventually
 from tests.execution.operations import WITH_SESSION
-from tests.scripted.programs import run_program
-from tests.scripted.server import ScriptedServer
+from tests.support.programs import run_program
+from tests.support.server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)

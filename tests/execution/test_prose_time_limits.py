@@ -21,7 +21,7 @@ from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, Recorder, eventually, slow, told
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)

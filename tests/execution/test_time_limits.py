@@ -26,7 +26,7 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.execution.harness import Client, Recorder, check_nothing_held, eventually, fail, slow
 from tests.execution.operations import WITH_SESSION
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long

@@ -17,7 +17,7 @@ from gmongo.execution.overload import Overload
 from gmongo.execution.retry import Retry
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, eventually, in_turn, rejected, slow
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
 
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long

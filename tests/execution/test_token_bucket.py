@@ -23,7 +23,7 @@ from tests.execution.harness import (
     rejected,
     set_tokens,
 )
-from tests.scripted.server import ScriptedServer, cursor_reply, cut
+from tests.support.server import ScriptedServer, cursor_reply, cut
 
 
 def filled(tokens: float) -> TokenBucket:

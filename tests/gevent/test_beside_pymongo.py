@@ -14,8 +14,8 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
-from tests.beside.playing import Player, beside, play, warnings
-from tests.hosts.hosting import Load, connections, hosted, until
+from tests.apps.hosting import Load, connections, hosted, until
+from tests.gevent.beside.playing import Player, beside, play, warnings
 
 WAITERS = 1000
 
@@ -190,7 +190,7 @@ def test_ends():
 
 
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5", "-w", "2", "--preload")
-SETTINGS = ("-c", str(Path(__file__).parents[1] / "hosts" / "gunicorn_settings.py"))
+SETTINGS = ("-c", str(Path(__file__).parents[1] / "apps" / "gunicorn_settings.py"))
 
 
 def test_gunicorn_with_preload(tmp_path):
@@ -199,7 +199,7 @@ def test_gunicorn_with_preload(tmp_path):
     pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
 
     def preloaded(driver):
-        application = "tests.beside.application:application"
+        application = "tests.gevent.beside.application:application"
         with Deployment.replica_set(members=1) as deployment:
             log = tmp_path / driver
             with hosted(deployment, log, *COMMAND, *SETTINGS, application, BESIDE_DRIVER=driver) as host:

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.testing import DeploymentProcess
-from tests.switching.witness import Witness
+from tests.gevent.switching.witness import Witness
 
 HELD = 0.9
 LIMIT = 300  # milliseconds

@@ -9,7 +9,7 @@ from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
-from tests.switching.harness import eventually
+from tests.gevent.switching.harness import eventually
 
 WAITERS = 1000
 

@@ -23,10 +23,10 @@ from gevent.resolver.thread import Resolver
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
-from tests.scripted.dns import Host, NameServer, install
-from tests.scripted.greenlets import living
-from tests.scripted.server import ScriptedServer, eventually
-from tests.switching.stalls import Ticker
+from tests.gevent.switching.stalls import Ticker
+from tests.support.dns import Host, NameServer, install
+from tests.support.greenlets import living
+from tests.support.server import ScriptedServer, eventually
 
 SLOW = 0.3  # seconds
 NAME, CLUSTER = "db.example.test", "cluster.example.test"

@@ -11,7 +11,7 @@ import pytest
 from gmongo import InsertOne, MongoClient
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
-from tests.switching.witness import Witness
+from tests.gevent.switching.witness import Witness
 
 
 def transaction(db: Any) -> None:

@@ -15,8 +15,8 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
-from tests.scripted.greenlets import living
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
+from tests.support.greenlets import living
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])

@@ -12,7 +12,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, PoolClearedError, WaitQueueTimeoutError
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerListener
-from tests.scripted.server import ScriptedServer, cursor_reply, eventually, held, silent
+from tests.support.server import ScriptedServer, cursor_reply, eventually, held, silent
 
 
 class Foreign(BaseException):

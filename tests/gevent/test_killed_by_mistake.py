@@ -8,8 +8,8 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from tests.scripted.greenlets import living
-from tests.scripted.server import ScriptedServer, cut, eventually
+from tests.support.greenlets import living
+from tests.support.server import ScriptedServer, cut, eventually
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])

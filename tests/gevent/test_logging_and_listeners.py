@@ -18,7 +18,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.monitoring import CommandListener, ConnectionPoolListener
 from gmongo.testing import Deployment
-from tests.scripted.server import eventually
+from tests.support.server import eventually
 
 PROGRAM = """
 from gevent import monkey

@@ -19,7 +19,7 @@ def stalls():
 
 
 def measure(driver: str, uri: str, tls_uri: str) -> dict[str, dict[str, float]]:
-    command = [sys.executable, "-m", "tests.switching.stalls", driver, uri, tls_uri]
+    command = [sys.executable, "-m", "tests.gevent.switching.stalls", driver, uri, tls_uri]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=100).stdout)
 
 

@@ -1,7 +1,7 @@
 """Whatever is thrown into a greenlet, at whichever of its switches: nothing is lost.
 
 Each test takes one scenario and one kind of interruption through all switches of the scenario; what is checked after
-each run is in ``tests/switching/harness.py``.
+each run is in ``tests/gevent/switching/harness.py``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import pytest
 
 from gmongo import background
 from gmongo.sdam import monitor
-from tests.switching.harness import explore
-from tests.switching.scenarios import SCENARIOS
-from tests.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, know_timeouts
+from tests.gevent.switching.harness import explore
+from tests.gevent.switching.scenarios import SCENARIOS
+from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, know_timeouts
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,7 +19,7 @@ from tests.hostile.mutation import damaged, encoded, mutated, value
 from tests.hostile.peer import HostilePeer, good_reply, hello, message
 from tests.hostile.replies import hello_message, quick_checks
 from tests.hostile.witness import Commands, Findings, Violation, attempt, silent_stderr
-from tests.scripted.greenlets import living
+from tests.support.greenlets import living
 
 _AT_ONCE = 8
 _STALE = Nearest(max_staleness=90)

@@ -20,10 +20,10 @@ from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
 from gmongo.wire.limit import interrupt_after
-from tests.scripted.server import ScriptedServer, held
-from tests.switching.harness import Stage, Tracer, _fill, eventually
-from tests.switching.scenarios import SCENARIOS
-from tests.switching.thrown import EARLY, KINDS, Kind, know_timeouts
+from tests.gevent.switching.harness import Stage, Tracer, _fill, eventually
+from tests.gevent.switching.scenarios import SCENARIOS
+from tests.gevent.switching.thrown import EARLY, KINDS, Kind, know_timeouts
+from tests.support.server import ScriptedServer, held
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from gmongo import MongoClient
 from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
 from gmongo.options import tls_context
 from tests.hostile.witness import Commands, attempt, check_at_rest, silent_stderr
-from tests.scripted.server import eventually
+from tests.support.server import eventually
 from tests.tls.conftest import TlsServer, files
 
 __all__ = ["files"]

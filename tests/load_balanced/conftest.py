@@ -11,7 +11,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import DOCUMENTS, SERVICE, Client, Recorder
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from bson import ObjectId
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.scripted.server import ScriptedServer, eventually
 from tests.sdam.harness import Recorder
+from tests.support.server import ScriptedServer, eventually
 
 Client = MongoClient[dict[str, Any]]
 SERVICE = ObjectId("5" * 24)

@@ -13,9 +13,9 @@ from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
 from tests.load_balanced.harness import SERVICE, balanced, block, break_off, fail, held, refuse, services_of
-from tests.scripted import single
-from tests.scripted.faults import held as until
-from tests.scripted.server import ScriptedServer, cut, silent
+from tests.support import single
+from tests.support.faults import held as until
+from tests.support.server import ScriptedServer, cut, silent
 
 MISSING = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
 USER = {"users": {"ada": "lovelace"}}

@@ -12,7 +12,7 @@ from bson import ObjectId
 from gmongo.errors import AutoReconnect, PyMongoError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import Client, Recorder, balanced, eventually, held
-from tests.scripted.server import ScriptedServer, cut
+from tests.support.server import ScriptedServer, cut
 
 
 def hellos(deployment: Deployment) -> list[Any]:

@@ -15,8 +15,8 @@ from gmongo.errors import AutoReconnect, NotPrimaryError
 from gmongo.monitoring import ConnectionPoolListener
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from tests.load_balanced.harness import balanced, break_off, refuse
-from tests.scripted.server import ScriptedServer
 from tests.sdam.harness import make_client
+from tests.support.server import ScriptedServer
 
 SERIES = [
     "TopologyOpened",

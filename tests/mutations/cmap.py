@@ -60,7 +60,7 @@ MUTATIONS = (
         POOL,
         "        if by_server and connection.has_socket and not connection.shook_hands:\n",
         "        if by_server:\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c55",
@@ -68,7 +68,7 @@ MUTATIONS = (
         POOL,
         "        if by_server and connection.has_socket and not connection.shook_hands:\n",
         "        if connection.has_socket and not connection.shook_hands:\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c56",
@@ -76,7 +76,7 @@ MUTATIONS = (
         POOL,
         "            by_server = isinstance(error, Exception) and error is not expired\n",
         "            by_server = isinstance(error, Exception)\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c57",
@@ -84,7 +84,7 @@ MUTATIONS = (
         POOL,
         "            by_server = isinstance(error, Exception) and error is not expired\n",
         "            by_server = error is not expired\n",
-        "sdam/test_establishing cmap/test_establishing",
+        "sdam/test_errors_of_establishing cmap/test_establishing",
     ),
     M(
         "c58",
@@ -148,7 +148,7 @@ MUTATIONS = (
         POOL,
         "        if by_server and connection.has_socket and not connection.shook_hands:\n",
         "        if by_server and not connection.shook_hands:\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c66",
@@ -156,7 +156,7 @@ MUTATIONS = (
         "cmap/overload.py",
         "    return isinstance(error, ProxyError)\n",
         "    return False\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c67",
@@ -180,7 +180,7 @@ MUTATIONS = (
         "cmap/overload.py",
         "        error._add_error_label(RETRYABLE)\n",
         "",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c70",
@@ -188,7 +188,7 @@ MUTATIONS = (
         "wire/socks5.py",
         "    kind = TransportError\n",
         "    kind: type[TransportError] = ProxyError\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     # The inventory
     M(
@@ -229,7 +229,7 @@ MUTATIONS = (
         INVENTORY,
         "(limit == 0 or self.total < limit)",
         "self.total < limit",
-        "cmap/test_lifecycle cmap/test_options",
+        "cmap/test_lifecycle cmap/test_pool_options",
     ),
     M(
         "c06",
@@ -333,7 +333,7 @@ MUTATIONS = (
         INVENTORY,
         "            interrupted = stale and isinstance(connection.error, PoolClearedError)\n",
         "            interrupted = stale\n",
-        "cmap/test_check_in cmap/test_establishing cmap/test_clear cmap/test_errors",
+        "cmap/test_check_in cmap/test_establishing cmap/test_clear cmap/test_pool_errors",
     ),
     M(
         "c20",
@@ -510,7 +510,7 @@ MUTATIONS = (
         POOL,
         "            self._cause = self._cause or cause\n",
         "            self._cause = cause or self._cause\n",
-        "cmap/test_errors cmap/test_clear",
+        "cmap/test_pool_errors cmap/test_clear",
     ),
     M(
         "c52",
@@ -518,7 +518,7 @@ MUTATIONS = (
         POOL,
         "        if self.inventory.state is PoolState.READY:\n            self._cause = cause\n        else:",
         "        if False:\n            pass\n        else:",
-        "cmap/test_errors cmap/test_clear",
+        "cmap/test_pool_errors cmap/test_clear",
     ),
     M(
         "c71",
@@ -606,7 +606,7 @@ MUTATIONS = (
         QUEUE,
         "            if error is not timeout:\n                raise\n",
         "",
-        "cmap/test_wait_queue unit/test_wait_queue gevent/test_foreign_timeouts",
+        "cmap/test_wait_queue unit/test_fair_queue gevent/test_foreign_timeouts",
     ),
     M(
         "c82",
@@ -614,7 +614,7 @@ MUTATIONS = (
         QUEUE,
         "            if waiter.item is not None and give_back is not None:\n                give_back(waiter.item)\n            else:",
         "            if waiter.item is None:",
-        "cmap/test_wait_queue unit/test_wait_queue",
+        "cmap/test_wait_queue unit/test_fair_queue",
     ),
     M(
         "c83",
@@ -622,7 +622,7 @@ MUTATIONS = (
         QUEUE,
         "                self.waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come\n",
         "",
-        "cmap/test_wait_queue unit/test_wait_queue",
+        "cmap/test_wait_queue unit/test_fair_queue",
     ),
     M(
         "c84",
@@ -630,7 +630,7 @@ MUTATIONS = (
         QUEUE,
         "self.waiters.popitem(last=False)",
         "self.waiters.popitem(last=True)",
-        "cmap/test_wait_queue unit/test_wait_queue",
+        "cmap/test_wait_queue unit/test_fair_queue",
     ),
     M(
         "c85",
@@ -638,7 +638,7 @@ MUTATIONS = (
         QUEUE,
         "            if waiter.item is None and waiter.error is None:  # else its turn had come, and only the loop was late\n                raise timed_out() from None\n",
         "            raise timed_out() from None\n",
-        "unit/test_wait_queue cmap/test_wait_queue",
+        "unit/test_fair_queue cmap/test_wait_queue",
     ),
     # Generations
     M(
@@ -688,7 +688,7 @@ MUTATIONS = (
         "cmap/handshake.py",
         "        authentication.begin(hello, deadline, ref)\n",
         "        authentication.begin(hello, None if limit is None else monotonic() + limit, ref)\n",
-        "cmap/test_establishing auth/test_connections sdam/test_establishing",
+        "cmap/test_establishing auth/test_authenticating sdam/test_errors_of_establishing",
     ),
     M(
         "c92",
@@ -696,7 +696,7 @@ MUTATIONS = (
         "cmap/handshake.py",
         "        authentication.begin(hello, deadline, ref)\n",
         "        authentication.begin(hello, None, ref)\n",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "c93",
@@ -704,7 +704,7 @@ MUTATIONS = (
         "cmap/handshake.py",
         "    with interrupt_after(limit, connection._timeout_error(limit or 0), ref):\n        connection.connect(options.tls, options.proxy)\n        hello = say_hello(connection, command, None)\n",
         "    with interrupt_after(limit, connection._timeout_error(limit or 0), ref):\n        connection.connect(options.tls, options.proxy)\n    hello = say_hello(connection, command, None)\n",
-        "sdam/test_establishing cmap/test_establishing",
+        "sdam/test_errors_of_establishing cmap/test_establishing",
     ),
     M(
         "c94",
@@ -712,7 +712,7 @@ MUTATIONS = (
         "cmap/handshake.py",
         "    authentication = None if connection.monitors else authentication_of(connection, options)\n",
         "    authentication = authentication_of(connection, options)\n",
-        "auth/test_connections",
+        "auth/test_authenticating",
     ),
     M(
         "c95",
@@ -736,7 +736,7 @@ MUTATIONS = (
         "cmap/handshake.py",
         "hello.service_id if options.load_balanced else None",
         "hello.service_id",
-        "load_balanced/test_handshake load_balanced/test_options",
+        "load_balanced/test_handshake load_balanced/test_load_balanced_option",
     ),
     M(
         "c98",

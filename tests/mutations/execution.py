@@ -28,7 +28,7 @@ MUTATIONS = (
         SESSIONS,
         "_MARGIN = 60.0\n",
         "_MARGIN = 0.0\n",
-        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions",
     ),
     M(
         "e32",
@@ -36,7 +36,7 @@ MUTATIONS = (
         SESSIONS,
         "        if not session.dirty and session.last_used >= oldest_use:\n",
         "        if not session.dirty:\n",
-        "execution/test_session_pool execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use",
     ),
     M(
         "e33",
@@ -44,7 +44,7 @@ MUTATIONS = (
         SESSIONS,
         "        if not session.dirty and session.last_used >= oldest_use:\n",
         "        if session.last_used >= oldest_use:\n",
-        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions",
     ),
     M(
         "e34",
@@ -52,7 +52,7 @@ MUTATIONS = (
         EXECUTOR,
         "            attempt.session.server_session.dirty = True  # the server may still be busy with its command\n",
         "            pass\n",
-        "execution/test_session_pool execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use",
     ),
     M(
         "e35",
@@ -60,7 +60,7 @@ MUTATIONS = (
         SESSIONS,
         "            session = idle.pop()\n",
         "            session = idle.popleft()\n",
-        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions",
     ),
     M(
         "e36",
@@ -68,7 +68,7 @@ MUTATIONS = (
         SESSIONS,
         "            if session.last_used >= oldest_use:\n                return session\n",
         "            return session\n",
-        "execution/test_session_pool execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use",
     ),
     M(
         "e37",
@@ -76,7 +76,7 @@ MUTATIONS = (
         SESSIONS,
         "        while idle and idle[0].last_used < oldest_use:\n            idle.popleft()\n",
         "",
-        "execution/test_session_pool execution/test_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use",
     ),
     M(
         "e43",
@@ -84,7 +84,7 @@ MUTATIONS = (
         DECORATE,
         "                server_session.transaction_number += 1\n",
         "                server_session.transaction_number = server_session.transaction_number or 1\n",
-        "execution/test_session_pool execution/test_sessions execution/test_prose_retryable_writes",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_retryable_writes",
     ),
     M(
         "e44",
@@ -124,7 +124,7 @@ MUTATIONS = (
         DECORATE,
         'return other if other["clusterTime"] > one["clusterTime"] else one',
         'return one if other["clusterTime"] > one["clusterTime"] else other',
-        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions execution/test_prose_causal_consistency",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions execution/test_prose_causal_consistency",
     ),
     M(
         "e51",
@@ -132,7 +132,7 @@ MUTATIONS = (
         DECORATE,
         "            cluster_time = _newer(cluster_time, session.explicit.cluster_time)\n",
         "            pass\n",
-        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions",
     ),
     M(
         "e52",
@@ -140,7 +140,7 @@ MUTATIONS = (
         "sdam/topology.py",
         '        if known is None or cluster_time["clusterTime"] > known["clusterTime"]:\n            self.cluster_time',
         "        if True:\n            self.cluster_time",
-        "execution/test_session_pool execution/test_sessions execution/test_prose_sessions",
+        "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions",
     ),
     M(
         "e53",
@@ -156,7 +156,7 @@ MUTATIONS = (
         "operations/transaction.py",
         "        if not overloaded:  # else the transaction is open there still, and the next try must reach it\n            transaction.unpin()\n",
         "        pass\n",
-        "execution/test_transactions execution/test_overload_transactions load_balanced/test_transactions",
+        "execution/test_transactions execution/test_overload_transactions load_balanced/test_pinned_transactions",
     ),
     M(
         "e55",
@@ -164,7 +164,7 @@ MUTATIONS = (
         "client_session.py",
         "        except PyMongoError:\n            pass\n        finally:\n            self._transaction.unpin()\n",
         "        except PyMongoError:\n            pass\n",
-        "execution/test_overload_transactions load_balanced/test_transactions",
+        "execution/test_overload_transactions load_balanced/test_pinned_transactions",
     ),
     M(
         "e56",
@@ -204,7 +204,7 @@ MUTATIONS = (
         "client_session.py",
         "        if not operation.acknowledged or unacknowledged:\n",
         "        if False:\n",
-        "execution/test_transactions execution/test_sessions",
+        "execution/test_transactions execution/test_sessions_in_use",
     ),
     M(
         "e61",
@@ -212,7 +212,7 @@ MUTATIONS = (
         RETRY,
         "        if self._deadline is not None and monotonic() + delay > self._deadline and (delay or self.error.timeout):\n",
         "        if self._deadline is not None and monotonic() + delay > self._deadline and delay:\n",
-        "sdam/test_establishing execution/test_time_limits execution/test_time_limits_of_many",
+        "sdam/test_errors_of_establishing execution/test_time_limits execution/test_time_limits_of_many",
     ),
     M(
         "e62",
@@ -484,7 +484,7 @@ MUTATIONS = (
         TRANSACTION,
         "        if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):\n            self.unpin()\n",
         "",
-        "execution/test_transactions load_balanced/test_transactions execution/test_prose_transactions",
+        "execution/test_transactions load_balanced/test_pinned_transactions execution/test_prose_transactions",
     ),
     M(
         "e96",
@@ -500,7 +500,7 @@ MUTATIONS = (
         TRANSACTION,
         "        self.unpin()\n        self.settings = settings\n",
         "        self.settings = settings\n",
-        "execution/test_prose_transactions load_balanced/test_transactions",
+        "execution/test_prose_transactions load_balanced/test_pinned_transactions",
     ),
     M(
         "e98",
@@ -508,7 +508,7 @@ MUTATIONS = (
         TRANSACTION,
         "        if self.state is not State.NONE and not self.active:\n            self.unpin()\n",
         "        if self.state is not State.NONE and not self.active:\n",
-        "execution/test_prose_transactions load_balanced/test_transactions",
+        "execution/test_prose_transactions load_balanced/test_pinned_transactions",
     ),
     M(
         "e99",
@@ -628,7 +628,7 @@ MUTATIONS = (
         "client_session.py",
         "        if self._user is not None and self._user is not getcurrent():\n",
         "        if False:\n",
-        "execution/test_sessions execution/test_transactions",
+        "execution/test_sessions_in_use execution/test_transactions",
     ),
     M(
         "e114",
@@ -644,7 +644,7 @@ MUTATIONS = (
         EXECUTOR,
         "            if cursor is not None and take is not None:\n                take(cursor)\n",
         "",
-        "gevent/test_interruptions gevent/test_logging_and_listeners integration/test_cursors",
+        "gevent/test_interruptions gevent/test_logging_and_listeners api/test_cursors",
     ),
     M(
         "e116",

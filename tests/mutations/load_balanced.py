@@ -16,7 +16,7 @@ MUTATIONS = (
         PIN,
         "        if self._holders == 0:\n",
         "        if self._holders >= 0:\n",
-        "load_balanced/test_transactions load_balanced/test_cursors",
+        "load_balanced/test_pinned_transactions load_balanced/test_pinned_cursors",
     ),
     M(
         "l02",
@@ -24,7 +24,7 @@ MUTATIONS = (
         PIN,
         "        self._holders += 1\n",
         "",
-        "load_balanced/test_transactions load_balanced/test_cursors",
+        "load_balanced/test_pinned_transactions load_balanced/test_pinned_cursors",
     ),
     M(
         "l03",
@@ -32,7 +32,7 @@ MUTATIONS = (
         PIN,
         "        if self._user is not None and self._user is not getcurrent():\n",
         "        if False:\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l04",
@@ -40,7 +40,7 @@ MUTATIONS = (
         PIN,
         "        self._user = None\n        if error is not None:\n",
         "        if error is not None:\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l06",
@@ -48,7 +48,7 @@ MUTATIONS = (
         PIN,
         "        self._hub.loop.run_callback_threadsafe(spawn, self.release)\n",
         "        pass\n",
-        "load_balanced/test_cursors load_balanced/test_transactions",
+        "load_balanced/test_pinned_cursors load_balanced/test_pinned_transactions",
     ),
     M(
         "l07",
@@ -56,7 +56,7 @@ MUTATIONS = (
         EXECUTOR,
         "            if self._load_balanced and attempt.starts:\n",
         "            if False:\n",
-        "load_balanced/test_transactions",
+        "load_balanced/test_pinned_transactions",
     ),
     M(
         "l08",
@@ -64,7 +64,7 @@ MUTATIONS = (
         EXECUTOR,
         "            if self._load_balanced and operation.leaves_cursor(result):\n",
         "            if False:\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l09",
@@ -72,7 +72,7 @@ MUTATIONS = (
         EXECUTOR,
         "            if self._load_balanced and operation.leaves_cursor(result):\n",
         "            if self._load_balanced and operation.retryable and hasattr(result, 'cursor_id'):\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l10",
@@ -80,7 +80,7 @@ MUTATIONS = (
         EXECUTOR,
         "            return operation.pinned(result, pin.share()) if operation.leaves_cursor(result) else result\n",
         "            return result\n",
-        "load_balanced/test_transactions load_balanced/test_cursors",
+        "load_balanced/test_pinned_transactions load_balanced/test_pinned_cursors",
     ),
     M(
         "l11",
@@ -88,7 +88,7 @@ MUTATIONS = (
         EXECUTOR,
         "checkout.keep(Purpose.TRANSACTION)",
         "checkout.keep(Purpose.CURSOR)",
-        "load_balanced/test_purposes load_balanced/test_transactions",
+        "load_balanced/test_purposes load_balanced/test_pinned_transactions",
     ),
     M(
         "l12",
@@ -104,7 +104,7 @@ MUTATIONS = (
         TRANSACTION,
         "            pin.connection.purpose = Purpose.CURSOR  # if one that was opened in the transaction still holds it\n",
         "",
-        "load_balanced/test_purposes load_balanced/test_transactions",
+        "load_balanced/test_purposes load_balanced/test_pinned_transactions",
     ),
     M(
         "l14",
@@ -112,7 +112,7 @@ MUTATIONS = (
         CURSOR,
         "        if self.cursor_id == 0:\n            self._let_go()\n",
         "",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l15",
@@ -128,7 +128,7 @@ MUTATIONS = (
         CURSOR,
         "        finally:\n            self._let_go()\n\n    def _deadline",
         "        finally:\n            pass\n\n    def _deadline",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l17",
@@ -136,7 +136,7 @@ MUTATIONS = (
         CURSOR,
         "                operation = KillCursors(self._namespace, [cursor_id], self.address)\n                operation.pin = self._pin\n",
         "                operation = KillCursors(self._namespace, [cursor_id], self.address)\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l18",
@@ -144,7 +144,7 @@ MUTATIONS = (
         CURSOR,
         "        operation.pin = self._pin\n        try:\n            self._take",
         "        try:\n            self._take",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l19",
@@ -152,7 +152,7 @@ MUTATIONS = (
         CURSOR,
         "        if self._pin is None or self._pin.connection.usable:\n",
         "        if True:\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l20",
@@ -160,7 +160,7 @@ MUTATIONS = (
         CURSOR,
         "            if self._pin is None:  # else its connection stays with it until it is closed\n                self.close()\n",
         "            self.close()\n",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l21",
@@ -168,7 +168,7 @@ MUTATIONS = (
         CURSOR,
         ' or getattr(self, "_pin", None):',
         ":",
-        "load_balanced/test_cursors",
+        "load_balanced/test_pinned_cursors",
     ),
     M(
         "l22",
@@ -216,7 +216,7 @@ MUTATIONS = (
         "client_session.py",
         "        if self._transaction.pin is not None:\n            self._transaction.pin.release_soon()\n",
         "",
-        "load_balanced/test_transactions",
+        "load_balanced/test_pinned_transactions",
     ),
     M(
         "l29",
@@ -224,7 +224,7 @@ MUTATIONS = (
         "client_session.py",
         "        finally:\n            self._transaction.unpin()\n            session, self",
         "        finally:\n            session, self",
-        "load_balanced/test_transactions",
+        "load_balanced/test_pinned_transactions",
     ),
     M(
         "l30",
@@ -232,7 +232,7 @@ MUTATIONS = (
         "cmap/pool.py",
         "        if self._connection_options.load_balanced:\n            users",
         "        if False:\n            users",
-        "load_balanced/test_purposes cmap/test_load_balanced_clear cmap/test_errors",
+        "load_balanced/test_purposes cmap/test_load_balanced_clear cmap/test_pool_errors",
     ),
     M(
         "l31",

@@ -124,7 +124,7 @@ MUTATIONS = (
         RULES,
         "        if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):\n            return Consequence.NOTHING  # a server that is busy is there; to take its pool away would add to its load\n",
         "",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "s42",
@@ -140,7 +140,7 @@ MUTATIONS = (
         RULES,
         "    if isinstance(error, PoolClearedError):\n        return Consequence.NOTHING\n    if during",
         "    if during",
-        "sdam/test_errors_of_operations cmap/test_errors cmap/test_establishing sdam/test_failures cmap/test_clear",
+        "sdam/test_errors_of_operations cmap/test_pool_errors cmap/test_establishing sdam/test_failures cmap/test_clear",
     ),
     M(
         "s44",
@@ -148,7 +148,7 @@ MUTATIONS = (
         RULES,
         "(ConnectionFailure, OperationFailure, ProtocolError, BSONError)",
         "(ConnectionFailure, OperationFailure, ProtocolError)",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "s45",
@@ -156,7 +156,7 @@ MUTATIONS = (
         RULES,
         "(ConnectionFailure, OperationFailure, ProtocolError, BSONError)",
         "(ConnectionFailure, ProtocolError, BSONError)",
-        "sdam/test_establishing",
+        "sdam/test_errors_of_establishing",
     ),
     M(
         "s46",
@@ -164,7 +164,7 @@ MUTATIONS = (
         MONITOR,
         '        except BaseException:  # thrown by somebody else: it says nothing of the server, but spoils the connection\n            self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))\n            raise\n',
         '        except BaseException:\n            self._announce_failed(connection, AutoReconnect("interrupted"))\n            raise\n',
-        "sdam/test_endings sdam/test_failures",
+        "sdam/test_closing sdam/test_failures",
     ),
     M(
         "s47",
@@ -172,7 +172,7 @@ MUTATIONS = (
         MONITOR,
         "        try:\n            self._events.heartbeat_started(self.address, connection, awaited)\n            hello",
         "        self._events.heartbeat_started(self.address, connection, awaited)\n        try:\n            hello",
-        "sdam/test_endings",
+        "sdam/test_closing",
     ),
     M(
         "s48",
@@ -180,7 +180,7 @@ MUTATIONS = (
         MONITOR,
         '            self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))\n',
         '            self._heartbeat = None\n            self._disconnect(AutoReconnect("interrupted"))\n',
-        "sdam/test_endings",
+        "sdam/test_closing",
     ),
     M(
         "s49",
@@ -204,7 +204,7 @@ MUTATIONS = (
         MONITOR,
         "        if isinstance(error, CheckCancelled):\n            return None\n",
         "",
-        "sdam/test_failures sdam/test_endings",
+        "sdam/test_failures sdam/test_closing",
     ),
     M(
         "s52",
@@ -324,7 +324,7 @@ MUTATIONS = (
         TOPOLOGY,
         "        finally:\n            _close_all(dropped)\n",
         "        finally:\n            pass\n",
-        "sdam/test_endings",
+        "sdam/test_closing",
     ),
     M(
         "s71",
@@ -332,7 +332,7 @@ MUTATIONS = (
         TOPOLOGY,
         "            _end_checks(dropped)\n            self._announce(before",
         "            self._announce(before",
-        "sdam/test_endings",
+        "sdam/test_closing",
     ),
     M(
         "s72",
@@ -492,7 +492,7 @@ MUTATIONS = (
         TOPOLOGY,
         '        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))\n',
         "",
-        "sdam/test_endings sdam/test_selection",
+        "sdam/test_closing sdam/test_selection",
     ),
     M(
         "s95",
@@ -500,7 +500,7 @@ MUTATIONS = (
         MONITOR,
         "        awaited = connection.shook_hands and (self._streaming or self._will_await(previous))\n",
         "        awaited = self._streaming or self._will_await(previous)\n",
-        "sdam/test_endings sdam/test_streaming sdam/test_failures sdam/test_heartbeats",
+        "sdam/test_closing sdam/test_streaming sdam/test_failures sdam/test_heartbeats",
     ),
     M(
         "s96",
@@ -564,7 +564,7 @@ MUTATIONS = (
         TRANSITIONS,
         "        for address in set(self.servers) - self.server.all_hosts:\n            del self.servers[address]\n",
         "",
-        "sdam/test_transitions sdam/test_endings sdam/test_simulated_servers",
+        "sdam/test_transitions sdam/test_closing sdam/test_simulated_servers",
     ),
     M(
         "s104",

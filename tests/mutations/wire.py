@@ -9,7 +9,7 @@ MUTATIONS = (
         "operations/write.py",
         "            if room < 0:\n",
         "            if room < -1:\n",
-        "unit/test_message integration/test_large_writes",
+        "unit/test_message api/test_large_writes",
     ),
     M(
         "w02",
@@ -25,7 +25,7 @@ MUTATIONS = (
         "operations/write.py",
         "islice(self._encoded(hello), hello.max_write_batch_size)",
         "islice(self._encoded(hello), hello.max_write_batch_size + 1)",
-        "unit/test_message integration/test_large_writes integration/test_bulk_write",
+        "unit/test_message api/test_large_writes api/test_bulk_write",
     ),
     M(
         "w04",
@@ -33,7 +33,7 @@ MUTATIONS = (
         "operations/write.py",
         "                self._ahead = document, body\n",
         "                self._ahead = None\n",
-        "unit/test_message integration/test_large_writes integration/test_bulk_write",
+        "unit/test_message api/test_large_writes api/test_bulk_write",
     ),
     M(
         "w05",
@@ -73,7 +73,7 @@ MUTATIONS = (
         "operations/write.py",
         "        room = hello.max_message_size - _OVERHEAD\n",
         "        room = 48_000_000 - _OVERHEAD\n",
-        "unit/test_message integration/test_large_writes",
+        "unit/test_message api/test_large_writes",
     ),
     M(
         "w13",
@@ -81,7 +81,7 @@ MUTATIONS = (
         "operations/write.py",
         "islice(self._encoded(hello), hello.max_write_batch_size)",
         "islice(self._encoded(hello), 100_000)",
-        "unit/test_message integration/test_large_writes integration/test_bulk_write",
+        "unit/test_message api/test_large_writes api/test_bulk_write",
     ),
     M(
         "w14",
@@ -89,7 +89,7 @@ MUTATIONS = (
         "operations/write.py",
         "            not self.acknowledged or len(encoded) > hello.max_bson_size + _OVERHEAD\n",
         "            False\n",
-        "integration/test_large_writes",
+        "api/test_large_writes",
     ),
     M(
         "a02",
@@ -105,7 +105,7 @@ MUTATIONS = (
         "cmap/authentication.py",
         '{**command, **self._options.server_api, "$db": database}',
         '{**command, "$db": database}',
-        "stable_api/test_driver auth/test_connections",
+        "stable_api/test_driver auth/test_authenticating",
     ),
     M(
         "a04",

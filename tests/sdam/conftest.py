@@ -8,8 +8,8 @@ from typing import Any
 import gevent
 import pytest
 
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer
 from tests.sdam.harness import Client, Recorder, make_client
+from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from gmongo.monitoring import (
     ServerListener,
     TopologyListener,
 )
-from tests.scripted.server import ScriptedServer, eventually
+from tests.support.server import ScriptedServer, eventually
 
 Client = MongoClient[dict[str, Any]]
 

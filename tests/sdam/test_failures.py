@@ -9,8 +9,8 @@ import pytest
 from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, held, silent
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, pool_of, settle
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, held, silent
 
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 

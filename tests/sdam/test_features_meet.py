@@ -23,9 +23,9 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
-from tests.scripted.server import ScriptedServer, cut, eventually, silent
-from tests.scripted.single import REPLIES
 from tests.sdam.harness import Recorder, short_name
+from tests.support.server import ScriptedServer, cut, eventually, silent
+from tests.support.single import REPLIES
 from tests.tls.conftest import TlsServer, files, server_context
 
 __all__ = ["files"]  # a fixture

@@ -11,9 +11,9 @@ import pytest
 
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
-from tests.scripted.greenlets import living
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
 from tests.sdam.harness import awaitable, description_of, plain, settle
+from tests.support.greenlets import living
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
 
 AUTHENTICATING = {"saslSupportedMechs", "speculativeAuthenticate", "saslStart"}
 HEARTBEATS = ("HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed")

@@ -10,8 +10,8 @@ import gevent
 import pytest
 
 from gmongo.sdam.round_trip_time import RoundTripTime
-from tests.scripted.server import ScriptedServer, cut, eventually
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, plain
+from tests.support.server import ScriptedServer, cut, eventually
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -13,8 +13,8 @@ from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.monitoring import CommandListener
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, eventually
 from tests.sdam.harness import awaitable, settle
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, eventually
 
 
 class Selector:

@@ -9,7 +9,7 @@ import pytest
 from bson import Int64, ObjectId
 
 from gmongo.testing import Deployment
-from tests.testing.simulation.wire_client import WireClient
+from tests.simulation.servers.wire_client import WireClient
 
 LONG = 60_000  # milliseconds
 

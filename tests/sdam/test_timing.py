@@ -15,8 +15,8 @@ from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
 from gmongo.monitoring import ServerHeartbeatListener
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
-from tests.scripted.server import ScriptedServer, eventually, held, silent
 from tests.sdam.harness import description_of, settle
+from tests.support.server import ScriptedServer, eventually, held, silent
 
 
 class Clock(ServerHeartbeatListener):

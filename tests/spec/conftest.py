@@ -1,5 +1,5 @@
 """The network whose name server has the records of the official tests."""
 
-from tests.scripted.dns import network
+from tests.support.dns import network
 
 __all__ = ["network"]

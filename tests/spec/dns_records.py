@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scripted.dns import Host, NameServer
+from tests.support.dns import Host, NameServer
 
 DOMAIN = "test.build.10gen.cc"
 LOCAL = f"localhost.{DOMAIN}"

@@ -17,10 +17,10 @@ from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
 from gmongo.options.uri import read_uri
-from tests.scripted.dns import Host, Network
-from tests.scripted.server import ScriptedServer, eventually
 from tests.spec.dns_records import publish
 from tests.spec.specifications import files, root
+from tests.support.dns import Host, Network
+from tests.support.server import ScriptedServer, eventually
 
 FOLDER = "initial-dns-seedlist-discovery/tests"
 PARSED = {

@@ -20,11 +20,11 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.monitoring import ServerListener
-from tests.scripted.dns import Host, Network
-from tests.scripted.greenlets import living
-from tests.scripted.programs import run_program
-from tests.scripted.server import ScriptedServer, eventually
 from tests.spec.dns_records import DOMAIN, LOCAL, publish
+from tests.support.dns import Host, Network
+from tests.support.greenlets import living
+from tests.support.programs import run_program
+from tests.support.server import ScriptedServer, eventually
 
 PORTS = (27017, 27018, 27019, 27020)
 TEST1, TEST3, TEST22 = (

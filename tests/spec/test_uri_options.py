@@ -10,9 +10,9 @@ import pytest
 from gmongo.errors import ConfigurationError
 from gmongo.options import check_combination
 from gmongo.options.uri import read_uri
-from tests.scripted.dns import Network
 from tests.spec.dns_records import publish
 from tests.spec.specifications import cases
+from tests.support.dns import Network
 
 IN_SECONDS = {
     "connecttimeoutms",

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.testing import Deployment
 from tests.load_balanced.conftest import connect, recorder
-from tests.scripted.server import ScriptedReplicaSet, ScriptedServer
+from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 __all__ = ["connect", "recorder"]
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 
 PASSWORD = "opens-the-key"
 

@@ -11,7 +11,7 @@ from gevent import socket as gevent_socket
 from gevent.server import StreamServer
 
 import gmongo
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 from tests.tls.middlemen import pump
 
 

@@ -7,7 +7,7 @@ import pytest
 import gmongo
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 from tests.tls.middlemen import Compressing
 
 pytest.importorskip("snappy")

@@ -7,7 +7,7 @@ from gevent.server import StreamServer
 
 import gmongo
 from gmongo.errors import ConfigurationError, ServerSelectionTimeoutError
-from tests.scripted.server import ScriptedServer
+from tests.support.server import ScriptedServer
 from tests.tls.conftest import TlsServer, server_context
 from tests.tls.middlemen import Socks5
 

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+import pytest
+
+from gmongo import DeleteMany, DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateMany, UpdateOne, WriteConcern
+from gmongo.collection import Collection
+from gmongo.errors import BulkWriteError, InvalidOperation
+from gmongo.results import BulkWriteResult
+from tests.support.server import ScriptedServer
+
+from .recording import Recorded, Recorder, recorded_collection
+
+EMPTY = {
+    "writeErrors": [],
+    "writeConcernErrors": [],
+    "nInserted": 0,
+    "nUpserted": 0,
+    "nMatched": 0,
+    "nModified": 0,
+    "nRemoved": 0,
+    "upserted": [],
+}
+
+
+@pytest.fixture
+def recorded(database: str) -> Iterator[Recorded]:
+    with recorded_collection(database) as recorded:
+        recorded.collection.insert_many([{"_id": n, "kind": n % 2} for n in range(6)])
+        recorded.recorder.clear()
+        yield recorded
+
+
+def ids(collection: Collection[Any]) -> list[Any]:
+    return sorted((each["_id"] for each in collection.find()), key=str)
+
+
+def test_every_kind_of_write_is_counted(recorded: Recorded) -> None:
+    collection, _ = recorded
+    result = collection.bulk_write(
+        [
+            InsertOne({"_id": "a"}),
+            UpdateOne({"_id": "a"}, {"$set": {"x": 1}}),
+            UpdateMany({"kind": 1}, {"$set": {"x": 2}}),
+            UpdateOne({"_id": "b"}, {"$set": {"x": 3}}, upsert=True),
+            ReplaceOne({"_id": 0}, {"x": 4}),
+            DeleteOne({"_id": 2}),
+            DeleteMany({"x": 2}),
+        ]
+    )
+    assert isinstance(result, BulkWriteResult)
+    assert result.acknowledged
+    assert (result.inserted_count, result.matched_count, result.modified_count) == (1, 5, 5)
+    assert (result.deleted_count, result.upserted_count, result.upserted_ids) == (4, 1, {3: "b"})
+    assert ids(collection) == [0, 4, "a", "b"]
+    assert set(result.bulk_api_result) == set(EMPTY)
+
+
+def test_ordered_writes_are_sent_in_runs_of_one_kind(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    collection.bulk_write(
+        [
+            InsertOne({"_id": "a"}),
+            InsertOne({"_id": "b"}),
+            DeleteOne({"_id": "a"}),
+            UpdateOne({"_id": "b"}, {"$set": {"x": 1}}),
+            ReplaceOne({"_id": "b"}, {"x": 2}),
+            InsertOne({"_id": "c"}),
+        ],
+        comment="why",
+        bypass_document_validation=True,
+        let={"y": 1},
+    )
+    assert recorder.names == ["insert", "delete", "update", "insert"]
+    assert len({event.operation_id for event in recorder.events}) == 1
+    assert len({event.request_id for event in recorder.events}) == 4
+    for event in recorder.events:
+        assert event.command["ordered"] is True
+        assert event.command["comment"] == "why"
+        # An insert evaluates nothing, so servers refuse variables for it.
+        assert event.command.get("let") == (None if event.command_name == "insert" else {"y": 1})
+        assert event.command["bypassDocumentValidation"] is True
+
+
+def test_unordered_writes_are_sent_in_one_run_for_each_kind(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    writes = [
+        InsertOne({"_id": "a"}),
+        DeleteOne({"_id": 1}),
+        InsertOne({"_id": "b"}),
+        UpdateOne({"_id": "u"}, {"$set": {"x": 1}}, upsert=True),
+        DeleteOne({"_id": 2}),
+    ]
+    result = collection.bulk_write(writes, ordered=False)
+    assert recorder.names == ["insert", "update", "delete"]
+    assert all(event.command["ordered"] is False for event in recorder.events)
+    assert result.upserted_ids == {3: "u"}
+    assert (result.inserted_count, result.deleted_count) == (2, 2)
+
+
+def test_an_insert_gets_an_id_when_it_is_sent(recorded: Recorded) -> None:
+    document: dict[str, Any] = {"x": 1}
+    recorded.collection.bulk_write([InsertOne(document)])
+    assert isinstance(document["_id"], bson.ObjectId)
+
+
+def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    common: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": [("_id", 1)]}
+    sent = {"collation": {"locale": "fr"}, "hint": {"_id": 1}}
+    collection.bulk_write(
+        [
+            UpdateOne({"a": 1}, {"$set": {"b.$[x]": 1}}, array_filters=[{"x": 1}], sort={"a": 1}, **common),
+            UpdateMany({"a": 1}, {"$set": {"b": 1}}, **common),
+            ReplaceOne({"a": 1}, {"b": 1}, sort=[("a", -1)], **common),
+            DeleteOne({"a": 1}, **common),
+            DeleteMany({"a": 1}, **common),
+        ]
+    )
+    one, many, replace = recorder.only("update")["updates"]
+    assert {name: one[name] for name in ("arrayFilters", "sort", *sent)} == {
+        "arrayFilters": [{"x": 1}],
+        "sort": {"a": 1},
+        **sent,
+    }
+    assert (many["multi"], many["hint"], many["collation"]) == (True, {"_id": 1}, {"locale": "fr"})
+    assert (replace["u"], replace["sort"], replace["hint"]) == ({"b": 1}, {"a": -1}, {"_id": 1})
+    assert recorder.only("delete")["deletes"] == [
+        {"q": {"a": 1}, "limit": 1, **sent},
+        {"q": {"a": 1}, "limit": 0, **sent},
+    ]
+
+
+def test_an_ordered_bulk_stops_at_the_first_error_and_says_where(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    with pytest.raises(BulkWriteError, match="batch op errors occurred") as caught:
+        collection.bulk_write([DeleteOne({"_id": 5}), InsertOne({"_id": 1}), InsertOne({"_id": 8}), DeleteMany({})])
+    details = caught.value.details
+    assert caught.value.code == 65
+    assert set(details) == set(EMPTY)
+    (error,) = details["writeErrors"]
+    assert (error["index"], error["code"], error["op"]) == (1, 11000, {"_id": 1})
+    assert "errmsg" in error
+    assert (details["nRemoved"], details["nInserted"]) == (1, 0)
+    assert recorder.names == ["delete", "insert"]
+    assert ids(collection) == [0, 1, 2, 3, 4]
+
+
+def test_an_unordered_bulk_goes_on_and_lists_errors_in_the_order_of_the_request(recorded: Recorded) -> None:
+    collection, _ = recorded
+    with pytest.raises(BulkWriteError) as caught:
+        collection.bulk_write(
+            [
+                UpdateOne({"_id": 1}, {"$nonsense": {"a": 1}}),
+                InsertOne({"_id": 1}),
+                DeleteOne({"_id": 2}),
+                InsertOne({"_id": 9}),
+                InsertOne({"_id": 3}),
+            ],
+            ordered=False,
+        )
+    details = caught.value.details
+    assert [error["index"] for error in details["writeErrors"]] == [0, 1, 4]
+    assert details["writeErrors"][0]["op"]["u"] == {"$nonsense": {"a": 1}}
+    assert (details["nInserted"], details["nRemoved"]) == (1, 1)
+    assert ids(collection) == [0, 1, 3, 4, 5, 9]
+
+
+@pytest.mark.parametrize("requests", [[], iter(())])
+def test_a_bulk_of_nothing_is_refused(recorded: Recorded, requests: Any) -> None:
+    with pytest.raises((InvalidOperation, TypeError)):
+        recorded.collection.bulk_write(requests)
+    assert recorded.recorder.names == []
+
+
+@pytest.mark.parametrize("requests", [{"a": 1}, "text", 5, [{"insertOne": 1}], [InsertOne({}), None]])
+def test_a_bulk_of_anything_but_models_is_refused_and_nothing_sent(recorded: Recorded, requests: Any) -> None:
+    with pytest.raises(TypeError, match="request"):
+        recorded.collection.bulk_write(requests)
+    assert recorded.recorder.names == []
+
+
+def test_counts_of_an_unacknowledged_bulk_are_not_known(database: str) -> None:
+    client: MongoClient[Any]
+    with MongoClient(database) as client:  # its own, because this server replies all the same
+        collection = client.gmongo_tests.get_collection("unacknowledged", write_concern=WriteConcern(w=0))
+        result = collection.bulk_write([InsertOne({})])
+        assert not result.acknowledged
+        with pytest.raises(InvalidOperation, match="not acknowledged"):
+            _ = result.inserted_count
+
+
+# What only a scripted server does
+
+
+def test_unacknowledged_writes_go_out_with_no_session_and_the_connection_goes_on() -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
+        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
+        collection.bulk_write([InsertOne({"_id": 1}), DeleteOne({"_id": 2})], ordered=False)
+        client.db.c.find_one()
+        assert server.commands("insert")[0]["writeConcern"] == {"w": 0}
+        assert "lsid" not in server.commands("insert")[0]
+        assert server.connections_of("insert") == server.connections_of("delete") == server.connections_of("find")
+
+
+def test_batches_hold_no_more_than_the_server_takes() -> None:
+    with ScriptedServer({"insert": lambda command: {"ok": 1, "n": len(command["documents"])}}) as server:
+        server.hello_extra = {"maxWriteBatchSize": 4}
+        recorder = Recorder()
+        with MongoClient[Any](server.name, event_listeners=[recorder]) as client:
+            result = client.db.c.bulk_write([InsertOne({"_id": n}) for n in range(10)])
+            assert result.inserted_count == 10
+    assert [len(command["documents"]) for command in recorder.sent("insert")] == [4, 4, 2]
+    assert len({event.operation_id for event in recorder.events if event.command_name == "insert"}) == 1
+    assert len({bytes(command["lsid"]["id"]) for command in recorder.sent("insert")}) == 1
+
+
+def failing_second(command: Any) -> dict[str, Any]:
+    documents = command["documents"]
+    errors = [
+        {"index": place, "code": 11000, "errmsg": "duplicate"}
+        for place, document in enumerate(documents)
+        if document["_id"] in (3, 5)
+    ]
+    return {"ok": 1, "n": len(documents) - len(errors), **({"writeErrors": errors} if errors else {})}
+
+
+@pytest.mark.parametrize(("ordered", "indexes", "batches"), [(True, [3], 2), (False, [3, 5], 5)])
+def test_errors_of_later_batches_have_the_index_of_the_request(ordered: bool, indexes: list[int], batches: int) -> None:
+    with ScriptedServer({"insert": failing_second}) as server:
+        server.hello_extra = {"maxWriteBatchSize": 2}
+        with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
+            client.db.c.insert_many([{"_id": n} for n in range(10)], ordered=ordered)
+        errors = caught.value.details["writeErrors"]
+        assert [error["index"] for error in errors] == indexes
+        assert [error["op"] for error in errors] == [{"_id": index} for index in indexes]
+        assert len(server.commands("insert")) == batches
+
+
+def test_write_concern_errors_do_not_stop_a_bulk_but_are_raised_at_its_end() -> None:
+    concern = {"code": 64, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}
+    with ScriptedServer({"insert": {"ok": 1, "n": 1, "writeConcernError": concern}}) as server:
+        server.hello_extra = {"maxWriteBatchSize": 1}
+        with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
+            client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
+        assert caught.value.details == {**EMPTY, "nInserted": 2, "writeConcernErrors": [concern, concern]}
+        assert caught.value.timeout

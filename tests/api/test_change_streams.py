@@ -1,0 +1,531 @@
+"""Change streams: the prose tests of the specification, and what happens when things go wrong."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import gevent
+import pytest
+from bson import SON, Int64, Timestamp
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from bson.raw_bson import RawBSONDocument
+
+from gmongo import MongoClient
+from gmongo.change_stream import ClusterChangeStream, CollectionChangeStream, DatabaseChangeStream
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    InvalidOperation,
+    OperationFailure,
+    ServerSelectionTimeoutError,
+)
+from gmongo.read_preferences import SecondaryPreferred
+from gmongo.testing import Deployment
+from tests.api.recording import Recorder
+from tests.support.faults import cut, silent
+from tests.support.single import ScriptedServer, eventually
+
+RESUMABLE = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
+
+
+@pytest.fixture(scope="module")
+def deployment():
+    with Deployment.replica_set(log=False) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def recorder():
+    return Recorder()
+
+
+@pytest.fixture
+def client(deployment, recorder):
+    with MongoClient(deployment.uri, event_listeners=[recorder]) as client:
+        client.drop_database("watched")
+        client.watched.create_collection("c")
+        recorder.clear()
+        yield client
+
+
+@pytest.fixture
+def collection(client):
+    return client.watched.c
+
+
+# What is watched
+
+
+def test_changes_of_a_collection(collection):
+    with collection.watch(max_await_time_ms=50) as stream:
+        assert isinstance(stream, CollectionChangeStream)
+        assert stream.try_next() is None
+        collection.insert_one({"_id": 1, "x": 1})
+        collection.update_one({"_id": 1}, {"$set": {"x": 2}})
+        collection.database.other.insert_one({})
+        collection.delete_one({"_id": 1})
+        changes = [next(stream) for _ in range(3)]
+    assert [change["operationType"] for change in changes] == ["insert", "update", "delete"]
+    assert changes[0]["fullDocument"] == {"_id": 1, "x": 1}
+    assert changes[1]["updateDescription"]["updatedFields"] == {"x": 2}
+    assert not stream.alive
+    with pytest.raises(StopIteration):
+        next(stream)
+    assert stream.try_next() is None
+
+
+def test_changes_of_a_database_and_of_the_deployment(client, recorder):
+    with client.watched.watch() as of_database, client.watch() as of_all:
+        assert (type(of_database), type(of_all)) == (DatabaseChangeStream, ClusterChangeStream)
+        client.watched.a.insert_one({"_id": 1})
+        client.elsewhere.b.insert_one({"_id": 2})
+        client.watched.c.insert_one({"_id": 3})
+        assert [change["documentKey"]["_id"] for change in (next(of_database), next(of_database))] == [1, 3]
+        assert [next(of_all)["ns"]["db"] for _ in range(3)] == ["watched", "elsewhere", "watched"]
+    one, two = recorder.sent("aggregate")
+    assert (one["aggregate"], one["$db"], one["pipeline"]) == (1, "watched", [{"$changeStream": {}}])
+    assert (two["$db"], two["pipeline"]) == ("admin", [{"$changeStream": {"allChangesForCluster": True}}])
+
+
+def test_options_are_sent(collection, recorder):
+    time = Timestamp(2_000_000_000, 1)
+    with collection.watch(
+        [{"$match": {"operationType": "insert"}}],
+        full_document="updateLookup",
+        full_document_before_change="whenAvailable",
+        max_await_time_ms=7,
+        batch_size=3,
+        collation={"locale": "en"},
+        start_at_operation_time=time,
+        comment="why",
+        show_expanded_events=True,
+    ) as stream:
+        stream.try_next()
+    command = recorder.only("aggregate")
+    assert command["pipeline"] == [
+        {
+            "$changeStream": {
+                "fullDocument": "updateLookup",
+                "fullDocumentBeforeChange": "whenAvailable",
+                "showExpandedEvents": True,
+                "startAtOperationTime": time,
+            }
+        },
+        {"$match": {"operationType": "insert"}},
+    ]
+    assert (command["cursor"], command["collation"]) == ({"batchSize": 3}, {"locale": "en"})
+    get_more = recorder.only("getMore")
+    assert (get_more["maxTimeMS"], get_more["batchSize"], get_more["comment"]) == (7, 3, "why")
+    assert recorder.only("killCursors")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"pipeline": {}}, TypeError),
+        ({"full_document": 1}, TypeError),
+        ({"full_document_before_change": 1}, TypeError),
+        ({"resume_after": "token"}, TypeError),
+        ({"start_at_operation_time": 5}, TypeError),
+        ({"batch_size": -1}, ValueError),
+        ({"batch_size": True}, TypeError),
+        ({"max_await_time_ms": "1"}, TypeError),
+        ({"show_expanded_events": 1}, TypeError),
+    ],
+)
+def test_mistakes_of_the_caller(collection, recorder, options, kind):
+    with pytest.raises(kind, match=next(iter(options))):
+        collection.watch(**options)
+    assert recorder.names == []
+
+
+def test_errors_of_the_server_are_raised_at_once(collection):
+    with pytest.raises(OperationFailure):
+        collection.watch([{"$unsupported": {}}])
+
+
+@pytest.mark.parametrize("wait", [200, 300])
+def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, wait):
+    recorder = Recorder()
+    with MongoClient(deployment.uri, timeoutMS=200, event_listeners=[recorder]) as client:
+        with pytest.raises(ConfigurationError, match="max_await_time_ms must be less than the time limit"):
+            client.watched.c.watch(max_await_time_ms=wait)
+        assert recorder.names == []
+
+
+def test_a_standalone_has_none():
+    with Deployment.standalone() as alone, MongoClient(alone.uri) as client, pytest.raises(OperationFailure):
+        client.watched.c.watch()
+
+
+def test_invalidation_ends_the_stream(collection):
+    with collection.watch() as stream:
+        collection.drop()
+        assert [change["operationType"] for change in stream] == ["drop", "invalidate"]
+        assert not stream.alive
+        token = stream.resume_token
+    with collection.watch(start_after=token) as again:
+        collection.insert_one({"_id": 1})
+        assert next(again)["documentKey"] == {"_id": 1}
+
+
+# Sessions
+
+
+def test_one_session_is_used_throughout(collection, recorder):
+    with collection.watch(max_await_time_ms=20) as stream:
+        stream.try_next()
+        fail(collection, errorCode=43)
+        recorder.clear()
+        stream.try_next()
+        assert recorder.names == ["getMore", "aggregate"]
+        lsids = {bytes(event.command["lsid"]["id"]) for event in recorder.events}
+        assert len(lsids) == 1
+        collection.find_one()
+        assert bytes(recorder.only("find")["lsid"]["id"]) not in lsids
+    recorder.clear()
+    collection.find_one()
+    assert {bytes(recorder.only("find")["lsid"]["id"])} == lsids
+
+
+def test_a_session_of_the_application_is_used(collection, recorder):
+    with collection.database.client.start_session() as session:
+        with collection.watch(session=session) as stream:
+            collection.insert_one({})
+            next(stream)
+        assert recorder.only("aggregate")["lsid"] == recorder.only("getMore")["lsid"] == session.session_id
+        assert not session.has_ended
+
+
+def test_a_dropped_stream_gives_everything_back(collection, recorder):
+    stream = collection.watch()
+    reference = weakref.ref(stream)
+    del stream
+    gc.collect()
+    assert reference() is None
+    eventually(lambda: "killCursors" in recorder.names)
+    lsid = recorder.only("aggregate")["lsid"]
+
+    def is_back():
+        recorder.clear()
+        collection.find_one()
+        return recorder.only("find")["lsid"] == lsid
+
+    eventually(is_back)
+
+
+def test_a_stream_that_could_not_be_opened_keeps_no_session(collection, recorder):
+    with pytest.raises(OperationFailure):
+        collection.watch([{"$unsupported": {}}])
+    collection.find_one()
+    assert recorder.only("aggregate")["lsid"] == recorder.only("find")["lsid"]
+
+
+# Resuming
+
+
+def fail(collection, commands=("getMore",), times=1, **data):
+    collection.database.client.admin.command(
+        "configureFailPoint", "failCommand", mode={"times": times}, data={"failCommands": list(commands), **data}
+    )
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        {"errorCode": 43},
+        {"errorCode": 7, "errorLabels": ["ResumableChangeStreamError"]},
+        {"closeConnection": True},
+    ],
+    ids=["CursorNotFound", "label", "network"],
+)
+def test_resumes_and_loses_nothing(collection, recorder, failure):
+    with collection.watch() as stream:
+        collection.insert_one({"_id": 1})
+        first = next(stream)
+        collection.insert_many([{"_id": 2}, {"_id": 3}])
+        fail(collection, **failure)
+        recorder.clear()
+        assert [next(stream)["documentKey"]["_id"] for _ in range(2)] == [2, 3]
+        [aggregate] = recorder.sent("aggregate")
+        assert "resumeAfter" in aggregate["pipeline"][0]["$changeStream"]
+        assert first["_id"] != stream.resume_token
+
+
+def test_survives_an_election(deployment, collection):
+    with collection.watch(max_await_time_ms=100) as stream:
+        collection.insert_one({"_id": 1})
+        assert next(stream)["documentKey"] == {"_id": 1}
+        old = deployment.members.primary
+        collection.database.client.admin.command("replSetStepDown", 5, force=True)
+        eventually(lambda: deployment.members.primary not in (None, old))
+        collection.insert_one({"_id": 2})
+        assert next(stream)["documentKey"] == {"_id": 2}
+
+
+@pytest.mark.parametrize("failure", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
+def test_other_errors_end_the_stream(collection, recorder, failure):
+    with collection.watch() as stream:
+        fail(collection, **failure)
+        recorder.clear()
+        with pytest.raises((OperationFailure, AutoReconnect)):
+            next(stream)
+        assert not stream.alive
+        assert "aggregate" not in recorder.names
+
+
+# With a server of a script
+
+
+def event(number):
+    return {"_id": {"_data": str(number)}, "number": number}
+
+
+class Stream(ScriptedServer):
+    """A member of a replica set whose change stream has the batches that the test gives it.
+
+    :param batches: the reply to each `aggregate` and `getMore`, in order: a list of events, a whole reply, or an
+        exception's reply. After them, batches are empty.
+    :param token: whether replies have a ``postBatchResumeToken``.
+    """
+
+    def __init__(self, *batches, token=True, wire_version=21):
+        super().__init__({"aggregate": self._first, "getMore": self._further}, member=self._member_fields)
+        self.batches = list(batches)
+        self.token = token
+        self.hello_extra = {"maxWireVersion": wire_version}
+        self.count = 0
+
+    def _member_fields(self, _server):
+        return {"setName": "rs", "hosts": [self.name], "me": self.name}
+
+    def _first(self, command):
+        return self._next("firstBatch")
+
+    def _further(self, command):
+        gevent.sleep(0.001)
+        return self._next("nextBatch")
+
+    def _next(self, field):
+        batch = self.batches.pop(0) if self.batches else []
+        if isinstance(batch, dict):
+            return batch
+        self.count += 1
+        cursor = {"id": Int64(self.count), "ns": "db.c", field: batch}
+        if self.token:
+            cursor["postBatchResumeToken"] = {"_data": f"batch {self.count}"}
+        return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
+
+    def stages(self):
+        """What each `aggregate` said in its first stage."""
+        return [command["pipeline"][0]["$changeStream"] for command in self.commands("aggregate")]
+
+
+def watching(server, **options):
+    return MongoClient(f"mongodb://{server.name}/?replicaSet=rs", **options)
+
+
+def test_the_token_with_a_token_of_the_batch():
+    with Stream([event(1), event(2)], []) as server, watching(server) as client, client.db.c.watch() as stream:
+        assert stream.resume_token is None
+        next(stream)
+        assert stream.resume_token == {"_data": "1"}
+        next(stream)
+        assert stream.resume_token == {"_data": "batch 1"}
+        assert stream.try_next() is None
+        assert stream.resume_token == {"_data": "batch 2"}
+
+
+def test_the_token_of_an_empty_first_batch():
+    with Stream([]) as server, watching(server) as client, client.db.c.watch() as stream:
+        assert stream.resume_token == {"_data": "batch 1"}
+
+
+@pytest.mark.parametrize("option", ["resume_after", "start_after"])
+def test_the_token_of_the_application_until_there_is_another(option):
+    with (
+        Stream([event(1), event(2)], token=False) as server,
+        watching(server) as client,
+        client.db.c.watch(**{option: {"_data": "mine"}}) as stream,
+    ):
+        assert stream.resume_token == {"_data": "mine"}
+        next(stream)
+        assert stream.resume_token == {"_data": "1"}
+        next(stream)
+        assert stream.resume_token == {"_data": "2"}
+        assert stream.try_next() is None
+        assert stream.resume_token == {"_data": "2"}
+
+
+def test_no_token_at_all():
+    with Stream([], token=False) as server, watching(server) as client, client.db.c.watch() as stream:
+        assert stream.try_next() is None
+        assert stream.resume_token is None
+
+
+def test_a_change_without_a_token_ends_the_stream():
+    with Stream([{"number": 1}]) as server, watching(server) as client, client.db.c.watch() as stream:
+        with pytest.raises(InvalidOperation, match="resume token is missing"):
+            next(stream)
+        assert not stream.alive
+        assert server.wait_for("killCursors")["cursors"] == [1]
+
+
+def test_resumes_from_the_time_of_the_first_reply():
+    with Stream([], RESUMABLE, [], RESUMABLE, token=False) as server, watching(server) as client:
+        with client.db.c.watch() as stream:
+            for _ in range(3):
+                stream.try_next()
+        assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
+
+
+def test_resumes_from_the_time_of_the_application():
+    time = Timestamp(9, 9)
+    with Stream([], RESUMABLE, token=False) as server, watching(server) as client:
+        with client.db.c.watch(start_at_operation_time=time) as stream:
+            stream.try_next()
+        assert server.stages() == [{"startAtOperationTime": time}] * 2
+
+
+def test_start_after_stays_until_the_first_change():
+    token = {"_data": "mine"}
+    with Stream([], RESUMABLE, [event(1)], RESUMABLE, token=False) as server, watching(server) as client:
+        with client.db.c.watch(start_after=token, full_document="updateLookup") as stream:
+            assert stream.try_next() == event(1)
+            assert stream.try_next() is None
+        sent = server.stages()
+    assert [{name: stage[name] for name in stage if name != "fullDocument"} for stage in sent] == [
+        {"startAfter": token},
+        {"startAfter": token},
+        {"resumeAfter": {"_data": "1"}},
+    ]
+    assert {stage["fullDocument"] for stage in sent} == {"updateLookup"}
+
+
+@pytest.mark.parametrize(("wire_version", "resumes"), [(8, True), (9, False)])
+def test_codes_count_only_where_there_are_no_labels(wire_version, resumes):
+    error = {"ok": 0, "code": 234, "errmsg": "again"}
+    with (
+        Stream([], error, [event(1)], wire_version=wire_version) as server,
+        watching(server) as client,
+        client.db.c.watch() as stream,
+    ):
+        if resumes:
+            assert stream.try_next() == event(1)
+        else:
+            with pytest.raises(OperationFailure, match="again"):
+                stream.try_next()
+
+
+def test_the_old_cursor_is_killed_and_that_may_fail():
+    with Stream([], RESUMABLE, [event(1)]) as server, watching(server) as client:
+        server.replies["killCursors"] = {"ok": 0, "code": 8, "errmsg": "no"}
+        with client.db.c.watch() as stream:
+            assert next(stream) == event(1)
+            assert server.wait_for("killCursors")["cursors"] == [1]
+
+
+def test_the_first_aggregate_is_not_resumed():
+    with Stream(RESUMABLE) as server, watching(server, retryReads=False) as client:
+        with pytest.raises(AutoReconnect):
+            client.db.c.watch()
+        assert len(server.commands("aggregate")) == 1
+
+
+def test_resumes_once_for_each_error():
+    with Stream([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server, watching(server) as client:
+        with client.db.c.watch() as stream, pytest.raises(OperationFailure, match="no"):
+            next(stream)
+        assert not stream.alive
+        assert len(server.commands("aggregate")) == 2
+
+
+def test_selects_a_server_by_the_read_preference_of_the_start():
+    with Stream([], RESUMABLE) as server, watching(server) as client:
+        with client.db.get_collection("c", read_preference=SecondaryPreferred()).watch() as stream:
+            stream.try_next()
+        preferences = [command["$readPreference"]["mode"] for command in server.commands("aggregate")]
+        assert preferences == ["secondaryPreferred"] * 2
+
+
+def test_a_timeout_of_the_application_loses_nothing():
+    with Stream([], [event(1)], [event(2)]) as server, watching(server) as client, client.db.c.watch() as stream:
+        server.fail("getMore", silent)
+        limit = gevent.Timeout(0.2)
+        with pytest.raises(gevent.Timeout) as caught, limit:
+            next(stream)
+        assert caught.value is limit
+        assert stream.alive
+        assert next(stream) == event(2)
+        assert server.stages()[1] == {"resumeAfter": {"_data": "batch 1"}}
+        assert server.wait_for("killCursors")["cursors"] == [1]
+
+
+def test_a_stream_outlives_an_outage():
+    with (
+        Stream([], [event(1)]) as server,
+        watching(server, serverSelectionTimeoutMS=200) as client,
+        client.db.c.watch() as stream,
+    ):
+        server.stop()
+        for _ in range(2):
+            with pytest.raises(ServerSelectionTimeoutError):
+                next(stream)
+            assert stream.alive
+        server.start()
+        assert next(stream) == event(1)
+        assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
+
+
+def test_a_lost_connection_is_resumed():
+    with Stream([], [event(1)], [event(2)]) as server, watching(server) as client, client.db.c.watch() as stream:
+        server.fail("getMore", cut(0))
+        assert next(stream) == event(2)
+        assert len(server.commands("aggregate")) == 2
+
+
+def test_fragments_of_large_events_are_delivered_one_by_one():
+    stage = {"$changeStreamSplitLargeEvent": {}}
+    fragments = [{"_id": {"_data": f"{n}"}, "splitEvent": {"fragment": n, "of": 2}} for n in (1, 2)]
+    with Stream([], fragments[:1], RESUMABLE, fragments[1:]) as server, watching(server) as client:
+        with client.db.c.watch([stage], full_document_before_change="required") as stream:
+            assert [next(stream)["splitEvent"]["fragment"] for _ in range(2)] == [1, 2]
+        assert all(command["pipeline"][1] == stage for command in server.commands("aggregate"))
+
+
+# Types
+
+
+class Upper(TypeDecoder):
+    """Reads strings as upper case."""
+
+    bson_type = str
+
+    def transform_python(self, value):
+        raise NotImplementedError
+
+    def transform_bson(self, value):
+        return value.upper()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "text"),
+    [
+        (CodecOptions(document_class=SON), SON, "abc"),
+        (CodecOptions(document_class=RawBSONDocument), RawBSONDocument, "abc"),
+        (CodecOptions(type_registry=TypeRegistry([Upper()])), dict, "ABC"),
+        (CodecOptions(tz_aware=True), dict, "abc"),
+    ],
+    ids=["SON", "raw", "custom type", "plain"],
+)
+def test_changes_are_decoded_by_the_options_of_the_collection(options, expected, text):
+    changes = [{"_id": {"_data": f"x{number}"}, "text": "abc"} for number in range(2)]
+    with Stream(changes, RESUMABLE, token=False) as server, watching(server) as client:
+        with client.db.get_collection("c", codec_options=options).watch() as stream:
+            found = next(stream)
+            assert type(found) is expected
+            assert found["text"] == text
+            next(stream)
+            stream.try_next()
+        assert server.stages()[1] == {"resumeAfter": {"_data": "x1"}}

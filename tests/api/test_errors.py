@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import bson
+import pytest
+
+from gmongo import DeleteOne, MongoClient, WriteConcern
+from gmongo.collection import Collection
+from gmongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    CursorNotFound,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    ExecutionTimeout,
+    InvalidOperation,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+    WriteError,
+    WTimeoutError,
+)
+from tests.support.server import ScriptedServer
+
+from .recording import recorded_collection
+
+
+def test_a_duplicate_key_is_a_write_error_with_code_and_details(collection: Collection[Any]) -> None:
+    collection.insert_one({"_id": 1})
+    with pytest.raises(DuplicateKeyError) as caught:
+        collection.insert_one({"_id": 1})
+    error = caught.value
+    assert isinstance(error, WriteError)
+    assert isinstance(error, OperationFailure)
+    assert isinstance(error, PyMongoError)
+    assert error.code == 11000
+    assert error.details is not None
+    assert {"index", "code", "errmsg"} <= set(error.details)
+    assert error.details["errmsg"] in str(error)
+    assert not error.timeout
+
+
+def test_a_refused_command_has_the_whole_reply(collection: Collection[Any]) -> None:
+    with pytest.raises(OperationFailure, match="nonsense") as caught:
+        collection.aggregate([{"$nonsense": 1}])
+    assert caught.value.details is not None
+    assert not caught.value.details["ok"]
+
+
+def test_errors_survive_pickling(collection: Collection[Any]) -> None:
+    collection.insert_one({"_id": 1})
+    with pytest.raises(BulkWriteError) as bulk:
+        collection.insert_many([{"_id": 1}])
+    copied = pickle.loads(pickle.dumps(bulk.value))
+    assert type(copied) is BulkWriteError
+    assert copied.details == bulk.value.details
+
+
+def test_a_failed_command_is_an_event(database: str) -> None:
+    with recorded_collection(database) as (collection, recorder):
+        with pytest.raises(OperationFailure):
+            collection.aggregate([{"$nonsense": 1}])
+        (failure,) = recorder.failures
+        assert failure.command_name == "aggregate"
+        assert failure.request_id == recorder.events[0].request_id
+        assert "nonsense" in failure.failure["errmsg"]
+
+
+def test_a_failed_operation_gives_its_connection_and_session_back(collection: Collection[Any]) -> None:
+    for _ in range(5):
+        with pytest.raises(OperationFailure):
+            collection.aggregate([{"$nonsense": 1}])
+    (stats,) = collection.database.client.pool_stats()
+    assert (stats["in_use"], stats["total"]) == (0, 1)
+
+
+def test_a_document_that_cannot_be_encoded_harms_nothing(collection: Collection[Any]) -> None:
+    for bad in ({"a": object()}, {1: 2}, {"a": 2**70}, {"a\x00": 1}):
+        with pytest.raises((bson.InvalidDocument, OverflowError)):
+            collection.insert_one(bad)
+        with pytest.raises((bson.InvalidDocument, OverflowError)):
+            collection.find_one(bad)
+    assert collection.count_documents({}) == 0
+    (stats,) = collection.database.client.pool_stats()
+    assert (stats["in_use"], stats["total"]) == (0, 1)
+
+
+def test_a_document_that_is_too_large_says_how_large_and_harms_nothing(collection: Collection[Any]) -> None:
+    with pytest.raises(DocumentTooLarge, match=r"17825\d+ bytes.*16777216"):
+        collection.insert_one({"a": b"x" * (17 << 20)})
+    assert issubclass(DocumentTooLarge, bson.InvalidDocument)
+    assert collection.count_documents({}) == 0
+
+
+def test_an_unreachable_server_is_named_with_the_topology() -> None:
+    client: MongoClient[Any]
+    with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client:
+        with pytest.raises(ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1") as caught:
+            client.shop.orders.find_one()
+        assert caught.value.timeout
+        assert "Topology Description" in str(caught.value)
+
+
+def test_a_client_that_is_closed_says_so(database: str) -> None:
+    client: MongoClient[Any] = MongoClient(database)
+    client.close()
+    with pytest.raises(InvalidOperation, match="after close"):
+        client.shop.orders.find_one()
+
+
+# What only a scripted server replies
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (11000, DuplicateKeyError), (2, OperationFailure)]
+)
+def test_codes_choose_the_exception(code: int, kind: type[OperationFailure]) -> None:
+    reply = {"ok": 0, "code": code, "codeName": "Some", "errmsg": "no luck", "errorLabels": ["Label"]}
+    with ScriptedServer({"find": reply}) as server, MongoClient[Any](server.name) as client:
+        with pytest.raises(kind, match="no luck") as caught:
+            client.db.c.find_one()
+        assert type(caught.value) is kind
+        assert (caught.value.code, caught.value.details) == (code, reply)
+        assert caught.value.has_error_label("Label")
+        assert caught.value.timeout is (code == 50)
+
+
+@pytest.mark.parametrize(
+    ("concern", "kind"),
+    [
+        ({"code": 100, "errmsg": "too few members"}, WriteConcernError),
+        ({"code": 64, "errmsg": "waiting timed out"}, WTimeoutError),
+        ({"code": 1, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}, WTimeoutError),
+    ],
+)
+def test_write_concern_errors_are_raised_by_every_write(concern: dict[str, Any], kind: type[Exception]) -> None:
+    reply = {"ok": 1, "n": 1, "nModified": 1, "value": None, "writeConcernError": concern}
+    names = ("insert", "update", "delete", "findAndModify", "createIndexes", "drop")
+    with ScriptedServer(dict.fromkeys(names, reply)) as server, MongoClient[Any](server.name) as client:
+        collection = client.db.c
+        for write in (
+            lambda: collection.insert_one({}),
+            lambda: collection.update_one({}, {"$set": {"a": 1}}),
+            lambda: collection.delete_many({}),
+            lambda: collection.find_one_and_delete({}),
+            lambda: collection.create_index("a"),
+            lambda: collection.drop(),
+        ):
+            with pytest.raises(kind, match=concern["errmsg"]) as caught:
+                write()
+            assert type(caught.value) is kind
+            assert caught.value.code == concern["code"]  # type: ignore[attr-defined]
+
+
+def test_the_last_write_error_of_a_reply_wins_over_its_write_concern_error() -> None:
+    reply = {
+        "ok": 1,
+        "n": 0,
+        "writeErrors": [{"index": 0, "code": 11000, "errmsg": "duplicate", "errInfo": {"more": 1}}],
+        "writeConcernError": {"code": 64, "errmsg": "waiting timed out"},
+    }
+    with ScriptedServer({"insert": reply}) as server, MongoClient[Any](server.name) as client:
+        with pytest.raises(DuplicateKeyError, match="duplicate") as caught:
+            client.db.c.insert_one({})
+        assert caught.value.details == {"index": 0, "code": 11000, "errmsg": "duplicate", "errInfo": {"more": 1}}
+
+
+def test_a_cursor_that_the_server_has_forgotten_raises_once() -> None:
+    replies = {
+        "find": {"ok": 1, "cursor": {"id": 5, "ns": "db.c", "firstBatch": [{"_id": 1}]}},
+        "getMore": {"ok": 0, "code": 43, "errmsg": "cursor id 5 not found"},
+    }
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
+        cursor = client.db.c.find()
+        assert next(cursor) == {"_id": 1}
+        with pytest.raises(CursorNotFound, match="cursor id 5"):
+            next(cursor)
+        assert not cursor.alive
+        assert list(cursor) == []
+        assert server.commands("killCursors") == []
+
+
+UNACKNOWLEDGED: dict[str, Callable[[Collection[Any]], Any]] = {
+    "collation": lambda collection: collection.delete_one({}, collation={"locale": "fr"}),
+    "array filters": lambda collection: collection.update_one({}, {"$set": {"a.$[x]": 1}}, array_filters=[{"x": 1}]),
+    "collation in a bulk": lambda collection: collection.bulk_write([DeleteOne({}, collation={"locale": "fr"})]),
+    "no validation in a bulk": lambda collection: collection.insert_many([{}], bypass_document_validation=True),
+}
+
+
+@pytest.mark.parametrize("write", UNACKNOWLEDGED.values(), ids=UNACKNOWLEDGED.keys())
+def test_options_that_need_a_reply_are_refused_for_unacknowledged_writes(write: Any) -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
+        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
+        with pytest.raises((ConfigurationError, OperationFailure)):
+            write(collection)
+
+
+def test_an_explicit_session_is_refused_for_an_unacknowledged_write() -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
+        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
+        with client.start_session() as session, pytest.raises(ConfigurationError, match="Explicit sessions"):
+            collection.insert_one({}, session=session)
+        assert server.commands("insert") == []

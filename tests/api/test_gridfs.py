@@ -1,0 +1,547 @@
+"""Files in a database: the methods of the specification, the older interface, and what happens when things go wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import uuid
+
+import gevent
+import pytest
+from bson import Binary, ObjectId
+
+from gmongo import MongoClient
+from gmongo.errors import BulkWriteError, ConfigurationError, OperationFailure
+from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut
+from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
+from gmongo.testing import Deployment
+from gmongo.write_concern import WriteConcern
+from tests.api.recording import Recorder
+from tests.support.faults import silent
+from tests.support.single import ScriptedServer, cursor_reply, eventually
+
+
+# The embedded database treats such collections in a way of its own.
+@pytest.fixture(scope="module")
+def database():
+    with Deployment.replica_set(log=False) as deployment:
+        yield deployment.uri
+
+
+@pytest.fixture
+def client(database):
+    with MongoClient(database) as client:
+        yield client
+
+
+@pytest.fixture
+def files_database(client):
+    name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+    yield client[name]
+    client.drop_database(name)
+
+
+@pytest.fixture
+def bucket(files_database):
+    return GridFSBucket(files_database, chunk_size_bytes=4)
+
+
+@pytest.fixture
+def files(files_database):
+    return GridFS(files_database)
+
+
+def chunks_of(database, file_id):
+    return [bytes(chunk["data"]) for chunk in database.fs.chunks.find({"files_id": file_id}, sort=[("n", 1)])]
+
+
+# Writing
+
+
+def test_a_file_is_stored_in_chunks_with_a_description(bucket, files_database):
+    file_id = bucket.upload_from_stream("a.txt", b"0123456789", metadata={"owner": "ann"})
+    assert chunks_of(files_database, file_id) == [b"0123", b"4567", b"89"]
+    description = files_database.fs.files.find_one(file_id)
+    upload_date = description.pop("uploadDate")
+    assert description == {
+        "_id": file_id,
+        "filename": "a.txt",
+        "length": 10,
+        "chunkSize": 4,
+        "metadata": {"owner": "ann"},
+    }
+    assert upload_date is not None
+
+
+def test_indexes_are_created_before_the_first_file(bucket, files_database):
+    bucket.upload_from_stream("a", b"x")
+    assert "filename_1_uploadDate_1" in files_database.fs.files.index_information()
+    assert files_database.fs.chunks.index_information()["files_id_1_n_1"]["unique"]
+
+
+def test_indexes_are_looked_for_once_per_bucket(database):
+    recorder = Recorder()
+    with MongoClient(database, event_listeners=[recorder]) as client:
+        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+        bucket = GridFSBucket(client[name])
+        bucket.upload_from_stream("a", b"x")
+        assert recorder.names.count("createIndexes") == 2
+        recorder.clear()
+        bucket.upload_from_stream("b", b"y")
+        assert recorder.names == ["insert", "insert"]
+        client.drop_database(name)
+
+
+def test_an_empty_file_has_no_chunks(bucket, files_database):
+    file_id = bucket.upload_from_stream("empty", b"")
+    assert chunks_of(files_database, file_id) == []
+    assert bucket.open_download_stream(file_id).read() == b""
+
+
+def test_many_chunks_travel_together(database):
+    recorder = Recorder()
+    with MongoClient(database, event_listeners=[recorder]) as client:
+        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+        bucket = GridFSBucket(client[name])
+        content = os.urandom(1_000_000)
+        file_id = bucket.upload_from_stream("big", content)
+        assert [len(each["documents"]) for each in recorder.sent("insert")] == [4, 1]
+        assert bucket.open_download_stream(file_id).read() == content
+        client.drop_database(name)
+
+
+def test_upload_stream_takes_bytes_text_and_files(files):
+    with files.new_file(encoding="utf-8", chunk_size=5) as file:
+        file.write(b"bytes ")
+        file.write("téxt ")
+        file.write(io.BytesIO(b"file"))
+        file.writelines([bytearray(b" a"), memoryview(b" b")])
+    assert files.get(file._id).read().decode() == "bytes téxt file a b"
+
+
+def test_text_needs_an_encoding(files):
+    with files.new_file() as file, pytest.raises(TypeError, match="must specify an encoding"):
+        file.write("text")
+
+
+@pytest.mark.parametrize("data", [5, None, ["x"]])
+def test_other_data_is_refused(files, data):
+    with files.new_file() as file, pytest.raises(TypeError, match="can only write"):
+        file.write(data)
+
+
+def test_fields_of_a_file_are_attributes(files):
+    with files.new_file(filename="a", content_type="text/plain", color="red") as file:
+        file.write(b"12345")
+        file.size = "large"
+        with pytest.raises(AttributeError, match="closed file"):
+            file.length  # noqa: B018
+    assert (file.length, file.name, file.content_type, file.color, file.size) == (5, "a", "text/plain", "red", "large")
+    file.color = "blue"
+    file.set("content_type", "text/html")
+    stored = files.get(file._id)
+    assert (stored.color, stored.size, stored.content_type) == ("blue", "large", "text/html")
+    with pytest.raises(AttributeError, match="cannot be set"):
+        file.length = 7
+    with pytest.raises(AttributeError):
+        file.weight  # noqa: B018
+
+
+def test_a_closed_file_cannot_be_written(files):
+    file = files.new_file()
+    file.close()
+    file.close()
+    assert file.closed
+    with pytest.raises(ValueError, match="closed"):
+        file.write(b"x")
+
+
+def test_a_grid_in_is_for_writing_only(files):
+    file = files.new_file()
+    assert (file.readable(), file.seekable(), file.writeable()) == (False, False, True)
+    with pytest.raises(io.UnsupportedOperation):
+        file.read()
+    file.abort()
+
+
+def test_an_id_is_taken_once(files, bucket):
+    files.put(b"first", _id=1)
+    with pytest.raises(FileExists):
+        files.put(b"second", _id=1)
+    with pytest.raises(FileExists):
+        bucket.upload_from_stream_with_id(1, "x", b"third")
+    assert files.get(1).read() == b"first"
+
+
+def test_an_id_may_be_anything(bucket, files_database):
+    for file_id in (None, {"a": 1}, "x", 5):
+        bucket.upload_from_stream_with_id(file_id, "f", repr(file_id).encode())
+    assert bucket.open_download_stream(None).read() == b"None"
+    bucket.delete("x")
+    bucket.delete(5)
+    assert files_database.fs.files.count_documents({}) == 2
+
+
+def test_an_id_is_no_query(bucket):
+    bucket.upload_from_stream_with_id("x", "f", b"x")
+    for query in ({"$gt": ""}, {"$ne": 5}):
+        with pytest.raises(NoFile):
+            bucket.open_download_stream(query)
+        with pytest.raises(NoFile):
+            bucket.delete(query)
+    assert bucket.open_download_stream("x").read() == b"x"
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_chunk_has_at_least_one_byte(bucket, size):
+    with pytest.raises(ValueError, match="chunk_size"):
+        bucket.open_upload_stream("f", chunk_size_bytes=size)
+
+
+# Aborting
+
+
+class Broken:
+    """A source that fails after one read."""
+
+    def __init__(self):
+        self.reads = 0
+
+    def read(self, size):
+        self.reads += 1
+        if self.reads > 1:
+            raise OSError("disk")
+        return b"x" * 5_000_000
+
+
+def test_a_failing_source_aborts_the_upload(bucket, files_database):
+    with pytest.raises(OSError, match="disk"):
+        bucket.upload_from_stream("f", Broken(), chunk_size_bytes=1_000_000)
+    assert files_database.fs.chunks.count_documents({}) == 0
+    assert files_database.fs.files.count_documents({}) == 0
+
+
+def test_an_exception_in_the_block_aborts_the_upload(bucket, files_database):
+    with pytest.raises(ZeroDivisionError), bucket.open_upload_stream("f", chunk_size_bytes=1_000_000) as file:
+        file.write(b"x" * 5_000_000)
+        assert files_database.fs.chunks.count_documents({}) == 5
+        raise ZeroDivisionError
+    assert file.closed
+    assert files_database.fs.chunks.count_documents({}) == 0
+
+
+def test_abort_does_not_remove_what_another_file_has_under_the_same_id(files, bucket):
+    files.put(b"first", _id=1)
+    with pytest.raises(OSError, match="disk"):
+        bucket.upload_from_stream_with_id(1, "f", Broken(), chunk_size_bytes=10_000_000)
+    bucket.open_upload_stream_with_id(1, "f").abort()
+    assert files.get(1).read() == b"first"
+
+
+def test_a_kill_aborts_the_upload_in_the_background(bucket, files_database):
+    class Endless(Broken):
+        def read(self, size):
+            if self.reads:
+                gevent.sleep(60)
+            return super().read(size)
+
+    source = Endless()
+    uploader = gevent.spawn(bucket.upload_from_stream, "f", source, chunk_size_bytes=1_000_000)
+    eventually(lambda: source.reads and files_database.fs.chunks.count_documents({}) == 5)
+    uploader.kill()
+    eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
+    assert files_database.fs.files.count_documents({}) == 0
+
+
+def test_a_timeout_while_storing_ends_the_upload():
+    with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
+        server.fail("insert", silent)
+        with MongoClient(*server.address) as client:
+            bucket = GridFSBucket(client.test)
+            limit = gevent.Timeout(0.3)
+            with pytest.raises(gevent.Timeout) as caught, limit, bucket.open_upload_stream("f", 1_000_000) as file:
+                file.write(b"x" * 5_000_000)
+            assert caught.value is limit
+            assert file.closed
+            assert server.wait_for("delete")["deletes"] == [{"q": {"files_id": file._id}, "limit": 0}]
+
+
+def test_nothing_is_cleaned_up_after_the_server_has_failed():
+    failure = {"ok": 0, "code": 8, "errmsg": "full"}
+    replies = {"find": cursor_reply([]), "listIndexes": cursor_reply([]), "insert": failure}
+    with ScriptedServer(replies) as server, MongoClient(*server.address) as client:
+        with pytest.raises((OperationFailure, BulkWriteError)):
+            GridFSBucket(client.test).upload_from_stream("f", b"x" * 5_000_000)
+        assert server.commands("delete") == []
+
+
+# Reading
+
+
+@pytest.fixture
+def lines(files):
+    """A file of a few lines, in chunks of four bytes."""
+    return files.put(b"one\ntwo and more\n\nthree", chunk_size=4, filename="lines")
+
+
+def test_read_in_pieces(files, lines):
+    file = files.get(lines)
+    assert [file.read(3), file.read(0), file.read(7), file.tell()] == [b"one", b"", b"\ntwo an", 10]
+    assert file.read() == b"d more\n\nthree"
+    assert file.read() == b""
+
+
+def test_readchunk(files, lines):
+    file = files.get(lines)
+    assert [file.readchunk(), file.read(1), file.readchunk()] == [b"one\n", b"t", b"wo "]
+
+
+def test_readline(files, lines):
+    file = files.get(lines)
+    assert [file.readline(), file.readline(3), file.readline(), file.readline(), file.readline()] == [
+        b"one\n",
+        b"two",
+        b" and more\n",
+        b"\n",
+        b"three",
+    ]
+    assert file.readline() == b""
+
+
+def test_iteration_yields_lines(files, lines):
+    assert list(files.get(lines)) == [b"one\n", b"two and more\n", b"\n", b"three"]
+    assert files.get(lines).readlines(5) == [b"one\n", b"two and more\n"]
+
+
+def test_text_wrapper_reads_a_file(files, lines):
+    assert io.TextIOWrapper(io.BufferedReader(_Raw(files.get(lines)))).read().startswith("one\ntwo")
+
+
+class _Raw(io.RawIOBase):
+    """A GridOut as the raw file of a buffered reader."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def test_seek(files, lines):
+    file = files.get(lines)
+    assert file.seek(9) == 9
+    assert file.read(3) == b"nd "
+    assert file.seek(-5, os.SEEK_END) == 18
+    assert file.read() == b"three"
+    assert file.seek(-4, os.SEEK_CUR) == 19
+    assert file.read(2) == b"hr"
+    file.seek(0)
+    assert file.read(2) == b"on"
+    with pytest.raises(OSError, match="negative"):
+        file.seek(-1)
+    with pytest.raises(OSError, match="whence"):
+        file.seek(0, 7)
+
+
+def test_seek_ahead_fetches_only_what_is_read(database):
+    recorder = Recorder()
+    with MongoClient(database, event_listeners=[recorder]) as client:
+        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+        files = GridFS(client[name])
+        file = files.get(files.put(b"0123456789", chunk_size=2))
+        recorder.clear()
+        file.seek(7)
+        assert file.read() == b"789"
+        assert recorder.only("find")["filter"]["n"] == {"$gte": 3}
+        client.drop_database(name)
+
+
+def test_a_grid_out_is_for_reading_only(files, lines):
+    file = files.get(lines)
+    assert (file.readable(), file.writable(), file.seekable(), file.isatty()) == (True, False, True, False)
+    for attempt in (lambda: file.write(b""), lambda: file.writelines([]), file.truncate, file.fileno):
+        with pytest.raises(io.UnsupportedOperation):
+            attempt()
+    with file:
+        assert not file.closed
+    assert file.closed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda chunks: chunks.delete_one({"n": 0}), "missing chunk: expected chunk #0"),
+        (lambda chunks: chunks.delete_one({"n": 1}), "missing chunk: expected chunk #1"),
+        (lambda chunks: chunks.delete_one({"n": 2}), "no chunk #2"),
+        (lambda chunks: chunks.update_one({"n": 1}, {"$set": {"data": Binary(b"xxx")}}), "wrong size: expected 4"),
+        (lambda chunks: chunks.update_one({"n": 2}, {"$set": {"data": Binary(b"xxx")}}), "wrong size: expected 2"),
+        (lambda chunks: chunks.insert_one({"files_id": 1, "n": 3, "data": Binary(b"x")}), "extra chunk"),
+    ],
+)
+def test_damage_is_noticed(bucket, files_database, change, message):
+    bucket.upload_from_stream_with_id(1, "f", b"0123456789")
+    change(files_database.fs.chunks)
+    with pytest.raises(CorruptGridFile, match=message):
+        bucket.download_to_stream(1, io.BytesIO())
+
+
+def test_a_timeout_loses_nothing():
+    chunks = [{"files_id": 1, "n": n, "data": Binary(b"%d" % n * 2)} for n in range(3)]
+
+    def find(command):
+        if command["find"] == "fs.files":
+            return cursor_reply([{"_id": 1, "length": 6, "chunkSize": 2}])
+        return cursor_reply(chunks[:2], cursor_id=5)
+
+    with ScriptedServer({"find": find, "getMore": cursor_reply(chunks[2:], field="nextBatch")}) as server:
+        server.fail("getMore", silent)
+        with MongoClient(*server.address) as client:
+            file = GridFSBucket(client.test).open_download_stream(1)
+            with pytest.raises(gevent.Timeout), gevent.Timeout(0.2):
+                file.read()
+            assert file.tell() == 0
+            assert file.read() == b"001122"
+
+
+def test_a_missing_file(bucket, files):
+    for attempt in (
+        lambda: bucket.open_download_stream(ObjectId()),
+        lambda: bucket.download_to_stream(5, io.BytesIO()),
+        lambda: bucket.delete(5),
+        lambda: bucket.rename(5, "x"),
+        lambda: bucket.delete_by_name("none"),
+        lambda: bucket.rename_by_name("none", "x"),
+        lambda: bucket.open_download_stream_by_name("none"),
+        lambda: files.get(5),
+        lambda: files.get_last_version("none"),
+    ):
+        with pytest.raises(NoFile):
+            attempt()
+
+
+# Names
+
+
+def test_revisions(bucket):
+    for content in (b"first", b"second", b"third"):
+        bucket.upload_from_stream("f", content)
+        gevent.sleep(0.002)  # dates have milliseconds
+    read = {revision: bucket.open_download_stream_by_name("f", revision).read() for revision in (0, 1, 2, -1, -2, -3)}
+    assert read == {0: b"first", 1: b"second", 2: b"third", -1: b"third", -2: b"second", -3: b"first"}
+    with pytest.raises(NoFile, match="no version 3 for filename 'f'"):
+        bucket.open_download_stream_by_name("f", 3)
+    with pytest.raises(NoFile, match="no file with the name 'g'"):
+        bucket.open_download_stream_by_name("g")
+    with pytest.raises(TypeError, match="revision"):
+        bucket.open_download_stream_by_name("f", "last")
+
+
+def test_rename_and_delete(bucket, files_database):
+    file_id = bucket.upload_from_stream("f", b"x")
+    bucket.rename(file_id, "g")
+    target = io.BytesIO()
+    bucket.download_to_stream_by_name("g", target)
+    assert target.getvalue() == b"x"
+    bucket.delete(file_id)
+    assert files_database.fs.chunks.count_documents({}) == 0
+
+
+def test_rename_and_delete_all_revisions(bucket, files_database):
+    for name in ("f", "f", "other"):
+        bucket.upload_from_stream(name, b"x")
+    bucket.rename_by_name("f", "g")
+    assert sorted(file.filename for file in bucket.find()) == ["g", "g", "other"]
+    bucket.delete_by_name("g")
+    assert [file.filename for file in bucket.find()] == ["other"]
+    assert files_database.fs.chunks.count_documents({}) == 1
+
+
+# Finding
+
+
+def test_find_yields_files(bucket):
+    for name in ("a", "b", "c"):
+        bucket.upload_from_stream(name, name.encode(), metadata={"vowel": name == "a"})
+    found = bucket.find({"metadata.vowel": False}, sort=[("filename", -1)])
+    assert [(file.filename, file.read()) for file in found] == [("c", b"c"), ("b", b"b")]
+    assert [file.name for file in bucket.find(limit=1, skip=1, sort=[("filename", 1)])] == ["b"]
+    clone = found.clone()
+    assert [type(file) for file in clone.to_list()] == [GridOut, GridOut]
+    with pytest.raises(NotImplementedError):
+        found.add_option(2)
+    with pytest.raises(NotImplementedError):
+        found.remove_option(2)
+
+
+def test_the_older_interface(files):
+    one = files.put(b"1", filename="f", color="red")
+    gevent.sleep(0.002)
+    files.put(b"2", filename="f", color="blue")
+    files.put(b"nameless")
+    assert files.list() == ["f"]
+    assert files.get_version("f", 0).read() == b"1"
+    assert files.get_last_version("f").read() == b"2"
+    assert files.get_last_version("f", color="red").read() == b"1"
+    assert files.exists(one)
+    assert files.exists({"color": "blue"})
+    assert not files.exists(color="green")
+    assert files.find_one(one).read() == b"1"
+    assert files.find_one({"color": "green"}) is None
+    assert sum(1 for _ in files.find({"filename": "f"})) == 2
+    files.delete(one)
+    files.delete(one)
+    assert not files.exists(one)
+
+
+# Options
+
+
+def test_defaults(files_database):
+    file_id = GridFSBucket(files_database, "images").upload_from_stream("f", b"x")
+    assert GridFS(files_database, "images").get(file_id).chunk_size == DEFAULT_CHUNK_SIZE == 255 * 1024
+
+
+def test_writes_must_be_acknowledged(client):
+    unacknowledged = client.get_database("gmongo_tests", write_concern=WriteConcern(w=0))
+    for attempt in (
+        lambda: GridFS(unacknowledged),
+        lambda: GridFSBucket(unacknowledged),
+        lambda: GridFSBucket(client.gmongo_tests, write_concern=WriteConcern(w=0)),
+        lambda: GridIn(unacknowledged.fs),
+    ):
+        with pytest.raises(ConfigurationError, match="acknowledged"):
+            attempt()
+
+
+def test_types_of_arguments(client, bucket):
+    for attempt in (
+        lambda: GridFS(client),
+        lambda: GridFSBucket(client),
+        lambda: GridIn(client.gmongo_tests),
+        lambda: GridOut(client.gmongo_tests, 1),
+        lambda: bucket.open_upload_stream(5),
+        lambda: bucket.rename_by_name("x", 5),
+    ):
+        with pytest.raises(TypeError):
+            attempt()
+
+
+def test_sessions_are_used(database):
+    recorder = Recorder()
+    with MongoClient(database, event_listeners=[recorder]) as client, client.start_session() as session:
+        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+        bucket = GridFSBucket(client[name])
+        file_id = bucket.upload_from_stream("f", b"x", session=session)
+        bucket.open_download_stream(file_id, session=session).read()
+        [found] = bucket.find({}, session=session)
+        found.read()
+        bucket.rename(file_id, "g", session=session)
+        bucket.delete_by_name("g", session=session)
+        lsids = {bytes(event.command["lsid"]["id"]) for event in recorder.events if "lsid" in event.command}
+        assert lsids <= {bytes(session.session_id["id"])}
+        client.drop_database(name)

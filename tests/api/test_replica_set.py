@@ -1,0 +1,410 @@
+"""Replica sets: who is found, where operations go, and how the client follows when the set changes."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, ServerSelectionTimeoutError
+from gmongo.monitoring import ServerHeartbeatListener
+from gmongo.read_preferences import ReadPreference
+from gmongo.write_concern import WriteConcern
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
+
+NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
+
+
+@pytest.fixture(autouse=True)
+def quick_checks(monkeypatch):
+    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+
+
+@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+def replica_set(request):
+    with gevent.Timeout(15), ScriptedReplicaSet(streams=request.param) as replica_set:
+        yield replica_set
+
+
+@pytest.fixture
+def streaming_set():
+    with gevent.Timeout(15), ScriptedReplicaSet() as replica_set:
+        yield replica_set
+
+
+def connected(replica_set, **options):
+    """A client that knows all members."""
+    options = {"replicaSet": "scripted", "serverSelectionTimeoutMS": 5000, **options}
+    client = MongoClient(replica_set.members[-1].name, **options)
+    eventually(lambda: client.nodes == addresses(replica_set.hosts))
+    return client
+
+
+def addresses(members):
+    return frozenset(member.address for member in members)
+
+
+def step_down(replica_set, new_primary, code=10107):
+    """Another member becomes primary; the client hears of it first by the error that the old one replies to a write.
+
+    Returns the old one.
+    """
+    old = replica_set.primary
+
+    def refuse(_command):
+        version = old.topology_version
+        # Who awaits the news gets them afterwards; who asks gets them at once.
+        gevent.spawn_later(0.02 if old.streams else 0, replica_set.elect, new_primary)
+        return {**NOT_PRIMARY, "code": code, "topologyVersion": {**version, "counter": version["counter"] + 1}}
+
+    old.replies["insert"] = refuse
+    return old
+
+
+# Discovery
+
+
+def test_all_members_are_found_from_one_seed(replica_set):
+    with connected(replica_set) as client:
+        assert client.primary == replica_set.primary.address
+        assert client.secondaries == addresses(replica_set.secondaries)
+        assert client.address == replica_set.primary.address
+        assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
+        assert client.topology_description.replica_set_name == "scripted"
+
+
+def test_seed_that_is_down_does_not_matter(streaming_set):
+    with ScriptedServer() as dead:
+        seeds = [dead.name, streaming_set.members[1].name]
+    with MongoClient(seeds, replicaSet="scripted") as client:
+        client.db.c.insert_one({})
+        assert ("127.0.0.1", dead.port) not in client.nodes
+        eventually(lambda: client.nodes == addresses(streaming_set.hosts))
+
+
+def test_members_of_another_set_are_left_out(streaming_set):
+    with MongoClient(streaming_set.members[0].name, replicaSet="other", serverSelectionTimeoutMS=100) as client:
+        with pytest.raises(ServerSelectionTimeoutError):
+            client.db.c.insert_one({})
+        assert client.nodes == frozenset()
+
+
+# Where operations go
+
+
+@pytest.mark.parametrize(
+    ("preference", "to_secondary"),
+    [
+        (ReadPreference.PRIMARY, False),
+        (ReadPreference.PRIMARY_PREFERRED, False),
+        (ReadPreference.SECONDARY, True),
+        (ReadPreference.SECONDARY_PREFERRED, True),
+    ],
+    ids=str,
+)
+def test_reads_go_where_their_preference_says(streaming_set, preference, to_secondary):
+    with connected(streaming_set, localThresholdMS=1000) as client:
+        collection = client.db.get_collection("c", read_preference=preference)
+        for number in range(12):
+            assert collection.find_one({"_id": number}) == {"_id": number}
+        asked = [member for member in streaming_set.members if member.commands("find")]
+        assert asked == (streaming_set.secondaries if to_secondary else [streaming_set.primary])
+        sent = asked[0].commands("find")[0]
+        assert sent.get("$readPreference") == (None if preference.mode == 0 else preference.document)
+
+
+def test_writes_go_to_the_primary(streaming_set):
+    with connected(streaming_set, readPreference="secondary") as client:
+        for _ in range(5):
+            client.db.c.insert_one({})
+        assert [len(member.commands("insert")) for member in streaming_set.members] == [5, 0, 0]
+
+
+def test_further_batches_go_where_the_cursor_is(streaming_set):
+    for member in streaming_set.members:
+        member.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
+        member.replies["getMore"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "nextBatch": [{"_id": 1}]}}
+    with connected(streaming_set, readPreference="secondary", localThresholdMS=1000) as client:
+        for _ in range(6):
+            assert [document["_id"] for document in client.db.c.find()] == [0, 1]
+    for member in streaming_set.members:
+        assert len(member.commands("find")) == len(member.commands("getMore"))
+
+
+def test_direct_connection_reads_from_a_secondary(streaming_set):
+    secondary = streaming_set.members[1]
+    with MongoClient(secondary.name, directConnection=True) as client:
+        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+        assert client.nodes == {secondary.address}
+    assert secondary.commands("find")[0]["$readPreference"] == {"mode": "primaryPreferred"}
+    assert streaming_set.members[0].connection_count == 0
+
+
+# Changes
+
+
+def test_step_down_is_followed_by_a_second_try_on_the_new_primary(replica_set):
+    with connected(replica_set) as client:
+        new = replica_set.members[1]
+        old = step_down(replica_set, new)
+        client.db.c.insert_one({"_id": 1})
+        (first,), (second,) = old.commands("insert"), new.commands("insert")
+        assert (first["txnNumber"], first["lsid"]) == (second["txnNumber"], second["lsid"])
+        assert first["documents"] == second["documents"] == [{"_id": 1}]
+        assert client.primary == new.address
+        check_whole(client)
+
+
+def test_step_down_with_retries_off_is_an_error_and_then_over(replica_set):
+    with connected(replica_set, retryWrites=False) as client:
+        new = replica_set.members[1]
+        step_down(replica_set, new)
+        with pytest.raises(NotPrimaryError) as caught:
+            client.db.c.insert_one({})
+        assert caught.value.code == 10107
+        client.db.c.insert_one({})
+        assert len(new.commands("insert")) == 1
+        assert "txnNumber" not in new.commands("insert")[0]
+
+
+def test_step_down_keeps_the_connections_of_a_new_server(streaming_set):
+    with connected(streaming_set) as client:
+        client.db.c.insert_one({})
+        old = step_down(streaming_set, streaming_set.members[1])
+        client.db.c.insert_one({})
+        assert pool_of(client, old)["generation"] == 0
+
+
+def test_shutdown_clears_the_pool(streaming_set):
+    with connected(streaming_set) as client:
+        client.db.c.insert_one({})
+        old = step_down(streaming_set, streaming_set.members[1], code=11600)
+        client.db.c.insert_one({})
+        assert pool_of(client, old)["generation"] == 1
+
+
+def test_error_older_than_what_is_known_is_ignored(streaming_set):
+    """The primary's error carries a topologyVersion that the client knows already."""
+    with connected(streaming_set, retryWrites=False) as client:
+        primary = streaming_set.primary
+        primary.replies["insert"] = {**NOT_PRIMARY, "topologyVersion": primary.topology_version}
+        with pytest.raises(NotPrimaryError):
+            client.db.c.insert_one({})
+        assert client.primary == primary.address
+
+
+@pytest.mark.requirement("SM-53", "SM-63")
+def test_streamed_hello_tells_of_an_election_at_once(streaming_set):
+    """Without a heartbeat coming due, and without an operation that asks."""
+    with connected(streaming_set, heartbeatFrequencyMS=60_000) as client:
+        for member in streaming_set.members:
+            eventually(lambda member=member: any("topologyVersion" in hello for hello in member.commands("hello")))
+        new = streaming_set.members[2]
+        streaming_set.elect(new)
+        eventually(lambda: client.primary == new.address, 2)
+        client.db.c.insert_one({})
+        assert len(new.commands("insert")) == 1
+
+
+def test_operation_waits_through_an_election(streaming_set):
+    with connected(streaming_set) as client:
+        streaming_set.elect(None)
+        eventually(lambda: client.primary is None)
+        writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
+        reader = client.db.get_collection("c", read_preference=ReadPreference.SECONDARY_PREFERRED)
+        assert reader.find_one({"_id": 2}) == {"_id": 2}
+        assert not writer.ready()
+        streaming_set.elect(streaming_set.members[1])
+        assert writer.get(timeout=2).inserted_id == 1
+        assert len(streaming_set.members[1].commands("insert")) == 1
+
+
+@pytest.mark.requirement("SM-28", "SM-103")
+def test_killed_primary(replica_set):
+    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+        old = replica_set.primary
+        client.db.c.insert_one({})
+        old.stop()
+        writers = [gevent.spawn(client.db.c.insert_one, {"_id": number}) for number in range(5)]
+        gevent.sleep(0.02)
+        replica_set.elect(replica_set.members[1])
+        gevent.joinall(writers, timeout=5, raise_error=True)
+        arrived = [each["documents"][0]["_id"] for each in replica_set.members[1].commands("insert")]
+        assert sorted(arrived) == [0, 1, 2, 3, 4]
+        old.start()
+        eventually(lambda: old.address in client.secondaries)
+        check_whole(client)
+
+
+def test_old_primary_that_comes_back_is_not_believed(replica_set):
+    """A primary of an earlier election is stale, whatever it says of itself."""
+    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+        old, new = replica_set.primary, replica_set.members[1]
+        fields = dict(old._hello())
+        replica_set.elect(new)
+        eventually(lambda: client.primary == new.address)
+        old.hello_extra = {name: fields[name] for name in ("isWritablePrimary", "ismaster", "secondary", "electionId")}
+        old.changed()
+        eventually(lambda: "stale" in str(client.topology_description))
+        for _ in range(3):
+            client.db.c.insert_one({})
+        assert client.primary == new.address
+        assert not old.commands("insert")
+
+
+@pytest.mark.requirement("SM-14")
+def test_added_and_removed_members(replica_set):
+    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+        new = replica_set.add()
+        eventually(lambda: new.address in client.secondaries)
+        gone = replica_set.members[1]
+        replica_set.reconfigure([member for member in replica_set.hosts if member is not gone])
+        eventually(lambda: gone.address not in client.nodes)
+        eventually(lambda: not gone.peers)  # its connections are closed
+        assert client.nodes == addresses(replica_set.hosts)
+        assert {pool["address"] for pool in client.pool_stats()} == set(client.nodes)
+
+
+def test_cursor_on_a_removed_member_says_so(streaming_set):
+    member = streaming_set.members[1]
+    for each in streaming_set.members:
+        each.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
+    with connected(streaming_set) as client:
+        streaming_set.reconfigure([streaming_set.members[0], member])
+        eventually(lambda: len(client.nodes) == 2)
+        collection = client.db.get_collection("c", read_preference=ReadPreference.SECONDARY)
+        cursor = collection.find()
+        next(cursor)
+        streaming_set.reconfigure([streaming_set.members[0]])
+        eventually(lambda: len(client.nodes) == 1)
+        with pytest.raises(AutoReconnect, match=f"{member.name} is no longer part of the topology"):
+            next(cursor)
+        assert not cursor.alive
+
+
+class Heartbeats(ServerHeartbeatListener):
+    def __init__(self):
+        self.succeeded_of = []
+
+    def started(self, event):
+        pass
+
+    def failed(self, event):
+        pass
+
+    def succeeded(self, event):
+        self.succeeded_of.append(event.connection_id)
+
+
+@pytest.mark.requirement("SM-15")
+def test_frozen_member_does_not_delay_the_others():
+    """Each monitor waits for its own server only."""
+    heartbeats = Heartbeats()
+    with gevent.Timeout(10), ScriptedReplicaSet(streams=False) as replica_set:
+        options = {"heartbeatFrequencyMS": 500, "event_listeners": [heartbeats], "connectTimeoutMS": 60_000}
+        with connected(replica_set, **options) as client:
+            frozen = replica_set.members[2]
+            frozen.answering.clear()
+            checks = len(frozen.commands("hello"))
+            eventually(lambda: len(frozen.commands("hello")) > checks)
+            seen = len(heartbeats.succeeded_of)
+            replica_set.elect(replica_set.members[1])
+            eventually(lambda: client.primary == replica_set.members[1].address, 2)
+            client.db.c.insert_one({})
+            assert frozen.address not in heartbeats.succeeded_of[seen:]
+
+
+@pytest.mark.requirement("SM-15")
+def test_frozen_seed_does_not_delay_discovery():
+    with gevent.Timeout(5), ScriptedReplicaSet() as replica_set:
+        frozen = replica_set.members[2]
+        frozen.answering.clear()
+        seeds = [frozen.name, replica_set.members[0].name]
+        with MongoClient(seeds, replicaSet="scripted") as client:
+            client.db.c.insert_one({})
+            assert client.primary == replica_set.members[0].address
+
+
+# Second tries
+
+
+def test_read_is_tried_again_on_another_member(streaming_set):
+    for member in streaming_set.secondaries:
+        member.fail("find", cut(0))
+    with connected(streaming_set, readPreference="secondaryPreferred", localThresholdMS=1000) as client:
+        streaming_set.secondaries[1].faults.clear()
+        for _ in range(4):
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+        check_whole(client)
+
+
+def test_lost_reply_to_a_write_is_asked_for_again_with_the_same_number(replica_set):
+    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+        primary = replica_set.primary
+        primary.fail("insert", cut(0))
+        client.db.c.insert_one({"_id": 1})
+        first, second = primary.commands("insert")
+        assert (first["txnNumber"], first["lsid"]) == (second["txnNumber"], second["lsid"])
+        client.db.c.insert_one({"_id": 2})
+        third = primary.commands("insert")[2]
+        assert third["lsid"] != first["lsid"]  # the session was dirty
+        check_whole(client)
+
+
+def test_transaction_numbers_of_a_session_grow(streaming_set):
+    with connected(streaming_set) as client:
+        for _ in range(3):
+            client.db.c.insert_one({})
+        sent = streaming_set.primary.commands("insert")
+        assert [each["txnNumber"] for each in sent] == [1, 2, 3]
+        assert len({bytes(each["lsid"]["id"]) for each in sent}) == 1
+
+
+def test_write_is_tried_twice_at_most(streaming_set):
+    def refuse(_command):
+        gevent.spawn_later(0.02, streaming_set.announce)
+        return NOT_PRIMARY
+
+    with connected(streaming_set) as client:
+        streaming_set.primary.replies["insert"] = refuse
+        with pytest.raises(NotPrimaryError):
+            client.db.c.insert_one({})
+        assert len(streaming_set.primary.commands("insert")) == 2
+
+
+def test_write_of_many_documents_is_not_tried_again(streaming_set):
+    with connected(streaming_set) as client:
+        streaming_set.primary.replies["update"] = NOT_PRIMARY
+        with pytest.raises(NotPrimaryError):
+            client.db.c.update_many({}, {"$set": {"a": 1}})
+        (sent,) = streaming_set.primary.commands("update")
+        assert "txnNumber" not in sent
+
+
+def test_error_without_label_is_not_tried_again(streaming_set):
+    with connected(streaming_set) as client:
+        streaming_set.primary.replies["insert"] = {"ok": 0, "code": 10334, "errmsg": "no"}
+        with pytest.raises(OperationFailure):
+            client.db.c.insert_one({})
+        assert len(streaming_set.primary.commands("insert")) == 1
+
+
+def test_unacknowledged_write_has_neither_session_nor_number(streaming_set):
+    with connected(streaming_set) as client:
+        client.db.get_collection("c", write_concern=WriteConcern(w=0)).insert_one({"_id": 1})
+        sent = streaming_set.primary.wait_for("insert")
+        assert "lsid" not in sent
+        assert "txnNumber" not in sent
+        assert sent["writeConcern"] == {"w": 0}
+        client.db.c.insert_one({"_id": 2})
+
+
+def pool_of(client, member):
+    (pool,) = [pool for pool in client.pool_stats() if pool["address"] == member.address]
+    return pool
+
+
+def check_whole(client):
+    for pool in client.pool_stats():
+        assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)

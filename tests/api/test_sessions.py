@@ -1,0 +1,146 @@
+"""Sessions: when they are taken, what they add to commands, and what they never do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+from bson import Timestamp
+
+from gmongo import MongoClient
+from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.monitoring import CommandListener
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
+
+
+class Commands(CommandListener):
+    """The commands of a client."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    def started(self, event: Any) -> None:
+        self.sent.append(dict(event.command))
+
+    def succeeded(self, event: Any) -> None:
+        pass
+
+    def failed(self, event: Any) -> None:
+        pass
+
+
+def lsids(server: ScriptedServer, name: str) -> set[bytes]:
+    return {bytes(command["lsid"]["id"]) for command in server.commands(name)}
+
+
+def test_operations_that_wait_for_a_connection_hold_no_session() -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name, maxPoolSize=1) as client:
+        gevent.joinall([gevent.spawn(client.db.c.find_one) for _ in range(20)], timeout=5, raise_error=True)
+        assert len(server.commands("find")) == 20
+        assert len(lsids(server, "find")) == 1
+
+
+@pytest.mark.parametrize("name", ["ping", "listCollections", "getMore"])
+def test_only_reads_with_a_read_concern_are_causal(name: str) -> None:
+    replies = {
+        "find": {**cursor_reply([{"_id": 1}], 7), "operationTime": Timestamp(5, 1)},
+        "getMore": cursor_reply([], 0, "nextBatch"),
+        "listCollections": cursor_reply([]),
+    }
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client, client.start_session() as session:
+        list(client.db.c.find(session=session))
+        client.db.command("ping", session=session)
+        client.db.list_collection_names(session=session)
+        client.db.c.find_one(session=session)
+        assert server.commands("find")[-1]["readConcern"] == {"afterClusterTime": Timestamp(5, 1)}
+        assert all("readConcern" not in command for command in server.commands(name))
+        assert server.commands(name)
+
+
+def test_the_greater_cluster_time_is_sent() -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name) as client, client.start_session() as session:
+        session.advance_cluster_time({"clusterTime": Timestamp(9, 1)})
+        client.db.command("ping", session=session)
+        assert server.commands("ping")[-1]["$clusterTime"]["clusterTime"] == Timestamp(9, 1)
+        client.db.command("ping")
+        assert "$clusterTime" not in server.commands("ping")[-1]
+
+
+@pytest.mark.requirement("BP-51")
+def test_a_write_is_not_sent_again_without_its_number() -> None:
+    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name) as client:
+        (member,) = members.members
+        client.db.c.find_one()
+        member.fail("insert", cut(0))
+        # The member that comes back after the connection was lost knows no sessions any more.
+        member.hello_extra["logicalSessionTimeoutMinutes"] = None
+        with pytest.raises(OperationFailure, match="Selected server does not support retryable writes") as raised:
+            client.db.c.insert_one({"_id": 1})
+        assert isinstance(raised.value.__cause__, AutoReconnect)
+        assert ["txnNumber" in command for command in member.commands("insert")] == [True]
+
+
+def test_an_empty_batch_is_not_the_end() -> None:
+    batches = iter([cursor_reply([], 7, "nextBatch"), cursor_reply([{"_id": 2}], 0, "nextBatch")])
+    replies = {"find": cursor_reply([{"_id": 1}], 7), "getMore": lambda _command: next(batches)}
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
+        assert [document["_id"] for document in client.db.c.find()] == [1, 2]
+
+
+def test_a_tailable_cursor_ends_quietly_when_it_has_fallen_behind() -> None:
+    replies = {
+        "find": cursor_reply([{"_id": 1}], 7),
+        "getMore": {"ok": 0, "code": 43, "errmsg": "cursor id 7 not found"},
+    }
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
+        cursor = client.db.c.find(cursor_type=2)
+        assert list(cursor) == [{"_id": 1}]
+        assert not cursor.alive
+
+
+def test_a_cursor_closed_before_its_query_is_never_sent() -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
+        cursor = client.db.c.find()
+        cursor.close()
+        assert not cursor.alive
+        assert list(cursor) == []
+        assert server.commands("find") == []
+        assert len(list(cursor.rewind())) == 1
+        assert len(server.commands("find")) == 1
+
+
+def test_close_is_bounded_on_a_server_that_has_frozen() -> None:
+    with ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server:
+        client = MongoClient[Any](server.name)
+        cursors = [client.db.c.find() for _ in range(4)]
+        for cursor in cursors:
+            next(cursor)
+        server.answering.clear()
+        del cursor, cursors
+        with gevent.Timeout(4):
+            client.close()
+        server.answering.set()
+
+
+def test_a_listener_that_is_interrupted_at_the_opening_does_not_cost_the_client() -> None:
+    from gmongo.monitoring import TopologyListener
+
+    class Slow(TopologyListener):
+        def opened(self, event: Any) -> None:
+            gevent.sleep(0.2)
+
+        def description_changed(self, event: Any) -> None:
+            pass
+
+        def closed(self, event: Any) -> None:
+            pass
+
+    with ScriptedServer() as server:
+        client = MongoClient[Any](server.name, connect=False, event_listeners=[Slow()])
+        timeout = gevent.Timeout(0.01)
+        with pytest.raises(gevent.Timeout) as caught, timeout:
+            client.db.command("ping")
+        assert caught.value is timeout
+        assert client.db.command("ping")["ok"] == 1
+        client.close()

@@ -1,0 +1,60 @@
+"""Celery's worker with a pool of greenlets; the broker is a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gmongo.testing import Deployment
+
+from .hosting import connections, hosted, until
+
+pytest.importorskip("celery")
+
+COMMAND = ["-m", "celery", "-A", "tests.apps.tasks", "worker", "-P", "gevent", "-c", "4", "--loglevel", "INFO"]
+QUIET = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
+HELD = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 1000}
+
+
+def done(deployment):
+    """The documents that tasks stored last of all: task -> what it had read."""
+    inserts = [each.body for each in deployment.commands.named("insert") if each.body["insert"] == "done"]
+    return {document["_id"]: document["found"] for body in inserts for document in body["documents"]}
+
+
+class Broker:
+    """Puts tasks into the worker's folder, each as a whole: a worker also takes what is not written to its end."""
+
+    def __init__(self, folder: Path) -> None:
+        from .tasks import celery_app
+
+        self.queue, self._desk = folder / "queue", folder / "desk"
+        self.queue.mkdir()
+        self._desk.mkdir()
+        self._app = celery_app(str(self._desk))
+
+    def send(self, numbers: range) -> None:
+        for number in numbers:
+            self._app.send_task("hosted.note", [number])
+        for message in list(self._desk.glob("*.msg")):
+            message.rename(self.queue / message.name)
+
+
+def test_tasks_and_a_warm_shutdown(tmp_path):
+    broker = Broker(tmp_path)
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        hosted(deployment, tmp_path / "log", *COMMAND, *QUIET, HOSTED_FOLDER=str(broker.queue)) as host,
+    ):
+        broker.send(range(20))
+        until(lambda: len(done(deployment)) == 20)
+
+        deployment.set_fail_point("failCommand", {"times": 4}, HELD)
+        broker.send(range(20, 24))
+        until(lambda: len(deployment.commands.named("find")) >= 24)
+        assert host.end() == 0
+        assert done(deployment) == {number: {"_id": number} for number in range(24)}
+        until(lambda: not connections(deployment))
+        assert host.said("(Warm shutdown)")
+        assert [line for line in host.trouble if "ecurity" not in line] == []  # it dislikes being run by root

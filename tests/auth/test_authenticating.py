@@ -1,0 +1,343 @@
+"""Connections that authenticate, against a scripted server with users."""
+
+from __future__ import annotations
+
+import logging
+
+import gevent
+import pytest
+
+import gmongo
+from gmongo import monitoring
+from gmongo.auth import scram_keys
+from gmongo.cmap.authentication import Authentication
+from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError
+from tests.auth.accounts import REFUSED, AuthServer
+from tests.support.server import cut, eventually, silent
+
+PASSWORD = "pencil"
+
+
+@pytest.fixture
+def server():
+    with AuthServer({"ann": PASSWORD, "sha1": "one", "empty": "", "IX": "IX", "\u2168": "\u2163"}) as server:
+        server.mechanisms["sha1"] = ["SCRAM-SHA-1"]
+        yield server
+
+
+def client_of(server, username="ann", password=PASSWORD, **options):
+    options = {"serverSelectionTimeoutMS": 3000, **options}
+    return gmongo.MongoClient(*server.address, username=username, password=password, **options)
+
+
+def find(client):
+    return client.db.c.find_one({"_id": 1})
+
+
+@pytest.mark.parametrize("mechanism", [None, "DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("speculates", [True, False])
+@pytest.mark.parametrize("short", [True, False])
+def test_scram(server, mechanism, speculates, short):
+    server.speculates, server.short = speculates, short
+    options = {} if mechanism is None else {"authMechanism": mechanism}
+    with client_of(server, **options) as client:
+        assert find(client) == {"_id": 1}
+    starts, continues = server.commands("saslStart"), server.commands("saslContinue")
+    assert len(starts) == (0 if speculates else 1)
+    assert len(continues) == (1 if short else 2)
+    speculated = [hello for hello in server.commands("handshake") if "speculativeAuthenticate" in hello]
+    assert len(speculated) == 1
+    wanted = "SCRAM-SHA-256" if mechanism in (None, "DEFAULT") else mechanism
+    assert speculated[0]["speculativeAuthenticate"]["mechanism"] == wanted
+    assert speculated[0]["speculativeAuthenticate"]["db"] == "admin"
+    assert speculated[0].get("saslSupportedMechs") == ("admin.ann" if mechanism in (None, "DEFAULT") else None)
+    assert all(start["mechanism"] == wanted for start in starts)
+
+
+def test_a_user_who_has_only_the_old_mechanism(server):
+    with client_of(server, "sha1", "one") as client:
+        find(client)
+    assert [start["mechanism"] for start in server.commands("saslStart")] == ["SCRAM-SHA-1"]
+
+
+def test_the_wrong_mechanism(server):
+    with (
+        client_of(server, "sha1", "one", authMechanism="SCRAM-SHA-256") as client,
+        pytest.raises(OperationFailure, match="Authentication failed") as caught,
+    ):
+        find(client)
+    assert caught.value.code == 18
+
+
+@pytest.mark.parametrize("source", ["users", "admin"])
+def test_auth_source(server, source):
+    server.speculates = False
+    with client_of(server, authSource=source) as client:
+        find(client)
+    assert server.sources == [source]
+
+
+def test_an_empty_password(server):
+    with client_of(server, "empty", "") as client:
+        assert find(client) == {"_id": 1}
+
+
+@pytest.mark.parametrize(
+    ("username", "password"), [("IX", "IX"), ("IX", "I\u00adX"), ("\u2168", "IV"), ("\u2168", "I\u00adV")]
+)
+def test_prepared_passwords(server, username, password):
+    with client_of(server, username, password, authMechanism="SCRAM-SHA-256") as client:
+        assert find(client) == {"_id": 1}
+
+
+@pytest.mark.parametrize(("username", "password"), [("ann", "wrong secret"), ("nobody", "wrong secret")])
+def test_a_wrong_password_or_user(server, username, password):
+    with client_of(server, username, password) as client, pytest.raises(OperationFailure) as caught:
+        find(client)
+    error = caught.value
+    assert error.code == 18
+    assert str(error).startswith(f"Authentication failed (user {username!r}, authSource 'admin', mechanism DEFAULT)")
+    assert "secret" not in str(error)
+    assert error.details["codeName"] == "AuthenticationFailed"
+
+
+def test_the_client_recovers_when_the_password_is_right_again(server):
+    server.users["ann"] = "another"
+    with client_of(server) as client:
+        with pytest.raises(OperationFailure):
+            find(client)
+        server.users["ann"] = PASSWORD
+        assert find(client) == {"_id": 1}
+
+
+def test_a_failed_authentication_clears_the_pool(server):
+    with client_of(server) as client:
+        find(client)
+        server.users["ann"] = "another"
+        [stats] = client.pool_stats()
+        gate = gevent.event.Event()
+        server.replies["find"] = lambda command: (
+            gate.wait() and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
+        )
+        busy = gevent.spawn(find, client)
+        server.wait_for("find", 2)
+        with pytest.raises(OperationFailure, match="Authentication failed"):
+            find(client)
+        assert eventually(lambda: client.pool_stats()[0]["generation"] > stats["generation"])
+        gate.set()
+        busy.get(timeout=5)
+
+
+def test_monitors_do_not_authenticate(server):
+    with client_of(server) as client:
+        find(client)
+    hellos = server.commands("handshake")
+    assert len(hellos) >= 2
+    assert sum("speculativeAuthenticate" in hello for hello in hellos) == 1
+    assert sum("saslSupportedMechs" in hello for hello in hellos) == 1
+
+
+def test_arbiters_have_no_users(server):
+    server.hello_extra = {"arbiterOnly": True}
+    server.speculates = False
+    connection, authentication = _authentication(server)
+    connection.connect()
+    hello = gmongo.cmap.hello.Hello({"ok": 1, "arbiterOnly": True}, 0.0)
+    authentication.begin(hello, None, True)
+    assert not server.commands("saslStart")
+    connection.close()
+
+
+def _authentication(server):
+    from gmongo.auth.authenticator import Authenticator
+    from gmongo.auth.credential import Credential
+    from gmongo.cmap.connection import Connection
+    from gmongo.cmap.options import ConnectionOptions
+
+    connection = Connection(server.address)
+    authenticator = Authenticator(Credential("SCRAM-SHA-256", "admin", "ann", PASSWORD))
+    options = ConnectionOptions(authenticator=authenticator)
+    return connection, Authentication(connection, options, authenticator)
+
+
+def test_many_connections_derive_once(server, monkeypatch):
+    derived = []
+    derive = scram_keys.derive_keys
+    monkeypatch.setattr(scram_keys, "derive_keys", lambda *question: derived.append(1) or derive(*question))
+    server.replies["find"] = lambda command: (
+        gevent.sleep(0.05)
+        or {
+            "ok": 1,
+            "cursor": {"id": 0, "ns": "db.c", "firstBatch": []},
+        }
+    )
+    with client_of(server, maxConnecting=10) as client:
+        gevent.joinall([gevent.spawn(find, client) for _ in range(10)], raise_error=True)
+        assert client.pool_stats()[0]["total"] == 10
+    assert len(derived) == 1
+
+
+@pytest.mark.parametrize("command", ["saslStart", "saslContinue"])
+def test_a_connection_lost_while_authenticating(server, command):
+    server.speculates = False
+    server.fail(command, *[cut(0)] * 4)
+    with client_of(server, retryReads=False) as client, pytest.raises(AutoReconnect):
+        find(client)
+
+
+def test_a_server_that_falls_silent_while_authenticating(server):
+    server.fail("saslContinue", *[silent] * 4)
+    with (
+        client_of(server, retryReads=False, connectTimeoutMS=200) as client,
+        pytest.raises(AutoReconnect, match="timed out"),
+    ):
+        find(client)
+
+
+def test_a_caller_who_loses_patience_while_authenticating(server):
+    server.fail("saslContinue", silent)
+    with client_of(server) as client:
+        mine = gevent.Timeout(0.1)
+        with pytest.raises(gevent.Timeout) as caught, mine:
+            find(client)
+        assert caught.value is mine
+        assert find(client) == {"_id": 1}
+        assert client.pool_stats()[0]["pending"] == 0
+
+
+def test_a_server_that_does_not_know_the_password_itself(server):
+    server.forge_final = lambda final: b"v=AAAA"
+    with client_of(server) as client, pytest.raises(OperationFailure, match="could not prove that it knows"):
+        find(client)
+
+
+def test_a_server_that_answers_nonsense(server):
+    server.forge_final = lambda final: b"\xff\x00"
+    with client_of(server) as client, pytest.raises(ProtocolError, match="not UTF-8"):
+        find(client)
+
+
+def test_too_few_iterations(server):
+    server.iterations = 1000
+    with client_of(server) as client, pytest.raises(OperationFailure, match="1000 iterations"):
+        find(client)
+
+
+# Secrets
+
+
+class Everything(monitoring.CommandListener, monitoring.ServerListener, monitoring.TopologyListener):
+    def __init__(self):
+        self.seen = []
+
+    def _see(self, event):
+        self.seen.append(f"{event!r} {[getattr(event, name, '') for name in dir(event) if name[0] != '_']!r}")
+
+    started = succeeded = failed = opened = closed = description_changed = _see
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_secrets_appear_nowhere(server, caplog, right):
+    caplog.set_level(logging.DEBUG)
+    secret = "tr0ub4dor-secret"
+    server.users["ann"] = secret if right else "x"
+    listener = Everything()
+    uri = f"mongodb://ann:{secret}@127.0.0.1:{server.port}/?authSource=admin"
+    with gmongo.MongoClient(uri, event_listeners=[listener]) as client:
+        try:
+            find(client)
+        except OperationFailure as error:
+            caplog.records.append(logging.makeLogRecord({"msg": f"{error!r} {error.details}"}))
+        texts = [
+            repr(client),
+            repr(client.options.merged),
+            repr(client.options.credential),
+            repr(client.topology_description),
+        ]
+        texts.append(repr(client.options._connection()))
+        texts.append(repr(gmongo.uri_parser.parse_uri(uri)["options"]))
+    texts += listener.seen + [record.getMessage() for record in caplog.records]
+    salt = "speculativeAuthenticate"
+    assert listener.seen
+    assert not [text for text in texts if secret in text or salt in text]
+
+
+# Other mechanisms
+
+
+def test_plain(server):
+    server.replies["saslStart"] = lambda command: (
+        {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+        if command["payload"] == b"\0ann\0pencil"
+        else dict(REFUSED)
+    )
+    with client_of(server, authMechanism="PLAIN") as client:
+        find(client)
+    [start] = server.commands("saslStart")
+    assert (start["mechanism"], start["$db"]) == ("PLAIN", "$external")
+    assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
+    with client_of(server, password="wrong", authMechanism="PLAIN") as client, pytest.raises(OperationFailure):
+        find(client)
+
+
+@pytest.fixture
+def without_tls(monkeypatch):
+    """The scripted server has no TLS, which the driver insists on for X.509."""
+    monkeypatch.setattr("gmongo.client_options._check_without_tls", lambda credential, seeds: None)
+
+
+@pytest.mark.parametrize("username", [None, "CN=ann"])
+def test_x509(server, username, without_tls):
+    with client_of(server, username, None, authMechanism="MONGODB-X509") as client:
+        find(client)
+    [command] = server.commands("authenticate")
+    assert (command["mechanism"], command["$db"]) == ("MONGODB-X509", "$external")
+    assert command.get("user") == username
+
+
+def test_x509_within_the_hello(server, without_tls):
+    reply = server.reply_to
+    server.reply_to = lambda name, command: (
+        reply(name, command)
+        | (
+            {"speculativeAuthenticate": {"dbname": "$external", "user": "CN=ann"}}
+            if "speculativeAuthenticate" in command
+            else {}
+        )
+    )
+    with client_of(server, None, None, authMechanism="MONGODB-X509") as client:
+        find(client)
+    assert not server.commands("authenticate")
+
+
+def test_the_stable_api_is_declared_while_authenticating(server):
+    server.speculates = False
+    with client_of(server, server_api=gmongo.server_api.ServerApi("1")) as client:
+        find(client)
+    assert server.commands("saslStart")[0]["apiVersion"] == "1"
+    assert server.commands("saslContinue")[0]["apiVersion"] == "1"
+
+
+# Again
+
+
+def test_reauthentication(server):
+    with client_of(server) as client:
+        find(client)
+        [pool] = client._topology.pools()
+        with pool.checkout() as connection:
+            connection.reauthenticate()
+        assert find(client) == {"_id": 1}
+        assert len(server.commands("saslStart")) == 1
+        server.users["ann"] = "another"
+        with pytest.raises(OperationFailure), pool.checkout() as connection:
+            connection.reauthenticate()
+        assert client.pool_stats()[0]["available"] == 0, "a connection that is nobody's must not be used"
+
+
+def test_reauthentication_without_authentication(server):
+    with gmongo.MongoClient(*server.address) as client:
+        find(client)
+        [pool] = client._topology.pools()
+        with pool.checkout() as connection, pytest.raises(InvalidOperation, match="has not authenticated"):
+            connection.reauthenticate()

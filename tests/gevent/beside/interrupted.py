@@ -1,0 +1,231 @@
+"""Throws at every switch: ``python -m tests.gevent.beside.interrupted gmongo|pymongo SCENE…`` prints what was lost.
+
+The simulated server runs in the same process, so that each run has the same switches. What is checked after a run is
+seen from outside only, with what both drivers have: their operations, events and time-outs, and the server.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.gevent.beside.drivers import described, load, witness
+
+driver = load(sys.argv[1])
+
+import gc
+import itertools
+
+import gevent
+
+from gmongo.testing import Deployment
+from tests.gevent.switching.harness import Tracer, eventually
+from tests.gevent.switching.thrown import KINDS, Kind
+
+WANTED = [each for each in KINDS if each.name in ("kill", "foreign time-out", "kill and time-out")]
+LIMIT = 2.0  # seconds for anything that takes milliseconds
+MOST_POINTS = 60
+
+_numbers = itertools.count()
+
+
+class Scene:
+    """What a greenlet does while things are thrown into it.
+
+    :param act: it gets the client.
+    :param options: of the client.
+    :param warm: whether there is a connection in the pool before.
+    :param full: whether another greenlet has the only connection, and one more queues up behind.
+    """
+
+    def __init__(
+        self, act: Callable[[Any], Any], *, warm: bool = True, full: bool = False, options: dict[str, Any] | None = None
+    ) -> None:
+        self.act = act
+        self.warm = warm
+        self.full = full
+        self.width = 1 if full else 2
+        self.options = {"maxPoolSize": self.width, **(options or {})}
+
+
+def transact(client: Any) -> None:
+    with client.start_session() as session, session.start_transaction():
+        client.test.written.insert_one({"a": 1}, session=session)
+        client.test.facts.find_one({"_id": 1}, session=session)
+
+
+SCENES = {
+    "first use": Scene(lambda client: client.test.facts.find_one({"_id": 5}), warm=False),
+    "find_one": Scene(lambda client: client.test.facts.find_one({"_id": 5})),
+    "insert_one": Scene(lambda client: client.test.written.insert_one({"a": 1})),
+    "find and getMore": Scene(lambda client: list(client.test.facts.find(batch_size=3))),
+    "transaction": Scene(transact),
+    "check-out from a full pool": Scene(lambda client: client.test.facts.find_one({"_id": 5}), full=True),
+}
+
+
+class Run:
+    """A fresh client for one run, and what came of it: a set of losses."""
+
+    def __init__(self, deployment: Deployment, scene: Scene) -> None:
+        self.deployment = deployment
+        self.name = f"run {next(_numbers)}"
+        self.scene = scene
+        self.losses: set[str] = set()
+        self.witness = witness(driver)
+        self.came_out: BaseException | None = None
+        self.others: list[gevent.Greenlet] = []
+        self.closing: Any = None
+        options = {"serverMonitoringMode": "poll", "appName": self.name, **scene.options}
+        self.client = driver.MongoClient(deployment.uri, event_listeners=[self.witness], **options)
+
+    def play(self, point: int, kind: Kind) -> Tracer:
+        scene, client = self.scene, self.client
+        before = open_transactions(self.deployment)
+        if scene.warm:
+            client.test.facts.find_one({"_id": 1})
+        if scene.full:
+            self.others.append(gevent.spawn(client.admin.command, "ping"))
+            eventually(lambda: self.witness.pings)
+        greenlet = gevent.Greenlet(self._act)
+        with Tracer(point, kind, lambda each: each is greenlet) as tracer:
+            greenlet.start()
+            gevent.sleep(0)
+            if scene.full:
+                self.others.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
+            gevent.joinall([greenlet], timeout=LIMIT)
+        self._await_others()
+        if tracer.thrown:
+            self._check(greenlet, tracer, before)
+        elif self.losses or self.came_out:
+            raise AssertionError(f"it fails without being disturbed: {self.losses}, {self.came_out!r}")
+        return tracer
+
+    def _act(self) -> None:
+        try:
+            self.scene.act(self.client)
+        except BaseException as error:
+            self.came_out = error
+
+    def _await_others(self) -> None:
+        gevent.joinall(self.others, timeout=LIMIT / 8)
+        if not all(each.ready() for each in self.others):
+            self.losses.add("a bystander waits on, though the connection is free")
+        elif not all(each.successful() for each in self.others):
+            self.losses.add("a bystander failed")
+
+    def _check(self, greenlet: Any, tracer: Tracer, before: list[Any]) -> None:
+        if not greenlet.ready():
+            self.losses.add("does not end")
+            greenlet.kill(timeout=LIMIT)
+        if not any(self.came_out is each for each in tracer.thrown):
+            self.losses.add(f"something else came out: {described(self.came_out)}")
+        self.came_out = None
+        tracer.thrown[:] = [type(each) for each in tracer.thrown]  # an exception keeps its frames alive
+        if self.witness.unended:
+            gc.collect()
+        if not eventually(lambda: not self.witness.unended, 0.005):
+            self.losses.add("a command without an end event")
+        if self.witness.marked_unknown or self.witness.pools_cleared:
+            self.losses.add("the server was blamed")
+        if len(tracer.thrown) < 2 and not eventually(lambda: not self._transactions(before), 0.05):
+            self.losses.add("a transaction left open at the server")
+        self._go_on()
+
+    def _transactions(self, before: list[Any]) -> list[Any]:
+        return [each for each in open_transactions(self.deployment) if each not in before]
+
+    def _go_on(self) -> None:
+        """The next operations work, and the pool serves as many at once as it may."""
+        found = [self._in_time(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
+        if found != [{"_id": number, "of": number} for number in range(2)]:
+            self.losses.add("the next operation fails")
+        elif not any(self._at_once() for _ in range(4)):
+            self.losses.add("the pool serves fewer at once")
+
+    def _at_once(self) -> bool:
+        self.witness.most_pings = 0
+        asking = [gevent.spawn(self._in_time, self.client.admin.command, "ping") for _ in range(self.scene.width)]
+        gevent.joinall(asking)
+        return bool(self.witness.most_pings == self.scene.width and all(each.value for each in asking))
+
+    def _in_time(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            with gevent.Timeout(LIMIT):
+                return call(*arguments)
+        except (Exception, gevent.Timeout):
+            return None
+
+    def close(self) -> None:
+        """Close the client; PyMongo takes half a second for it, in which the next run may begin."""
+        if not self._in_time(lambda: self.client.close() or True):
+            self.losses.add("close() does not end")
+        self.client = None
+
+    def look_for_connections(self) -> None:
+        """Whether it has left any at the server, now that it is closed."""
+        if not eventually(lambda: not self._connections(), 0.1):
+            self.losses.add("a connection is left at the server after close()")
+
+    def _connections(self) -> list[Any]:
+        every = [each for member in self.deployment.members for each in member.connections.values()]
+        return [each for each in every if each.app_name == self.name]
+
+
+def open_transactions(deployment: Deployment) -> list[Any]:
+    transactions = [each.transaction for each in deployment._cluster.store._state.sessions]
+    return [each for each in transactions if each is not None and each.status == "in progress"]
+
+
+def tallied(runs: list[Run]) -> Counter[str]:
+    """How many runs lost what."""
+    tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
+    for run in runs:
+        tally.update(run.losses)
+    return tally
+
+
+def fill(deployment: Deployment) -> None:
+    """The documents that are read; and a ping takes a while, so that there are several at once."""
+    with driver.MongoClient(deployment.uri) as client:
+        client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
+        client.test.create_collection("written")
+    slow = {"failCommands": ["ping"], "blockConnection": True, "blockTimeMS": 5}
+    deployment.set_fail_point("failCommand", "alwaysOn", slow)
+
+
+def explored(deployment: Deployment, scene: Scene) -> Iterator[Run]:
+    """One run for each kind of interruption and each switch of the scene; they are being closed."""
+    for kind in WANTED:
+        for point in range(MOST_POINTS):
+            run = Run(deployment, scene)
+            tracer = run.play(point, kind)
+            run.closing = gevent.spawn(run.close)
+            if tracer.thrown:
+                yield run
+            if not tracer.reached:
+                break
+
+
+def main() -> None:
+    """The scenes that are asked for, with all kinds."""
+    gc.collect()
+    gc.freeze()  # each run collects the garbage; it need not look at what was there before
+    with Deployment.replica_set(members=1) as deployment:
+        fill(deployment)
+        found = {name: list(explored(deployment, SCENES[name])) for name in sys.argv[2:]}
+        every = [run for runs in found.values() for run in runs]
+        gevent.joinall([run.closing for run in every], raise_error=True)
+        gc.collect()
+        for run in every:
+            run.look_for_connections()
+        print(json.dumps({name: tallied(runs) for name, runs in found.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,405 @@
+"""The scenarios: each place where an operation of the driver can wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+from gmongo import DeleteOne, InsertOne, UpdateOne, WriteConcern
+from gmongo.cmap.upkeep import _populate
+from gmongo.errors import AutoReconnect
+from gmongo.gridfs import GridFS
+from gmongo.testing import Deployment
+from tests.gevent.switching.harness import Scenario, Stage, Tracer, eventually
+
+LARGE = b"x" * 12_000_000  # more than the sockets take at once
+OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
+
+
+class EmptyPool(Scenario):
+    name = "check-out from an empty pool"
+    warm = False
+
+    def prepare(self, stage: Stage) -> None:
+        stage.find_server()
+
+    def act(self, stage: Stage) -> Any:
+        return stage.db.facts.find_one({"_id": 5})
+
+
+class FirstUse(Scenario):
+    name = "first use of a client"
+    warm = False
+
+    def act(self, stage: Stage) -> Any:
+        return stage.db.facts.find_one({"_id": 5})
+
+
+class FullPool(Scenario):
+    """The greenlet is the first of two that wait for the only connection."""
+
+    name = "check-out from a full pool"
+    options = {"maxPoolSize": 1}
+    least_switches = 2
+
+    def prepare(self, stage: Stage) -> None:
+        stage.kept["connection"] = stage.pool.check_out()
+
+    def act(self, stage: Stage) -> Any:
+        return stage.db.facts.find_one({"_id": 5})
+
+    def meanwhile(self, stage: Stage) -> None:
+        gevent.sleep(0)
+        stage.others.append(gevent.spawn(stage.db.facts.find_one, {"_id": 6}))
+        gevent.sleep(0)
+        self.end_the_wait(stage)
+
+    def end_the_wait(self, stage: Stage) -> None:
+        stage.pool.check_in(stage.kept["connection"])
+
+    def check(self, stage: Stage) -> None:
+        assert [other.value for other in stage.others if other.successful()] in ([], [{"_id": 6, "of": 6}])
+
+
+class LostConnection(FullPool):
+    """The only connection comes back broken: the waiter is told to make one."""
+
+    name = "check-out from a full pool whose connection is lost"
+
+    def end_the_wait(self, stage: Stage) -> None:
+        stage.kept["connection"].error = AutoReconnect("lost")
+        stage.pool.check_in(stage.kept["connection"])
+
+
+class PausingPool(FullPool):
+    """The pool is cleared while they wait, and ready again at once."""
+
+    name = "check-out from a pausing pool"
+    clears = True
+
+    def end_the_wait(self, stage: Stage) -> None:
+        stage.pool.clear(AutoReconnect("cleared by the test"))
+        stage.pool.ready()
+        stage.pool.check_in(stage.kept["connection"])
+
+
+class Scram(EmptyPool):
+    name = "handshake with SCRAM"
+    least_switches = 3
+
+    def deployment(self) -> Deployment:
+        return Deployment.replica_set(members=1, users={"ada": "lovelace"})
+
+
+class TlsHandshake(EmptyPool):
+    name = "handshake with TLS"
+    least_switches = 3
+
+    def deployment(self) -> Deployment:
+        return Deployment.replica_set(members=1, tls=True)
+
+
+class OneCommand(Scenario):
+    """One call of a warm client."""
+
+    def __init__(self, name: str, call: Callable[[Any], Any], least_switches: int = 1) -> None:
+        self.name = name
+        self._call = call
+        self.least_switches = least_switches
+
+    def act(self, stage: Stage) -> Any:
+        return self._call(stage.db)
+
+
+class HalfRead(Scenario):
+    """A cursor of which a batch has been read."""
+
+    def prepare(self, stage: Stage) -> None:
+        stage.kept["cursor"] = cursor = stage.db.facts.find(batch_size=2)
+        next(cursor)
+
+
+class ReadRest(HalfRead):
+    name = "getMore"
+    least_switches = 3
+
+    def act(self, stage: Stage) -> Any:
+        with stage.kept.pop("cursor") as cursor:
+            return len(list(cursor))
+
+
+class DropRest(HalfRead):
+    name = "getMore of a cursor that nobody closes"
+
+    def act(self, stage: Stage) -> Any:
+        return len(list(stage.kept.pop("cursor")))
+
+
+class CloseCursor(HalfRead):
+    name = "cursor close"
+
+    def act(self, stage: Stage) -> Any:
+        stage.kept.pop("cursor").close()
+
+
+class Transaction(Scenario):
+    name = "transaction"
+    least_switches = 2
+
+    def prepare(self, stage: Stage) -> None:
+        stage.kept["open"] = open_transactions(stage)  # which an earlier run has left to the server
+
+    def act(self, stage: Stage) -> Any:
+        with stage.client.start_session() as session, session.start_transaction():
+            stage.db.written.insert_one({"a": 1}, session=session)
+            stage.db.facts.find_one({"_id": 1}, session=session)
+
+    def check(self, stage: Stage) -> None:
+        # What interrupts the abort, too, leaves the transaction to the server, which aborts it after a while.
+        if len(stage.errors) < 2 and not self.ends_cursors:
+            known = stage.kept["open"]
+            none_left = eventually(lambda: all(each in known for each in open_transactions(stage)))
+            assert none_left, "a transaction was left open on the server"
+
+
+class WithTransaction(Transaction):
+    name = "with_transaction"
+
+    def act(self, stage: Stage) -> Any:
+        with stage.client.start_session() as session:
+            session.with_transaction(lambda each: stage.db.written.insert_one({"a": 1}, session=each))
+
+
+class Aborted(Transaction):
+    name = "transaction that is aborted"
+
+    def act(self, stage: Stage) -> Any:
+        with stage.client.start_session() as session:
+            session.start_transaction()
+            stage.db.written.insert_one({"a": 1}, session=session)
+            session.abort_transaction()
+
+
+class Backoff(Scenario):
+    name = "retry with back-off"
+    least_switches = 3
+
+    def prepare(self, stage: Stage) -> None:
+        stage.client._executor.overload.base = 0.001
+        data = {"failCommands": ["insert"], "errorCode": 462, "errorLabels": OVERLOAD_LABELS}
+        stage.deployment.set_fail_point("failCommand", {"times": 2}, data)
+
+    def act(self, stage: Stage) -> Any:
+        return stage.db.written.insert_one({"a": 1}).acknowledged
+
+    def check(self, stage: Stage) -> None:
+        stage.deployment.set_fail_point("failCommand", "off")
+
+
+class Retry(Backoff):
+    name = "retry after an election"
+    least_switches = 2
+
+    def prepare(self, stage: Stage) -> None:
+        data = {"failCommands": ["find"], "errorCode": 262}
+        stage.deployment.set_fail_point("failCommand", {"times": 1}, data)
+
+    def act(self, stage: Stage) -> Any:
+        return stage.db.facts.find_one({"_id": 1})
+
+
+def unacknowledged(db: Any) -> Any:
+    """A collection whose writes are not waited for."""
+    return db.get_collection("written", write_concern=WriteConcern(w=0))
+
+
+def write_in_batches(db: Any) -> Any:
+    requests = [InsertOne({"a": 1}), UpdateOne({"a": 1}, {"$set": {"b": 1}}), DeleteOne({"b": 1}), InsertOne({"a": 2})]
+    return db.written.bulk_write(requests)
+
+
+def write_with_client(db: Any) -> Any:
+    models = [
+        InsertOne({"a": 1}, namespace="test.written"),
+        UpdateOne({"a": 1}, {"$set": {"b": 1}}, namespace="test.w"),
+    ]
+    return db.client.bulk_write(models, verbose_results=True)
+
+
+class ChangeStream(Scenario):
+    name = "change stream"
+    least_switches = 3
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.written.watch(max_await_time_ms=5) as stream:
+            stage.db.written.insert_one({"a": 1})
+            stream.next()
+            stream.try_next()
+
+
+class UploadFile(Scenario):
+    name = "GridFS upload"
+    least_switches = 3
+
+    def prepare(self, stage: Stage) -> None:
+        stage.kept["fs"] = GridFS(stage.db)
+        stage.kept["fs"].put(b"first")
+
+    def act(self, stage: Stage) -> Any:
+        return stage.kept["fs"].put(b"0123456789", chunkSize=4)
+
+
+class CloseClient(Scenario):
+    name = "client close"
+    closes = True
+
+    def act(self, stage: Stage) -> Any:
+        stage.client.close()
+
+
+class DropClient(Scenario):
+    """A client in a ``with`` whose block is left by what is thrown."""
+
+    name = "the with block of a client"
+    closes = True
+
+    def act(self, stage: Stage) -> Any:
+        with stage.client as client:
+            client.test.facts.find_one({"_id": 1})
+
+
+class PinnedCursor(Scenario):
+    name = "pinned cursor behind a load balancer"
+    options = {"serverMonitoringMode": "auto"}
+    ends_cursors = True
+    least_switches = 3
+
+    def deployment(self) -> Deployment:
+        return Deployment.load_balanced(services=1)
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.facts.find(batch_size=2, limit=5) as cursor:
+            return len(list(cursor))
+
+
+class PinnedTransaction(Transaction):
+    name = "pinned transaction behind a load balancer"
+    options = {"serverMonitoringMode": "auto"}
+    ends_cursors = True
+
+    def deployment(self) -> Deployment:
+        return Deployment.load_balanced(services=1)
+
+
+class OwnGreenlet(Scenario):
+    """A greenlet of the driver's."""
+
+    survives = True
+
+
+class MonitorCheck(OwnGreenlet):
+    name = "monitor check"
+    warm = False
+    options = {"heartbeatFrequencyMS": 500}
+    most_points = 6
+
+    def start(self, stage: Stage) -> Callable[[Any], bool]:
+        stage.client._topology.open()
+        (server,) = stage.client._topology._servers.values()
+        stage.kept["monitor"] = server.monitor
+        greenlet = stage.kept["greenlet"] = server.monitor._background.greenlet
+        return lambda each: each is greenlet
+
+    def over(self, stage: Stage, tracer: Tracer) -> bool:
+        stage.kept["monitor"].request_check()
+        done = tracer.reached if tracer.point is not None else True
+        return stage.kept["greenlet"].dead or (done and tracer.switches > (tracer.point or 0) + 3)
+
+
+class StreamingMonitor(MonitorCheck):
+    name = "monitor check with streaming"
+    options = {"serverMonitoringMode": "stream", "heartbeatFrequencyMS": 500}
+
+    def over(self, stage: Stage, tracer: Tracer) -> bool:
+        stage.deployment.members[0].changed()
+        return super().over(stage, tracer)
+
+
+class Populate(OwnGreenlet):
+    name = "background run that makes connections"
+    options = {"minPoolSize": 2}
+    warm = False
+    least_switches = 2
+
+    def start(self, stage: Stage) -> Callable[[Any], bool]:
+        stage.kept["opening"] = gevent.spawn(stage.find_server)
+        return lambda each: getattr(each, "_run", None) is _populate
+
+    def over(self, stage: Stage, tracer: Tracer) -> bool:
+        return tracer.subject is not None and bool(tracer.subject.dead)
+
+    def check(self, stage: Stage) -> None:
+        assert eventually(lambda: stage.pool.stats()["available"] >= 2), "the pool is not filled up"
+
+
+class Upkeep(OwnGreenlet):
+    name = "background run"
+    options = {"minPoolSize": 1}
+    most_points = 3
+
+    def start(self, stage: Stage) -> Callable[[Any], bool]:
+        stage.pool._alarm.ring()
+        upkeep = stage.kept["upkeep"] = stage.pool._upkeep.greenlet
+        return lambda each: each is upkeep
+
+    def over(self, stage: Stage, tracer: Tracer) -> bool:
+        if stage.kept["upkeep"].dead:
+            return True
+        stage.pool._alarm.ring()
+        return tracer.switches > (tracer.point or 0) + 2
+
+
+def open_transactions(stage: Stage) -> list[Any]:
+    """The transactions that are open on the servers."""
+    transactions = [each.transaction for each in stage.deployment._cluster.store._state.sessions]
+    return [each for each in transactions if each is not None and each.status == "in progress"]
+
+
+SCENARIOS: list[Scenario] = [
+    FirstUse(),
+    EmptyPool(),
+    FullPool(),
+    LostConnection(),
+    PausingPool(),
+    Scram(),
+    TlsHandshake(),
+    OneCommand("insert", lambda db: db.written.insert_one({"a": 1})),
+    OneCommand("find", lambda db: db.facts.find_one({"_id": 5})),
+    OneCommand("update", lambda db: db.written.update_one({"a": 1}, {"$set": {"b": 1}})),
+    OneCommand("delete", lambda db: db.written.delete_one({"a": 1})),
+    OneCommand("aggregate", lambda db: list(db.facts.aggregate([{"$match": {}}], batchSize=4)), 2),
+    OneCommand("find_one_and_update", lambda db: db.written.find_one_and_update({"a": 1}, {"$set": {"b": 1}})),
+    OneCommand("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
+    OneCommand("bulk write in batches", write_in_batches, 4),
+    OneCommand("client bulk write", write_with_client),
+    ReadRest(),
+    DropRest(),
+    CloseCursor(),
+    Transaction(),
+    WithTransaction(),
+    Aborted(),
+    Backoff(),
+    Retry(),
+    ChangeStream(),
+    UploadFile(),
+    CloseClient(),
+    DropClient(),
+    PinnedCursor(),
+    PinnedTransaction(),
+    MonitorCheck(),
+    StreamingMonitor(),
+    Populate(),
+    Upkeep(),
+]

@@ -1,0 +1,464 @@
+"""Servers that break the protocol, refuse, or vanish: the right exception each time, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import bson
+import gevent
+import pytest
+from gevent.event import Event
+
+from gmongo import MongoClient
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    CursorNotFound,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    ExecutionTimeout,
+    InvalidURI,
+    NetworkTimeout,
+    NotPrimaryError,
+    OperationFailure,
+    ProtocolError,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+    WriteError,
+    WTimeoutError,
+)
+from tests.support.server import (
+    ScriptedReplicaSet,
+    ScriptedServer,
+    cursor_reply,
+    cut,
+    eventually,
+    forged,
+    garbled,
+    held,
+    silent,
+)
+
+BROKEN = {  # name: fault, exception, what its message says
+    "closed before the reply": (cut(0), AutoReconnect, "connection closed by the server"),
+    "closed inside the header": (cut(10), AutoReconnect, "connection closed by the server"),
+    "closed inside the body": (cut(30), AutoReconnect, "connection closed by the server"),
+    "negative length": (forged(length=-1), ProtocolError, "message length -1"),
+    "no length": (forged(length=0), ProtocolError, "message length 0"),
+    "shorter than a header": (forged(length=15), ProtocolError, "message length 15"),
+    "shorter than a document": (forged(length=17), ProtocolError, "too short"),
+    "shorter than it is": (forged(length=30), ProtocolError, "length|bytes"),
+    "2 GiB": (forged(length=2**31 - 1), ProtocolError, "message length 2147483647"),
+    "above the server's own limit": (forged(length=48_100_000), ProtocolError, "message length 48100000"),
+    "reply to another request": (forged(response_to=77), ProtocolError, "reply is to request 77"),
+    "unknown opcode": (forged(opcode=2099), ProtocolError, "opcode 2099"),
+    "compressed, unasked": (forged(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
+    "garbage": (garbled, bson.errors.InvalidBSON, "."),
+}
+broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), ids=BROKEN.keys())
+
+
+@pytest.fixture(autouse=True)
+def quick_checks(monkeypatch):
+    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+
+
+@pytest.fixture
+def server():
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server):
+    with gevent.Timeout(15), MongoClient(server.name, retryReads=False, serverSelectionTimeoutMS=5000) as client:
+        client.admin.command("ping")
+        yield client
+
+
+def lsid(command):
+    return bytes(command["lsid"]["id"])
+
+
+def check_nothing_lost(client, server, sessions_lost):
+    """The pool is whole, the next operation gets its own reply, and the server hears of the end of every session.
+
+    :param sessions_lost: how many sessions had a connection fail under them and must not be used again.
+    """
+    for pool in client.pool_stats():
+        assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
+    for number in range(3):
+        assert client.db.c.find_one({"_id": number}) == {"_id": number}
+    assert [pool["total"] for pool in client.pool_stats()] == [1]
+    used = {lsid(each.command) for each in server.received if "lsid" in each.command}
+    client.close()
+    ended = {bytes(each["id"]) for each in server.wait_for("endSessions")["endSessions"]}
+    assert len(used - ended) == sessions_lost
+    assert ended <= used
+
+
+# Nobody there
+
+
+def test_unreachable_server():
+    with ScriptedServer() as server:
+        name = server.name
+    with MongoClient(name, serverSelectionTimeoutMS=200) as client:
+        with pytest.raises(ServerSelectionTimeoutError) as caught:
+            client.db.c.find_one()
+        message = str(caught.value)
+        for part in (name, "Connection refused", "Timeout: 0.2s", "Topology Description", "Unknown"):
+            assert part in message
+        assert caught.value.timeout
+        server.start()
+        try:
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+        finally:
+            server.stop()
+
+
+def test_no_primary_is_named_as_what_is_missing():
+    with ScriptedReplicaSet(2) as replica_set:
+        replica_set.elect(None)
+        uri = f"mongodb://{replica_set.members[0].name}/?replicaSet=scripted&serverSelectionTimeoutMS=200"
+        with MongoClient(uri) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
+            client.db.c.insert_one({})
+        message = str(caught.value)
+        assert message.startswith("No primary available for writes")
+        assert message.count("RSSecondary") == 2
+
+
+def test_wrong_replica_set_name_is_named():
+    with ScriptedReplicaSet(1) as replica_set:
+        uri = f"mongodb://{replica_set.members[0].name}/?replicaSet=other&directConnection=true"
+        with (
+            MongoClient(uri, serverSelectionTimeoutMS=200) as client,
+            pytest.raises(ServerSelectionTimeoutError, match=r"'other'.*'scripted'"),
+        ):
+            client.db.c.find_one()
+
+
+def test_too_old_server_is_refused_with_its_version(server):
+    server.hello_extra = {"maxWireVersion": 7}
+    message = r"wire version 7.*requires at least 8 \(MongoDB 4.2\)"
+    with MongoClient(server.name) as client, pytest.raises(ConfigurationError, match=message):
+        client.db.c.find_one()
+
+
+# Broken replies
+
+
+@broken
+def test_broken_reply_to_a_read(client, server, fault, kind, message):
+    server.fail("find", fault)
+    with pytest.raises(kind, match=message):
+        client.db.c.find_one({"_id": "broken"})
+    check_nothing_lost(client, server, 1)
+
+
+@broken
+def test_broken_reply_to_a_write(client, server, fault, kind, message):
+    server.fail("insert", fault)
+    with pytest.raises(kind, match=message):
+        client.db.c.insert_one({"_id": "broken"})
+    assert len(server.commands("insert")) == 1  # a standalone's writes are not sent twice
+    check_nothing_lost(client, server, 1)
+
+
+@broken
+def test_broken_handshake_of_an_operation(server, fault, kind, message):
+    with gevent.Timeout(5), MongoClient(server.name, retryReads=False) as client:
+        eventually(lambda: client.nodes)
+        server.fail("handshake", fault)
+        with pytest.raises(kind):
+            client.db.c.find_one({"_id": "never sent"})
+        assert not server.commands("find")
+        check_nothing_lost(client, server, 0)
+
+
+@broken
+def test_broken_check_of_a_monitor(server, fault, kind, message):
+    server.fail("handshake", fault)
+    with gevent.Timeout(5), MongoClient(server.name) as client:
+        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+        check_nothing_lost(client, server, 0)
+
+
+NONSENSE = [
+    {"setName": "scripted", "hosts": 5},
+    {"setName": "scripted", "hosts": ["a:not-a-port"]},
+    {"setName": "scripted", "hosts": [7]},
+    {"maxWireVersion": "new"},
+    {"topologyVersion": {}},
+    {"topologyVersion": 3},
+    {"logicalSessionTimeoutMinutes": "long"},
+    {"maxMessageSizeBytes": "many"},
+    {"lastWrite": 1},
+]
+
+
+@pytest.mark.parametrize("junk", NONSENSE, ids=str)
+def test_monitor_outlives_nonsense_in_a_hello(junk):
+    """A server that talks nonsense for a while is used as soon as it talks sense again."""
+    with ScriptedServer(streams=True) as server:
+        server.hello_extra = junk
+        options = {"heartbeatFrequencyMS": 500, "directConnection": True, "serverSelectionTimeoutMS": 400}
+        with gevent.Timeout(5), MongoClient(server.name, **options) as client:
+            server.wait_for("handshake")
+            gevent.sleep(0.02)
+            server.hello_extra = {}
+            server.changed()
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
+def test_server_is_back_soon_after_a_connection_was_lost(streams):
+    """The monitor checks as soon as somebody needs the server, and not when its next heartbeat is due."""
+    with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
+        client.db.c.find_one()
+        server.fail("find", cut(20))
+        with gevent.Timeout(2):
+            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+        server.fail("insert", cut(20))
+        with pytest.raises(AutoReconnect):
+            client.db.c.insert_one({})
+        with gevent.Timeout(2):
+            assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
+
+
+def test_lost_connection_clears_the_pool_once(client, server):
+    server.fail("insert", cut(0))
+    with pytest.raises(AutoReconnect):
+        client.db.c.insert_one({})
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+    assert client.pool_stats()[0]["generation"] == 1
+
+
+def test_silence_ends_with_socket_timeout(server):
+    with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
+        client.admin.command("ping")
+        server.fail("find", silent)
+        with pytest.raises(NetworkTimeout, match=f"{server.name}: timed out .*100 ms") as caught:
+            client.db.c.find_one()
+        assert caught.value.timeout
+        assert client.pool_stats()[0]["generation"] == 0  # slow is not gone: the server stays known
+        check_nothing_lost(client, server, 1)
+
+
+def test_message_longer_than_what_comes_ends_with_socket_timeout(server):
+    with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
+        server.fail("find", forged(length=40_000_000))
+        with pytest.raises(NetworkTimeout):
+            client.db.c.find_one()
+        check_nothing_lost(client, server, 1)
+
+
+def test_late_reply_is_not_taken_for_the_next_one(server):
+    gate = Event()
+    with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
+        server.fail("find", held(gate))
+        with pytest.raises(NetworkTimeout):
+            client.db.c.find_one({"_id": "late"})
+        gate.set()
+        check_nothing_lost(client, server, 1)
+
+
+def test_surplus_bytes_after_a_reply_never_reach_an_operation(client, server):
+    server.fail("find", lambda peer, message: peer.send(message + message[:40]))
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+    assert client.db.c.find_one({"_id": 2}) == {"_id": 2}  # on another connection
+    assert len(set(server.connections_of("find"))) == 2
+    check_nothing_lost(client, server, 0)
+
+
+def test_connection_closed_while_idle(client, server):
+    for peer in list(server.peers.values()):
+        peer.close()
+    with pytest.raises(AutoReconnect):
+        client.db.c.insert_one({})
+    check_nothing_lost(client, server, 1)
+
+
+# Error replies
+
+CODES = [
+    (43, CursorNotFound),
+    (50, ExecutionTimeout),
+    (59, OperationFailure),
+    (11000, DuplicateKeyError),
+    (11001, DuplicateKeyError),
+    (12582, DuplicateKeyError),
+    *((code, NotPrimaryError) for code in (10107, 13435, 10058, 11600, 11602, 13436, 189, 91)),
+]
+
+
+@pytest.mark.parametrize(("code", "kind"), CODES)
+def test_error_reply(client, server, code, kind):
+    reply = {"ok": 0, "code": code, "codeName": "Scripted", "errmsg": "as told"}
+    server.replies["ping"] = reply
+    with pytest.raises(kind) as caught:
+        client.admin.command("ping")
+    assert type(caught.value) is kind
+    assert caught.value.code == code
+    assert caught.value.details == reply
+    assert "as told" in str(caught.value)
+    check_nothing_lost(client, server, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ({"ok": 0, "errmsg": "not master"}, NotPrimaryError),
+        ({"ok": 0, "errmsg": "node is recovering"}, NotPrimaryError),
+        ({"ok": 0, "errmsg": "no code"}, OperationFailure),
+        ({"ok": 0.0}, OperationFailure),
+        ({}, OperationFailure),
+        ({"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": "twice"}]}, DuplicateKeyError),
+        ({"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 121, "errmsg": "invalid"}]}, WriteError),
+        ({"ok": 1, "n": 1, "writeConcernError": {"code": 64, "errmsg": "late"}}, WTimeoutError),
+        ({"ok": 1, "n": 1, "writeConcernError": {"code": 100, "errmsg": "few"}}, WriteConcernError),
+        ({"ok": 1, "n": 1, "writeConcernError": {"code": 91, "errmsg": "bye"}}, WriteConcernError),
+    ],
+    ids=str,
+)
+def test_error_reply_to_a_write(client, server, reply, kind):
+    server.replies["insert"] = reply
+    with pytest.raises(kind) as caught:
+        client.db.c.insert_one({})
+    assert type(caught.value) is kind
+    check_nothing_lost(client, server, 0)
+
+
+@pytest.mark.parametrize("reply", [{"ok": 1}, {"ok": 1, "cursor": 5}, {"ok": 1, "cursor": {"id": 1}}], ids=str)
+def test_reply_without_its_cursor_is_a_protocol_error(client, server, reply):
+    good, server.replies["find"] = server.replies["find"], reply
+    with pytest.raises(PyMongoError, match="cursor"):
+        list(client.db.c.find())
+    server.replies["find"] = good
+    check_nothing_lost(client, server, 1)
+
+
+# Cursors
+
+
+def open_cursor(client, server):
+    """A cursor of which the first document was read, and that has more on the server."""
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    cursor = client.db.c.find()
+    assert next(cursor) == {"_id": 1}
+    del server.replies["find"]
+    server.replies["find"] = lambda command: cursor_reply([{"_id": command["filter"].get("_id")}])
+    return cursor
+
+
+@broken
+def test_broken_further_batch_ends_the_cursor(client, server, fault, kind, message):
+    cursor = open_cursor(client, server)
+    server.fail("getMore", fault)
+    with pytest.raises(kind, match=message):
+        next(cursor)
+    assert not cursor.alive
+    assert list(cursor) == []
+    cursor.close()
+    if kind is not AutoReconnect:
+        assert server.wait_for("killCursors")["cursors"] == [7]
+        eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
+    check_nothing_lost(client, server, 1)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (237, OperationFailure)])
+def test_error_reply_to_a_further_batch_ends_the_cursor(client, server, code, kind):
+    cursor = open_cursor(client, server)
+    server.replies["getMore"] = {"ok": 0, "code": code, "errmsg": "as told"}
+    with pytest.raises(kind):
+        next(cursor)
+    assert not cursor.alive
+    assert len(server.commands("killCursors")) == int(code == 50)
+    check_nothing_lost(client, server, 0)
+
+
+def test_dropped_cursor_is_killed_and_its_session_comes_back(client, server):
+    cursor = open_cursor(client, server)
+    used = lsid(server.commands("find")[-1])
+    del cursor
+    killed = server.wait_for("killCursors")
+    assert (killed["cursors"], lsid(killed)) == ([7], used)
+    eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
+    check_nothing_lost(client, server, 0)
+
+
+def test_cursor_is_closed_on_its_server_when_the_with_is_left_by_an_error(client, server):
+    with pytest.raises(ZeroDivisionError), open_cursor(client, server):
+        raise ZeroDivisionError
+    assert [each["cursors"] for each in server.commands("killCursors")] == [[7]]
+    check_nothing_lost(client, server, 0)
+
+
+# Bad arguments, which must not cost a connection either
+
+
+@pytest.mark.parametrize("document", [5, "text", [1, 2], object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("method", ["insert_one", "find_one_and_delete", "delete_one", "find"])
+def test_no_document(client, server, method, document):
+    with pytest.raises(TypeError, match=r"must be|mapping"):
+        getattr(client.db.c, method)(document)
+    check_nothing_lost(client, server, 0)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{5: 1}, {"a": {None: 1}}, {"a\0b": 1}, {"a": object()}, {"n": 2**70}],
+    ids=["number as key", "None as key", "NUL in key", "object", "large number"],
+)
+def test_document_that_bson_cannot_hold(client, server, document):
+    with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
+        client.db.c.insert_one(dict(document))
+    with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
+        client.db.c.find_one(document)
+    assert not server.commands("insert")
+    check_nothing_lost(client, server, 0)
+
+
+def test_too_large_document(client, server):
+    large = "x" * (16 * 1024 * 1024 + 20_000)
+    with pytest.raises(DocumentTooLarge, match=r"document too large \(167\d+ bytes\).*16777216 bytes"):
+        client.db.c.insert_one({"_id": 1, "text": large})
+    with pytest.raises(DocumentTooLarge, match=r"find command is 167.*16777216"):
+        client.db.c.find_one({"text": large})
+    assert not server.commands("insert")
+    check_nothing_lost(client, server, 0)
+
+
+def test_too_large_document_within_many(client, server):
+    documents = [{"_id": 1}, {"_id": 2, "text": "x" * (49 * 1024 * 1024)}]
+    with pytest.raises(DocumentTooLarge):
+        client.db.c.insert_many(documents)
+    check_nothing_lost(client, server, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maxPoolSzie": 5}, "maxPoolSize"),
+        ({"maxPoolSize": -1}, "maxPoolSize"),
+        ({"maxPoolSize": 2, "minPoolSize": 3}, "minPoolSize"),
+        ({"socketTimeoutMS": "soon"}, "socketTimeoutMS"),
+        ({"w": 0, "journal": True}, "journal|w"),
+        ({"directConnection": True, "loadBalanced": True}, "loadBalanced"),
+        ({"loadBalanced": True, "replicaSet": "rs"}, "replicaSet"),
+        ({"serverMonitoringMode": "sometimes"}, "serverMonitoringMode"),
+        ({"readPreference": "primary", "maxStalenessSeconds": 120}, "[Ss]taleness"),
+    ],
+    ids=str,
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises((ConfigurationError, ValueError, TypeError), match=message):
+        MongoClient("127.0.0.1", **options)
+
+
+@pytest.mark.parametrize(
+    "uri", ["mongodb://", "mongodb://a,b/?directConnection=true", "mongodb://host:port/", "http://host/"]
+)
+def test_bad_uri(uri):
+    with pytest.raises((InvalidURI, ConfigurationError, ValueError)):
+        MongoClient(uri)

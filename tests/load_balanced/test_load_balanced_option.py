@@ -1,0 +1,168 @@
+"""How the mode is chosen, and what contradicts it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.collection import Collection
+from gmongo.database import Database
+from gmongo.errors import ConfigurationError
+from tests.load_balanced.harness import balanced
+from tests.support.dns import Host, Network, network
+from tests.support.server import ScriptedServer
+
+__all__ = ["network"]
+
+NAME = "shop.example.test"
+SRV = f"_mongodb._tcp.{NAME}"
+CONTRADICTIONS = {"replicaSet": "rs", "directConnection": "true", "srvMaxHosts": "1"}
+
+
+@pytest.fixture
+def named(network: Network, service: ScriptedServer) -> Iterator[Network]:
+    """A network in which the name leads to the service, and says nothing of load balancers."""
+    network.names.hosts[SRV] = [Host("lb.example.test", 27017, ttl=0)]
+    network.names.addresses["lb.example.test"] = "127.0.0.1"
+    network.ports[27017] = service.port
+    yield network
+
+
+def kind_of(client: Any) -> str:
+    return str(client.topology_description.topology_type_name)
+
+
+@pytest.mark.requirement("LB-01")
+@pytest.mark.parametrize("how", ["uri", "keyword"])
+def test_the_option_selects_the_mode(how: str, service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service)) if how == "uri" else connect(f"mongodb://{service.name}", loadBalanced=True)
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+    assert kind_of(client) == "LoadBalanced"
+
+
+@pytest.mark.requirement("LB-02", "LB-41")
+@pytest.mark.parametrize("option", ["", "?loadBalanced=false"])
+def test_without_the_option_it_is_not_selected(option: str, service: ScriptedServer, connect: Any) -> None:
+    client = connect(f"mongodb://{service.name}/{option}")
+    client.db.c.find_one()
+    hellos = service.commands("handshake") + service.commands("hello")
+    assert len(hellos) >= 2  # one of them a monitor's
+    assert not any("loadBalanced" in hello for hello in hellos)
+    assert kind_of(client) == "Sharded"
+
+
+@pytest.mark.requirement("LB-03")
+def test_only_a_client_has_the_option(service: ScriptedServer, connect: Any) -> None:
+    client = connect(f"mongodb://{service.name}")
+    with pytest.raises(TypeError):
+        client.get_database("db", load_balanced=True)
+    with pytest.raises(TypeError):
+        client.db.get_collection("c", load_balanced=True)
+    for owner in (Database, Collection):
+        for name, method in inspect.getmembers(owner, inspect.isfunction):
+            parameters = {each.lower().replace("_", "") for each in inspect.signature(method).parameters}
+            assert "loadbalanced" not in parameters, name
+
+
+@pytest.mark.requirement("LB-04")
+@pytest.mark.parametrize("keywords", [{}, {"loadBalanced": True}])
+def test_there_is_one_host(keywords: dict[str, Any]) -> None:
+    option = "" if keywords else "?loadBalanced=true"
+    with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
+        MongoClient(f"mongodb://a.test,b.test/{option}", **keywords)
+
+
+@pytest.mark.requirement("LB-05", "LB-06")
+@pytest.mark.parametrize(("option", "value"), [("replicaSet", "rs"), ("directConnection", "true")])
+def test_it_excludes_other_topologies(option: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"loadBalanced=true cannot be used with {option}="):
+        MongoClient(f"mongodb://a.test/?loadBalanced=true&{option}={value}", connect=False)
+    keyword = True if value == "true" else value
+    with pytest.raises(ConfigurationError, match=rf"loadBalanced=true cannot be used with {option}="):
+        MongoClient("mongodb://a.test/?loadBalanced=true", connect=False, **{option: keyword})
+
+
+@pytest.mark.requirement("LB-06")
+def test_direct_connection_may_be_false(service: ScriptedServer, connect: Any) -> None:
+    client = connect(balanced(service, directConnection="false"))
+    client.db.c.find_one()
+    assert kind_of(client) == "LoadBalanced"
+
+
+@pytest.mark.requirement("LB-07")
+def test_the_number_of_hosts_may_not_be_limited(named: Network, connect: Any) -> None:
+    with pytest.raises(ConfigurationError, match="srvMaxHosts=1 cannot be used with loadBalanced=true"):
+        connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=1&tls=false")
+    client = connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=0&tls=false")
+    client.db.c.find_one()
+    assert kind_of(client) == "LoadBalanced"
+
+
+@pytest.mark.requirement("LB-08")
+def test_records_are_looked_up_before_the_validation(named: Network, connect: Any) -> None:
+    named.names.hosts[SRV].append(Host("other.example.test", 27017))
+    with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
+        connect(f"mongodb+srv://{NAME}/?loadBalanced=true&tls=false")
+    assert set(named.names.questions) == {(SRV, "SRV"), (NAME, "TXT")}
+
+
+@pytest.mark.requirement("LB-10", "LB-86")
+def test_a_txt_record_selects_the_mode(named: Network, connect: Any) -> None:
+    uri = f"mongodb+srv://{NAME}/?tls=false"
+    before = connect(uri)
+    before.db.c.find_one()
+    named.names.texts[NAME] = [["loadBalanced=true"]]
+    after = connect(uri)
+    after.db.c.find_one()
+    assert (kind_of(before), kind_of(after)) == ("Sharded", "LoadBalanced")
+
+
+@pytest.mark.requirement("LB-11")
+@pytest.mark.parametrize("option", CONTRADICTIONS)
+def test_what_a_txt_record_says_is_validated(option: str, named: Network, connect: Any) -> None:
+    named.names.texts[NAME] = [["loadBalanced=true"]]
+    with pytest.raises(ConfigurationError, match=option):
+        connect(f"mongodb+srv://{NAME}/?tls=false&{option}={CONTRADICTIONS[option]}")
+
+
+@pytest.mark.requirement("LB-11")
+def test_a_txt_record_of_several_hosts(named: Network, connect: Any) -> None:
+    named.names.texts[NAME] = [["loadBalanced=true"]]
+    named.names.hosts[SRV].append(Host("other.example.test", 27017))
+    with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
+        connect(f"mongodb+srv://{NAME}/?tls=false")
+
+
+@pytest.mark.requirement("LB-12")
+@pytest.mark.parametrize("where", ["uri", "txt"])
+def test_records_are_not_polled(where: str, named: Network, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans: list[float] = []
+    monkeypatch.setattr("gmongo.sdam.srv_monitor.SrvMonitor.start", lambda monitor: scans.append(1))
+    option = "&loadBalanced=true" if where == "uri" else ""
+    if where == "txt":
+        named.names.texts[NAME] = [["loadBalanced=true"]]
+    client = connect(f"mongodb+srv://{NAME}/?tls=false{option}")
+    client.db.c.find_one()
+    gevent.sleep(0.05)
+    assert kind_of(client) == "LoadBalanced"
+    assert not scans
+    assert named.names.questions.count((SRV, "SRV")) == 1
+    connect(f"mongodb+srv://{NAME}/?tls=false&loadBalanced=false").db.c.find_one()
+    if where == "uri":
+        assert scans  # where it is polled, this is how
+
+
+@pytest.mark.requirement("LB-87", "LB-71")
+def test_a_hello_does_not_select_the_mode(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+    client = connect(f"mongodb://{service.name}", minPoolSize=0)
+    client.db.c.find_one()
+    assert kind_of(client) == "Sharded"
+    assert recorder.of("HeartbeatStarted")
+    assert {event.service_id for event in recorder.of("CommandStarted") + recorder.of("CommandSucceeded")} == {None}
+    assert client.pool_stats()[0]["state"] == "ready"
+    assert client._topology.pools()[0].generations.services() == {}

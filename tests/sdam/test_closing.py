@@ -1,0 +1,338 @@
+"""Closing and dropping clients: nothing is left of them, and nothing of the driver polls a flag."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import gevent
+import greenlet
+import pytest
+from gevent.event import Event
+
+from gmongo import MongoClient
+from gmongo.errors import InvalidOperation
+from tests.sdam.harness import Recorder, awaitable, line, make_client, settle
+from tests.support.greenlets import living
+from tests.support.programs import run_program
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
+
+MANY = 100
+
+
+def greenlets() -> int:
+    """How many greenlets of the driver are alive."""
+    return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living())
+
+
+def watchers() -> int:
+    """How many watchers of the loop are active, those included that do not hold it."""
+    loop = gevent.get_hub().loop
+    samples = [loop.timer(1), loop.io(0, 1), loop.async_()]
+    kinds = {type(sample) for sample in samples}
+    for sample in samples:
+        sample.close()
+    return sum(type(each) in kinds and each.active for each in gc.get_objects())
+
+
+def left() -> tuple[int, int, int, int]:
+    """Greenlets, descriptors, watchers, and what holds the hub."""
+    gc.collect()
+    return greenlets(), len(os.listdir("/proc/self/fd")), watchers(), gevent.get_hub().loop.activecnt
+
+
+def settled() -> tuple[int, int, int, int]:
+    """The same, once what earlier tests left behind has ended."""
+    before, now = None, eventually(left)  # for the timer of eventually() is there later, too
+    while now != before:
+        gevent.sleep(0.2)
+        before, now = now, eventually(left)
+    return now
+
+
+def test_the_counts_count() -> None:
+    """What the test below counts is there while a client is."""
+    with ScriptedReplicaSet() as replica_set:
+        before = settled()
+        with MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1) as client:
+            eventually(lambda: len(client.nodes) == 3)
+            for member in replica_set.members:
+                eventually(lambda member=member: len(member.peers) == 3)
+            after = eventually(left)
+        assert after[0] - before[0] >= 9  # a monitor, a measurement and a pool's upkeep for each member
+        assert after[1] - before[1] >= 9
+        assert after[2] - before[2] >= 9
+
+
+@pytest.mark.requirement("SM-89", "SM-90", "SM-123")
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+@pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
+def test_many_clients_leave_nothing_behind(streams: bool, closes: bool) -> None:
+    """Half of them have used the replica set, and the others have not found all of it."""
+
+    def use_one(number: int) -> None:
+        client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
+        if number % 2:
+            assert client.db.c.find_one({"_id": number}) == {"_id": number}
+        else:
+            gevent.sleep(0.001 * (number % 6))
+        if closes:
+            client.close()
+
+    with gevent.Timeout(60), ScriptedReplicaSet(streams=streams) as replica_set:
+        use_one(1)
+        eventually(lambda: not any(member.peers for member in replica_set.members))
+        before = eventually(left)
+        for number in range(MANY):
+            use_one(number)
+        eventually(lambda: not any(member.peers for member in replica_set.members), 10)
+        eventually(lambda: all(now <= then for now, then in zip(left(), before, strict=True)), 10)
+
+
+@pytest.mark.requirement("SM-89", "SM-90", "SM-112", "SM-121")
+@pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
+@pytest.mark.parametrize("stage", ["handshake", "hello"])
+def test_clients_of_a_server_that_does_not_answer(stage: str, closes: bool) -> None:
+    """The greenlets end at once, and do not wait for their time to be up."""
+    with ScriptedServer(streams=True) as server:
+        before = eventually(left)
+        server.fail(stage, *[silent] * 50)
+        clients: Any = [MongoClient(server.name, connectTimeoutMS=0) for _ in range(10)]
+        server.wait_for(stage, 10)
+        if closes:
+            for client in clients:
+                client.close()
+        clients = client = None
+        eventually(lambda: not server.peers)
+        eventually(lambda: all(now <= then for now, then in zip(left(), before, strict=True)))
+
+
+def test_a_close_does_not_switch_away_for_monitors(connect: Any, streaming: ScriptedServer) -> None:
+    """When it returns, all is told; nobody has to wait for greenlets that are still ending."""
+    recorder = Recorder()
+    client = make_client(streaming.name, recorder)
+    eventually(lambda: awaitable(streaming))
+    client.close()
+    assert recorder.only("TopologyClosed") == ["TopologyClosed"]
+    told = len(recorder.events)
+    settle()
+    assert len(recorder.events) == told
+
+
+@pytest.mark.requirement("SM-83", "SM-89", "SM-91")
+@pytest.mark.parametrize("stage", ["handshake", "hello"])
+def test_the_order_of_the_last_events(connect: Any, streaming: ScriptedServer, recorder: Any, stage: str) -> None:
+    """A check that is cancelled ends before its server does, and that before the topology."""
+    streaming.fail("handshake", *[silent] * (stage == "handshake"))
+    client = connect(streaming, heartbeatFrequencyMS=60_000)
+    if stage == "hello":
+        eventually(lambda: awaitable(streaming))
+    else:
+        streaming.wait_for("handshake")
+    pending = "HeartbeatStarted awaited" if stage == "hello" else "HeartbeatStarted"
+    assert recorder.only("Heartbeat")[-1] == pending
+    recorder.forget()
+    client._topology.close()
+    settle()
+    assert recorder.story == [
+        pending.replace("Started", "Failed"),
+        "PoolClosed",
+        "ServerClosed",
+        "TopologyDescriptionChanged Unknown",
+        "TopologyClosed",
+    ]
+
+
+@pytest.mark.requirement("SM-83")
+@pytest.mark.usefixtures("quick")
+def test_each_check_that_began_has_ended(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
+    """Whatever the moment at which a member is removed or the client closed."""
+    client = connect(replica_set.members[0], replicaSet="scripted", heartbeat=0.02)
+    eventually(lambda: len(client.nodes) == 3)
+    replica_set.reconfigure(replica_set.members[:2])
+    eventually(lambda: len(client.nodes) == 2)
+    settle()
+    client._topology.close()
+    settle()
+    for member in replica_set.members:
+        mine = [event for event in recorder.events if getattr(event, "connection_id", None) == member.address]
+        started = [event for event in mine if type(event).__name__ == "ServerHeartbeatStartedEvent"]
+        assert len(mine) == 2 * len(started) > 0
+        assert [event.awaited for event in mine[0::2]] == [event.awaited for event in mine[1::2]]
+    closed = [event.server_address for event in recorder.of("ServerClosed")]
+    assert sorted(closed) == sorted(member.address for member in replica_set.members)
+
+
+def test_a_closed_client_stays_closed(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    client = connect(streaming)
+    eventually(lambda: awaitable(streaming))
+    client.close()
+    recorder.forget()
+    client.close()
+    with pytest.raises(InvalidOperation):
+        client.db.c.find_one()
+    settle()
+    assert recorder.story == []
+
+
+# The hub
+
+JOIN = """
+import sys, gevent
+from gmongo import MongoClient
+client = MongoClient(sys.argv[1], replicaSet="scripted", heartbeatFrequencyMS=60_000)
+client.db.c.find_one()
+while len(client.nodes) < 3:
+    gevent.sleep(0.01)
+gevent.sleep(0.05)
+print("joined", gevent.get_hub().join(timeout=60))
+"""
+
+
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+def test_monitors_do_not_hold_the_hub(streams: bool) -> None:
+    """Neither while they sleep, nor while servers stream to them."""
+    with ScriptedReplicaSet(streams=streams) as replica_set:
+        assert run_program(JOIN, replica_set.members[0].name) == "joined True\n"
+        asked = [bool(awaitable(member)) for member in replica_set.members]
+        assert asked == [streams] * 3
+
+
+# Nothing polls
+
+
+@pytest.mark.usefixtures("quick")
+def test_idle_greenlets_are_never_resumed(connect: Any, server: ScriptedServer, monkeypatch: Any) -> None:
+    """A greenlet that looks at a flag now and then has a timer that goes off; these have only their own long ones."""
+    client = connect(server, heartbeatFrequencyMS=60_000)
+    client.db.c.find_one()
+    eventually(lambda: len(server.peers) == (3 if server.streams else 2))
+    settle()
+    resumed: list[str] = []
+
+    def trace(event: str, arguments: Any) -> None:
+        target = arguments[1]
+        if event in ("switch", "throw") and isinstance(target, gevent.Greenlet):
+            name = repr(getattr(target, "_run", ""))
+            resumed.extend([name] * ("gmongo" in name))
+
+    before = greenlet.settrace(trace)
+    try:
+        gevent.sleep(0.7)
+        idle = [each for each in resumed if "Monitor" in each]
+        server.changed()
+        client._topology.request_checks()
+        eventually(lambda: [each for each in resumed if "Monitor" in each])  # it would have been noticed
+    finally:
+        greenlet.settrace(before)
+    assert idle == []
+
+
+# A listener that takes its time
+
+
+@pytest.mark.requirement("SM-83", "SM-89", "SM-90")
+@pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "ServerDescriptionChanged"])
+def test_a_close_while_a_listener_is_busy(connect: Any, streaming: ScriptedServer, recorder: Any, kind: str) -> None:
+    """The monitor, which is in the listener, does not talk to the server any more afterwards."""
+    gate = Event()
+    recorder.hooks[kind] = lambda _event: gate.wait()
+    client = connect(streaming)
+    recorder.wait_for(kind)
+    client._topology.close()
+    received = len(streaming.received)
+    gate.set()
+    settle()
+    assert len(streaming.received) == received
+    assert not streaming.peers
+    assert len(recorder.of("HeartbeatStarted")) == 1
+    assert len(recorder.of("HeartbeatSucceeded")) + len(recorder.of("HeartbeatFailed")) == 1
+
+
+@pytest.mark.requirement("SM-83")
+def test_the_order_of_the_last_events_of_a_member(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
+    """As at the end of the client: the check that is cancelled ends before the server is closed."""
+    client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
+    for member in replica_set.members:
+        eventually(lambda member=member: awaitable(member))
+    eventually(lambda: len(client.nodes) == 3)
+    gone = replica_set.members[2]
+    replica_set.hosts = replica_set.members[:2]
+    replica_set.version += 1
+    recorder.forget()
+    replica_set.members[0].changed()
+    recorder.wait_for("ServerClosed")
+    settle()
+    mine = [
+        line(event)
+        for event in recorder.events
+        if gone.address in [getattr(event, name, None) for name in ("connection_id", "server_address", "address")]
+    ]
+    assert sorted(mine) == ["HeartbeatFailed awaited", "PoolClosed", "ServerClosed"]
+    assert mine.index("HeartbeatFailed awaited") < mine.index("ServerClosed")
+
+
+@pytest.mark.requirement("SM-83")
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed"])
+@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "time-out"])
+def test_a_monitor_that_is_interrupted_in_a_listener(
+    connect: Any, server: ScriptedServer, recorder: Any, kind: str, thrown: type[BaseException]
+) -> None:
+    """The check that began has one end all the same, and the server is watched on."""
+    interrupted: list[Any] = []
+
+    def interrupt(_event: Any) -> None:
+        if len(recorder.of(kind)) == 2 and not interrupted:
+            interrupted.append(gevent.getcurrent())
+            raise thrown
+
+    recorder.hooks[kind] = interrupt
+    client = connect(server, heartbeat=0.02)
+    server.fail("hello", *[cut(0)] * 3)
+    server.changed()
+    eventually(lambda: interrupted)
+    before = len(recorder.of("HeartbeatSucceeded"))
+    server.changed()
+    eventually(lambda: len(recorder.of("HeartbeatSucceeded")) > before)
+    client._topology.close()
+    story = recorder.only("Heartbeat")
+    assert [each.split()[0] for each in story[0::2]] == ["HeartbeatStarted"] * len(story[0::2])
+    assert all(not each.startswith("HeartbeatStarted") for each in story[1::2])
+    assert len(story) % 2 == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_check_that_is_interrupted_gives_its_connection_up(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
+    """The reply to a hello that was broken off must not be taken for that to the next. The next check is on a new
+    connection, so it is not awaited, though the server is known.
+    """
+    client = connect(server, heartbeat=0.05)
+    server.fail("hello", *[silent] * 2)
+    server.changed()
+    server.wait_for("hello")
+    settle()
+    monitor = next(iter(client._topology._servers.values())).monitor
+    connection = monitor._connection
+    number = server.connections_of("hello")[0]
+    recorder.forget()
+    monitor._background.greenlet.kill()
+    assert monitor._connection is not connection
+    eventually(lambda: number not in server.peers)
+    recorder.wait_for("HeartbeatStarted")
+    assert line(recorder.of("HeartbeatStarted")[0]) == "HeartbeatStarted"
+    eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
+
+
+def test_whoever_waits_for_a_server_ends_with_the_client(connect: Any) -> None:
+    with ScriptedServer() as dead:
+        pass
+    client = connect(dead, serverSelectionTimeoutMS=60_000)
+    waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
+    eventually(lambda: len(client._topology._queue.waiters) == 3)
+    client._topology.close()
+    gevent.joinall(waiting, timeout=5)
+    assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3

@@ -1,0 +1,262 @@
+"""What a failure while a connection is established says of its server, step by step.
+
+By the rules of Server Discovery and Monitoring: what goes wrong in the network before the hello has completed is taken
+for overload, and leaves the server and its pool alone; everything else of the server's makes it Unknown and clears the
+pool. A limit of the application's says nothing at any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+from bson.errors import BSONError
+from gevent.event import Event
+
+import gmongo
+from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PyMongoError
+from gmongo.wire.transport import TransportError
+from tests.sdam.harness import Client, Recorder, pool_of
+from tests.support.server import ScriptedServer, cut, eventually, garbled, held, silent
+from tests.tls.middlemen import Middleman, Socks5
+
+BOTH = {"SystemOverloadedError", "RetryableError"}
+REFUSED = {"ok": 0, "code": 18, "errmsg": "no such user"}
+LOGIN = {"username": "ann", "password": "secret", "authMechanism": "PLAIN"}
+
+
+@pytest.fixture
+def server() -> Any:
+    with ScriptedServer() as server:
+        server.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+        yield server
+
+
+def refuse_hello(server: ScriptedServer) -> None:
+    server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
+
+
+def shed_hello(server: ScriptedServer) -> None:
+    labels = sorted(BOTH)
+    server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
+
+
+# Step and fault -> how to bring it about, the error, whether it is labelled, whether the server is Unknown after it.
+FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
+    "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
+    "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),
+    "hello: half": (lambda server: server.fail("handshake", cut(20)), AutoReconnect, True, False),
+    "hello: silent": (lambda server: server.fail("handshake", silent), NetworkTimeout, True, False),
+    "hello: shed": (shed_hello, OperationFailure, True, False),
+    "hello: refused": (refuse_hello, OperationFailure, False, True),
+    "hello: garbage": (lambda server: server.fail("handshake", garbled), BSONError, False, True),
+    "authentication: closed": (lambda server: server.fail("saslStart", cut(0)), AutoReconnect, False, True),
+    "authentication: half": (lambda server: server.fail("saslStart", cut(20)), AutoReconnect, False, True),
+    "authentication: silent": (lambda server: server.fail("saslStart", silent), NetworkTimeout, False, True),
+    "authentication: refused": (
+        lambda server: server.replies.update(saslStart=REFUSED),
+        OperationFailure,
+        False,
+        True,
+    ),
+}
+
+
+def known_client(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
+    """A client that knows its server, and has no connection to it but its monitor's."""
+    options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
+    client: Client = connect(server, **options)
+    recorder.wait_for("PoolReady")
+    return client
+
+
+def verdicts(recorder: Recorder) -> list[str]:
+    return recorder.only("ServerDescriptionChanged Unknown", "PoolCleared", "HeartbeatFailed")
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("step", FAILURES)
+def test_what_a_failure_of_an_operation_says(connect: Any, server: Any, recorder: Recorder, step: str) -> None:
+    bring_about, kind, labelled, says_much = FAILURES[step]
+    client = known_client(connect, server, recorder, connectTimeoutMS=150)
+    bring_about(server)
+    with pytest.raises(kind) as raised:
+        client.db.c.find_one()
+    assert (getattr(raised.value, "_error_labels", set()) >= BOTH) is labelled
+    assert verdicts(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if says_much else [])
+    assert recorder.only("ConnectionClosed", "ConnectionCheckOutFailed") == [
+        "ConnectionClosed",
+        "ConnectionCheckOutFailed",
+    ]
+    stats = pool_of(client, server)
+    assert (stats["state"], stats["total"]) == ("paused" if says_much else "ready", 0)
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("step", [step for step in FAILURES if step != "connect: refused"])
+def test_what_a_failure_of_the_background_says(connect: Any, server: Any, recorder: Recorder, step: str) -> None:
+    """And that the background rests after it."""
+    bring_about, _kind, _labelled, says_much = FAILURES[step]
+    gate = Event()
+    recorder.hooks["PoolReady"] = lambda _event: (bring_about(server), gate.wait())
+    connect(
+        server, heartbeatFrequencyMS=60_000, minPoolSize=1, connectTimeoutMS=150, serverMonitoringMode="poll", **LOGIN
+    )
+    recorder.wait_for("PoolReady")
+    gate.set()
+    recorder.wait_for("ConnectionClosed")
+    gevent.sleep(0.1)
+    assert verdicts(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if says_much else [])
+    assert len(recorder.of("ConnectionCreated")) == 1
+
+
+class Stop(Exception):
+    """A time-out of the application's own class."""
+
+
+LIMITS: dict[str, tuple[Callable[[Client], Any], type[BaseException]]] = {
+    "gmongo.timeout": (lambda client: within(gmongo.timeout(0.05), client), NetworkTimeout),
+    "gevent.Timeout": (lambda client: within(gevent.Timeout(0.05), client), gevent.Timeout),
+    "a class of its own": (lambda client: within(gevent.Timeout(0.05, Stop), client), Stop),
+}
+
+
+def within(limit: Any, client: Client) -> None:
+    with limit:
+        client.db.c.find_one()
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("stage", ["handshake", "saslStart"])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limit_of_the_application_says_nothing(
+    connect: Any, server: Any, recorder: Recorder, stage: str, limit: str
+) -> None:
+    run, kind = LIMITS[limit]
+    client = known_client(connect, server, recorder)
+    server.fail(stage, silent)
+    with pytest.raises(kind) as raised:
+        run(client)
+    assert not getattr(raised.value, "_error_labels", set()) & BOTH
+    assert verdicts(recorder) == []
+    assert pool_of(client, server)["state"] == "ready"
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("stage", ["handshake", "saslStart"])
+def test_time_out_ms_says_nothing(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
+    client = known_client(connect, server, recorder, timeoutMS=60, retryReads=True)
+    server.fail(stage, silent)
+    with pytest.raises(PyMongoError) as raised:
+        client.db.c.find_one()
+    assert raised.value.timeout
+    assert verdicts(recorder) == []
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("stage", ["handshake", "saslStart"])
+def test_a_kill_says_nothing(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
+    client = known_client(connect, server, recorder)
+    before = len(server.commands(stage))
+    server.fail(stage, silent)
+    asking = gevent.spawn(client.db.c.find_one)
+    eventually(lambda: len(server.commands(stage)) > before)
+    asking.kill()
+    assert verdicts(recorder) == []
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.requirement("CMAP-96")
+def test_a_limit_takes_no_connection_from_others(connect: Any, server: Any, recorder: Recorder) -> None:
+    """Ten whose limit is too short for a slow server to let them in, and one who has a connection."""
+    client = known_client(connect, server, recorder)
+    client.db.c.find_one()
+    gate = Event()
+    server.fail("find", held(gate))
+    busy = gevent.spawn(client.db.c.find_one, {"_id": 1})
+    eventually(lambda: len(server.commands("find")) == 2)
+    server.fail("handshake", *[silent] * 20)
+
+    def hurried() -> None:
+        with pytest.raises(PyMongoError), gmongo.timeout(0.05):
+            client.db.c.find_one()
+
+    gevent.joinall([gevent.spawn(hurried) for _ in range(10)], raise_error=True)
+    gate.set()
+    assert busy.get(timeout=5) == {"_id": 1}
+    assert recorder.of("PoolCleared") == []
+    assert pool_of(client, server)["available"] == 1
+
+
+@pytest.mark.requirement("BP-05")
+@pytest.mark.usefixtures("no_pauses")
+def test_a_proxy_that_refuses_is_no_sign_of_overload(connect: Any, server: Any, recorder: Recorder) -> None:
+    with Socks5() as proxy:
+        client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
+        proxy.refuse_with = 5
+        with pytest.raises(AutoReconnect, match="SOCKS5") as raised:
+            client.db.c.find_one()
+    assert not raised.value._error_labels & BOTH
+    assert verdicts(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
+
+
+@pytest.mark.requirement("BP-05")
+@pytest.mark.usefixtures("no_pauses")
+def test_a_proxy_that_is_not_there_may_be_one(connect: Any, server: Any, recorder: Recorder) -> None:
+    with Socks5() as proxy:
+        client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
+    assert isinstance(proxy, Middleman)
+    with pytest.raises(AutoReconnect, match="SOCKS5") as raised:
+        client.db.c.find_one()
+    assert raised.value._error_labels >= BOTH
+    assert verdicts(recorder) == []
+
+
+@pytest.mark.requirement("CMAP-85")
+def test_connect_timeout_is_for_all_steps_together(connect: Any, server: Any, recorder: Recorder) -> None:
+    """Timers of one loop go off in their order, however late."""
+    client = known_client(connect, server, recorder, connectTimeoutMS=400)
+
+    def late(peer: Any, message: bytes) -> None:
+        gevent.sleep(0.3)
+        peer.send(message)
+
+    server.fail("handshake", late)
+    server.fail("saslStart", silent)
+    asking = gevent.spawn(client.db.c.find_one)
+    ended: list[bool] = []
+    gevent.spawn_later(0.38, lambda: ended.append(asking.ready()))
+    gevent.spawn_later(0.6, lambda: ended.append(asking.ready()))
+    eventually(lambda: len(ended) == 2)
+    assert ended == [False, True]
+    assert isinstance(asking.exception, NetworkTimeout)
+
+
+@pytest.mark.requirement("BP-05")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("how", ["unknown", "no answer"])
+def test_a_name_that_does_not_resolve_is_no_sign_of_overload(
+    connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Nor is one whose resolver does not answer in time. The server is not reached, so it is Unknown."""
+    client = known_client(connect, server, recorder, connectTimeoutMS=100)
+
+    def resolve(*_arguments: Any) -> Any:
+        if how == "no answer":
+            gevent.sleep(10)
+        raise TransportError("Name or service not known")
+
+    monkeypatch.setattr("gmongo.wire.connect._resolve", resolve)
+    with pytest.raises(AutoReconnect) as raised:
+        client.db.c.find_one()
+    assert not raised.value._error_labels & BOTH
+    assert verdicts(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]

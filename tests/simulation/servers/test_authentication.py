@@ -1,0 +1,258 @@
+"""Users, mechanisms, TLS and compression."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ssl
+
+import bson
+import pytest
+from gevent import socket
+
+from gmongo.testing import Deployment, certificates
+from tests.simulation.servers.wire_client import WireClient, standalone_client
+
+USERS = {"ada": "pencil"}
+
+
+@pytest.fixture
+def deployment():
+    with Deployment.standalone(users=USERS) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client(deployment):
+    with WireClient(deployment.members[0].address) as client:
+        yield client
+
+
+def prove(client, server_first, bare, nonce, name, password, mechanism):
+    """The client's final message."""
+    fields = dict(part.split("=", 1) for part in server_first.split(","))
+    assert fields["r"].startswith(nonce)
+    digest = "sha256" if mechanism == "SCRAM-SHA-256" else "sha1"
+    if digest == "sha1":
+        password = hashlib.md5(f"{name}:mongo:{password}".encode()).hexdigest()
+    salted = hashlib.pbkdf2_hmac(digest, password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    without_proof = f"c=biws,r={fields['r']}"
+    signed = f"{bare},{server_first},{without_proof}".encode()
+    signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
+    expected = base64.b64encode(hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)).decode()
+    return f"{without_proof},p={proof}".encode(), f"v={expected}".encode()
+
+
+def first_step(mechanism, name="ada", **options):
+    bare = f"n={name},r=abcdefgh"
+    return bare, {"saslStart": 1, "mechanism": mechanism, "payload": b"n,," + bare.encode(), **options}
+
+
+def log_in(client, mechanism, name="ada", password="pencil", short=False):
+    bare, start = first_step(mechanism, name, options={"skipEmptyExchange": short})
+    reply = client.run(start)
+    if not reply["ok"]:
+        return reply
+    final, verifier = prove(client, reply["payload"].decode(), bare, "abcdefgh", name, password, mechanism)
+    number = reply["conversationId"]
+    reply = client.run({"saslContinue": 1, "conversationId": number, "payload": final})
+    if reply["ok"]:
+        assert reply["payload"] == verifier
+        assert reply["done"] is short
+    if reply["ok"] and not short:
+        reply = client.run({"saslContinue": 1, "conversationId": number, "payload": b""})
+    return reply
+
+
+def test_without_a_user_nothing_goes(deployment, client):
+    assert deployment.uri.startswith("mongodb://ada:pencil@127.0.0.1:")
+    reply = client.run({"find": "c"}, "db")
+    assert (reply["code"], reply["codeName"]) == (13, "Unauthorized")
+    assert client.run({"hello": 1})["ok"] == client.run({"ping": 1})["ok"] == 1
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("short", [False, True])
+def test_scram(client, mechanism, short):
+    reply = log_in(client, mechanism, short=short)
+    assert reply["done"] is True
+    assert client.run({"find": "c"}, "db")["ok"] == 1
+    assert client.run({"logout": 1})["ok"] == 1
+    assert client.run({"find": "c"}, "db")["code"] == 13
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256"])
+@pytest.mark.parametrize(("name", "password"), [("ada", "wrong"), ("nobody", "pencil")])
+def test_a_wrong_login(client, mechanism, name, password):
+    reply = log_in(client, mechanism, name, password)
+    assert (reply["code"], reply["codeName"]) == (18, "AuthenticationFailed")
+    assert client.run({"find": "c"}, "db")["code"] == 13
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xff\xfe", b"n,,", b"n,,nonsense", b"y,,n=ada"])
+def test_broken_messages(client, payload):
+    reply = client.run({"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload})
+    assert reply["code"] == 18
+
+
+def test_an_unknown_mechanism(client):
+    assert client.run({"saslStart": 1, "mechanism": "GSSAPI", "payload": b""})["code"] == 334
+
+
+def test_a_continuation_of_nothing(client):
+    assert client.run({"saslContinue": 1, "conversationId": 1, "payload": b""})["code"] == 17
+
+
+def test_negotiation(client):
+    reply = client.run({"hello": 1, "saslSupportedMechs": "admin.ada"})
+    assert reply["saslSupportedMechs"] == ["SCRAM-SHA-1", "SCRAM-SHA-256"]
+    assert "saslSupportedMechs" not in client.run({"hello": 1, "saslSupportedMechs": "admin.nobody"})
+
+
+def test_speculative_authentication(client):
+    bare, start = first_step("SCRAM-SHA-256", options={"skipEmptyExchange": True}, db="admin")
+    reply = client.run({"hello": 1, "speculativeAuthenticate": start})["speculativeAuthenticate"]
+    final, _ = prove(client, reply["payload"].decode(), bare, "abcdefgh", "ada", "pencil", "SCRAM-SHA-256")
+    step = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": final}
+    assert client.run(step)["done"] is True
+    assert client.run({"find": "c"}, "db")["ok"] == 1
+
+
+def test_a_speculation_that_fails_is_left_out(client):
+    _, start = first_step("SCRAM-SHA-256", "nobody", db="admin")
+    reply = client.run({"hello": 1, "speculativeAuthenticate": start})
+    assert reply["ok"] == 1 and "speculativeAuthenticate" not in reply
+
+
+def test_users_are_made_changed_and_dropped(deployment, client):
+    log_in(client, "SCRAM-SHA-256")
+    assert client.run({"createUser": "bob", "pwd": "one", "roles": ["read"], "mechanisms": ["SCRAM-SHA-1"]})["ok"] == 1
+    assert client.run({"createUser": "bob", "pwd": "one", "roles": []})["code"] == 51003
+    (shown,) = client.run({"usersInfo": "bob"})["users"]
+    assert shown["roles"] == [{"role": "read", "db": "admin"}] and shown["mechanisms"] == ["SCRAM-SHA-1"]
+    assert client.run({"updateUser": "bob", "pwd": "two"})["ok"] == 1
+    with WireClient(deployment.members[0].address) as other:
+        assert log_in(other, "SCRAM-SHA-256", "bob", "two")["code"] == 18
+        assert log_in(other, "SCRAM-SHA-1", "bob", "two")["done"] is True
+    assert client.run({"dropUser": "bob"})["ok"] == 1
+    assert client.run({"dropUser": "bob"})["code"] == 11
+
+
+def test_plain():
+    parameters = {"authenticationMechanisms": ["PLAIN"]}
+    with standalone_client(users=USERS, parameters=parameters) as client:
+        start = {"saslStart": 1, "mechanism": "PLAIN", "payload": b"\x00ada\x00wrong"}
+        assert client.run(start, "$external")["code"] == 18
+        assert client.run({**start, "payload": b"\x00ada\x00pencil"}, "$external")["done"] is True
+
+
+def test_oidc():
+    with standalone_client(oidc_tokens={"token": "ada"}) as client:
+        assert client.run({"find": "c"}, "db")["code"] == 13
+        start = {"saslStart": 1, "mechanism": "MONGODB-OIDC"}
+        reply = client.run({**start, "payload": bson.encode({"n": "ada"})}, "$external")
+        assert reply["done"] is False and "issuer" in bson.decode(reply["payload"])
+        step = {"saslContinue": 1, "conversationId": reply["conversationId"]}
+        assert client.run({**step, "payload": bson.encode({"jwt": "other"})}, "$external")["code"] == 18
+        assert client.run({**start, "payload": bson.encode({"jwt": "token"})}, "$external")["done"] is True
+        assert client.run({"find": "c"}, "db")["ok"] == 1
+
+
+class TlsClient(WireClient):
+    """A connection over TLS, in the test's own native thread."""
+
+    def __init__(self, address, certificate=None, ca_file=None):
+        from gevent import ssl as gevent_ssl
+
+        context = gevent_ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(ca_file or certificates().ca_file)
+        if certificate:
+            context.load_cert_chain(certificate)
+        super().__init__(address)
+        self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
+
+
+def test_tls():
+    with Deployment.replica_set(tls=True) as deployment:
+        assert "tls=true" in deployment.uri and "tlsCAFile=" in deployment.uri
+        with TlsClient(deployment.members[0].address) as client:
+            big = {"insert": "c", "documents": [{"_id": 1, "x": "y" * 300_000}]}
+            assert client.run(big, "db")["n"] == 1
+            assert client.run({"find": "c"}, "db")["cursor"]["firstBatch"] == big["documents"]
+
+
+def test_tls_with_a_context_of_ones_own():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates().issue("127.0.0.1"))
+    with Deployment.standalone(tls=context) as deployment, TlsClient(deployment.members[0].address) as client:
+        assert client.run({"ping": 1})["ok"] == 1
+
+
+def test_without_tls_a_tls_port_says_nothing():
+    with Deployment.standalone(tls=True) as deployment:
+        with WireClient(deployment.members[0].address) as client:
+            client.send({"ping": 1})
+            with pytest.raises((EOFError, ConnectionError, AssertionError)):
+                client.receive()
+        with TlsClient(deployment.members[0].address) as client:
+            assert client.run({"ping": 1})["ok"] == 1
+
+
+def test_x509():
+    certificate = certificates().issue("ada@example.com", common_name="ada")
+    command = {"authenticate": 1, "mechanism": "MONGODB-X509"}
+    with Deployment.standalone(tls=True, users={"CN=bob": None}) as deployment:
+        address = deployment.members[0].address
+        with TlsClient(address) as client:
+            assert "no verified subject" in client.run(command, "$external")["errmsg"]
+        with TlsClient(address, certificate) as client:
+            reply = client.run(command, "$external")
+            assert reply["code"] == 18
+            subject = reply["errmsg"].split("'")[1]
+            assert "CN=ada" in subject
+    with (
+        Deployment.standalone(tls=True, users={subject: None}) as deployment,
+        TlsClient(deployment.members[0].address, certificate) as client,
+    ):
+        hello = client.run({"hello": 1, "speculativeAuthenticate": {**command, "db": "$external"}})
+        assert hello["speculativeAuthenticate"] == {"dbname": "$external", "user": subject}
+        assert client.run({"find": "c"}, "db")["ok"] == 1
+
+
+@pytest.mark.parametrize("name", ["zlib", "snappy", "zstd"])
+def test_compression(name):
+    from gmongo.testing.simulation import compression
+    from gmongo.testing.simulation.framing import write_reply
+
+    compressor = compression.BY_NAME[name]
+    with Deployment.standalone(compressors=[name]) as deployment, WireClient(deployment.members[0].address) as client:
+        reply = client.run({"hello": 1, "compression": ["lzma", name]})
+        assert reply["compression"] == [name]
+        command = {"ping": 1, "comment": "x" * 2000, "$db": "admin"}
+        client.socket.sendall(compression.compress(write_reply(2013, 77, 0, 0, command), compressor))
+        header = client.read(16)
+        assert int.from_bytes(header[12:], "little") == 2012
+        payload = client.read(int.from_bytes(header[:4], "little") - 16)
+        opcode, data, used = compression.decompress(payload)
+        assert (opcode, used.name, bson.decode(data[5:])["ok"]) == (2013, name, 1)
+
+
+def test_what_is_not_offered_is_not_agreed_on():
+    with standalone_client(compressors=["zlib"]) as client:
+        assert "compression" not in client.run({"hello": 1, "compression": ["zstd"]})
+
+
+def test_an_unknown_compressor_is_refused():
+    with pytest.raises(ValueError, match="'rar'"):
+        Deployment.standalone(compressors=["rar"])
+
+
+def test_a_connection_that_leaves_during_the_handshake_harms_nobody():
+    with Deployment.standalone(tls=True) as deployment:
+        host, port = deployment.members[0].address.split(":")
+        socket.create_connection((host, int(port))).close()
+        with TlsClient(deployment.members[0].address) as client:
+            assert client.run({"ping": 1})["ok"] == 1

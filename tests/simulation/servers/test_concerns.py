@@ -1,0 +1,184 @@
+"""Write concerns, server parameters, rate limits, and what a server tells about itself."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import gevent
+import pytest
+
+from gmongo.testing import Deployment
+from gmongo.wire.message import EXHAUST_ALLOWED
+from tests.simulation.servers.wire_client import WireClient, standalone_client
+
+
+def insert(**concern):
+    return {"insert": "c", "documents": [{}], "writeConcern": concern}
+
+
+@pytest.fixture
+def replica_set():
+    with Deployment.replica_set(write_concern_modes=["twoCentres"]) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def primary(replica_set):
+    with WireClient(replica_set.members[0].address) as client:
+        yield client
+
+
+@pytest.fixture
+def standalone():
+    with Deployment.standalone() as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client(standalone):
+    with WireClient(standalone.members[0].address) as client:
+        yield client
+
+
+@pytest.mark.parametrize("w", [1, 2, 3, "majority", "twoCentres"])
+def test_what_can_be_satisfied(primary, w):
+    reply = primary.run(insert(w=w), "db")
+    assert reply["n"] == 1 and "writeConcernError" not in reply
+
+
+@pytest.mark.parametrize(
+    ("w", "code", "name"), [(4, 100, "UnsatisfiableWriteConcern"), ("none", 79, "UnknownReplWriteConcern")]
+)
+def test_what_cannot_be_satisfied(primary, w, code, name):
+    reply = primary.run(insert(w=w), "db")
+    assert (reply["ok"], reply["n"]) == (1, 1)
+    assert (reply["writeConcernError"]["code"], reply["writeConcernError"]["codeName"]) == (code, name)
+
+
+def test_waiting_for_a_member_that_is_down(replica_set, primary):
+    replica_set.members[2].kill()
+    error = primary.run(insert(w=3, wtimeout=20), "db")["writeConcernError"]
+    assert (error["code"], error["errInfo"]["wtimeout"]) == (64, True)
+    primary.send(insert(w=3), "db")
+    with gevent.Timeout(0.03, False):
+        primary.receive()
+        pytest.fail("the reply did not wait")
+    replica_set.members[2].restart()
+    assert primary.receive()[0]["n"] == 1
+
+
+@pytest.mark.parametrize("w", [2, "twoCentres"])
+def test_a_standalone_does_not_replicate(client, w):
+    reply = client.run(insert(w=w), "db")
+    assert (reply["ok"], reply["code"]) == (0, 2)
+
+
+@pytest.mark.parametrize("w", [-1, 51, True, {}])
+def test_what_is_no_write_concern(client, w):
+    assert client.run(insert(w=w), "db")["code"] == 9
+
+
+def test_parameters(client):
+    everything = client.run({"getParameter": "*"})
+    assert everything["enableTestCommands"] is True and everything["requireApiVersion"] is False
+    assert client.run({"getParameter": 1, "featureCompatibilityVersion": 1})["featureCompatibilityVersion"] == {
+        "version": "8.0"
+    }
+    assert client.run({"setParameter": 1, "logLevel": 2})["was"] == 0
+    assert client.run({"getParameter": 1, "logLevel": 1})["logLevel"] == 2
+    assert client.run({"getParameter": 1, "noSuch": 1})["code"] == 72
+    assert client.run({"setParameter": 1, "noSuch": 1})["code"] == 72
+
+
+def test_a_parameter_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="noSuch"):
+        Deployment.standalone(parameters={"noSuch": 1})
+
+
+def test_request_rate_limit(standalone, client):
+    standalone.rate_limit(requests=5)
+    replies = [client.run({"ping": 1}) for _ in range(8)]
+    assert [each["ok"] for each in replies] == [1] * 5 + [0] * 3
+    assert (replies[-1]["code"], replies[-1]["codeName"]) == (462, "IngressRequestRateLimitExceeded")
+    assert set(replies[-1]["errorLabels"]) == {"SystemOverloadedError", "RetryableError"}
+    assert client.run({"hello": 1})["ok"] == 1, "a handshake is never refused"
+    standalone.rate_limit()
+    assert client.run({"ping": 1})["ok"] == 1
+
+
+def test_request_rate_limit_refills(standalone, client):
+    standalone.rate_limit(requests=100, burst=0.01)
+    assert [client.run({"ping": 1})["ok"] for _ in range(2)] == [1, 0]
+    gevent.sleep(0.015)
+    assert client.run({"ping": 1})["ok"] == 1
+
+
+def test_connection_rate_limit(standalone):
+    standalone.rate_limit(connections=2)
+    address = standalone.members[0].address
+    with WireClient(address) as first, WireClient(address) as second, WireClient(address) as third:
+        assert first.run({"ping": 1})["ok"] == second.run({"ping": 1})["ok"] == 1
+        assert third.is_closed()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "buildInfo",
+        "connectionStatus",
+        "currentOp",
+        "fsync",
+        "getCmdLineOpts",
+        "hostInfo",
+        "listCommands",
+        "logRotate",
+        "ping",
+        "serverStatus",
+        "whatsmyuri",
+    ],
+)
+def test_diagnostics(client, command):
+    assert client.run({command: 1})["ok"] == 1
+
+
+def test_where_may_sleep_and_nothing_else(client):
+    client.run({"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}, "db")
+    for condition in ("sleep(20) || true", "function() { sleep(20); return true; }"):
+        began = monotonic()
+        reply = client.run({"find": "c", "filter": {"_id": 1, "$where": condition}}, "db")
+        assert reply["cursor"]["firstBatch"] == [{"_id": 1}] and monotonic() - began >= 0.02
+    slow = {"find": "c", "filter": {"$where": "sleep(60000) || true"}, "maxTimeMS": 10}
+    assert client.run(slow, "db")["code"] == 50
+    assert client.run({"find": "c", "filter": {"$where": "this.x"}}, "db")["code"] == 115
+
+
+@pytest.mark.parametrize(("version", "code"), [("4.4", 14), ("4.4.14", None), ("8.0", None)])
+def test_comments_were_strings_once(version, code):
+    with standalone_client(version=version) as client:
+        reply = client.run({"distinct": "c", "key": "x", "comment": {"a": 1}}, "db")
+    assert reply.get("code") == code
+
+
+def test_exhaust_cursors(client):
+    client.run({"insert": "c", "documents": [{"_id": number} for number in range(5)]}, "db")
+    cursor = client.run({"find": "c", "batchSize": 2}, "db")["cursor"]
+    client.send({"getMore": cursor["id"], "collection": "c", "batchSize": 2}, "db", flags=EXHAUST_ALLOWED)
+    replies = [client.receive() for _ in range(2)]
+    assert [[each["_id"] for each in reply["cursor"]["nextBatch"]] for reply, _ in replies] == [[2, 3], [4]]
+    assert [more for _, more in replies] == [True, False]
+
+
+def test_server_status_counts_connections(standalone, client):
+    with WireClient(standalone.members[0].address) as other:
+        assert other.run({"ping": 1})["ok"] == 1
+        status = client.run({"serverStatus": 1})
+    assert status["connections"]["current"] == 2
+
+
+def test_who_am_i(client):
+    host, port = client.socket.getsockname()
+    assert client.run({"whatsmyuri": 1})["you"] == f"{host}:{port}"
+
+
+def test_command_line_shows_the_parameters(client):
+    assert client.run({"getCmdLineOpts": 1})["parsed"]["setParameter"]["enableTestCommands"] == 1

@@ -1,0 +1,236 @@
+"""configureFailPoint."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import bson
+import pytest
+from bson import Binary, Int64
+
+from gmongo.testing import CommandError, Deployment
+from tests.simulation.servers.wire_client import WireClient
+
+LSID = {"id": Binary(bytes(16), 4)}
+INSERT = {"insert": "c", "documents": [{"x": 1}]}
+RETRYABLE = {**INSERT, "lsid": LSID, "txnNumber": Int64(1)}
+
+
+@pytest.fixture
+def deployment():
+    with Deployment.replica_set(members=2) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client(deployment):
+    with WireClient(deployment.members[0].address) as client:
+        yield client
+
+
+def fail(client, mode, name="failCommand", **data):
+    reply = client.run({"configureFailPoint": name, "mode": mode, "data": data})
+    assert reply["ok"] == 1, reply
+    return reply
+
+
+def codes(client, command, times):
+    return [client.run(command, "db").get("code") for _ in range(times)]
+
+
+def test_times_counts_only_what_matches(client):
+    fail(client, {"times": 2}, failCommands=["find", "count"], errorCode=91)
+    assert client.run({"ping": 1})["ok"] == 1
+    assert codes(client, {"find": "c"}, 3) == [91, 91, None]
+
+
+def test_skip(client):
+    fail(client, {"skip": 2}, failCommands=["find"], errorCode=91)
+    assert codes(client, {"find": "c"}, 4) == [None, None, 91, 91]
+
+
+def test_always_on_and_off_and_the_count(client):
+    fail(client, "alwaysOn", failCommands=["find"], errorCode=2)
+    assert codes(client, {"find": "c"}, 3) == [2, 2, 2]
+    assert fail(client, "off")["count"] == 3
+    assert codes(client, {"find": "c"}, 1) == [None]
+
+
+@pytest.mark.parametrize(("probability", "outcomes"), [(0, {None}), (1, {91}), (0.5, {None, 91})])
+def test_activation_probability(client, probability, outcomes):
+    fail(client, {"activationProbability": probability}, failCommands=["find"], errorCode=91)
+    assert set(codes(client, {"find": "c"}, 60)) == outcomes
+
+
+def test_the_name_belongs_to_the_code(client):
+    fail(client, {"times": 1}, failCommands=["find"], errorCode=10107)
+    reply = client.run({"find": "c"}, "db")
+    assert reply["codeName"] == "NotWritablePrimary"
+    assert "topologyVersion" not in reply, "the member's state has not changed"
+
+
+def test_close_connection(client):
+    fail(client, {"times": 1}, failCommands=["find"], closeConnection=True)
+    client.send({"find": "c"}, "db")
+    assert client.is_closed()
+
+
+def test_block_connection(client):
+    fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=50)
+    began = monotonic()
+    assert client.run({"find": "c"}, "db")["ok"] == 1
+    assert monotonic() - began >= 0.05
+
+
+def test_max_time_ends_a_block(client):
+    fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=60_000)
+    reply = client.run({"find": "c", "maxTimeMS": 20}, "db")
+    assert (reply["code"], reply["codeName"]) == (50, "MaxTimeMSExpired")
+
+
+def test_block_and_then_fail(client):
+    fail(client, {"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=10, errorCode=6)
+    assert client.run({"find": "c"}, "db")["code"] == 6
+
+
+def test_the_server_labels_retryable_writes(client):
+    fail(client, {"times": 2}, failCommands=["insert"], errorCode=91)
+    assert client.run(RETRYABLE, "db")["errorLabels"] == ["RetryableWriteError"]
+    assert "errorLabels" not in client.run(INSERT, "db")
+
+
+def test_the_server_labels_transactions(client):
+    fail(client, {"times": 1}, failCommands=["insert"], errorCode=112)
+    reply = client.run({**RETRYABLE, "autocommit": False, "startTransaction": True}, "db")
+    assert reply["errorLabels"] == ["TransientTransactionError"]
+
+
+@pytest.mark.parametrize("labels", [[], ["One", "Two"]])
+def test_error_labels_replace_the_servers_own(client, labels):
+    fail(client, {"times": 1}, failCommands=["insert"], errorCode=91, errorLabels=labels)
+    assert client.run(RETRYABLE, "db")["errorLabels"] == labels
+
+
+def test_write_concern_error_comes_after_the_write(client):
+    fail(client, {"times": 1}, failCommands=["insert"], writeConcernError={"code": 91, "errmsg": "shutting down"})
+    reply = client.run(RETRYABLE, "db")
+    assert (reply["ok"], reply["n"]) == (1, 1)
+    assert reply["writeConcernError"] == {"code": 91, "errmsg": "shutting down", "codeName": "ShutdownInProgress"}
+    assert reply["errorLabels"] == ["RetryableWriteError"]
+    assert len(client.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 1
+
+
+def test_app_name(deployment, client):
+    fail(client, "alwaysOn", failCommands=["ping"], errorCode=2, appName="victim")
+    metadata = {"application": {"name": "victim"}}
+    with WireClient(deployment.members[0].address) as victim:
+        assert victim.run({"hello": 1, "client": metadata})["ok"] == 1
+        assert victim.run({"ping": 1})["code"] == 2
+    assert client.run({"ping": 1})["ok"] == 1
+
+
+@pytest.mark.parametrize("name", ["hello", "isMaster"])
+def test_app_name_of_the_very_hello_that_tells_it(deployment, client, name):
+    fail(client, "alwaysOn", failCommands=[name], closeConnection=True, appName="victim")
+    with WireClient(deployment.members[0].address) as victim:
+        victim.send({name: 1, "client": {"application": {"name": "victim"}}})
+        assert victim.is_closed()
+    assert client.run({name: 1, "client": {"application": {"name": "other"}}})["ok"] == 1
+
+
+def test_fail_get_more_of_a_change_stream_is_resumable(client):
+    assert client.run(INSERT, "db")["ok"] == 1
+    stream = client.run({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}, "db")["cursor"]
+    query = client.run({"find": "c", "batchSize": 0}, "db")["cursor"]
+    for cursor, labels in ((stream, ["ResumableChangeStreamError"]), (query, None)):
+        fail(client, {"times": 1}, name="failGetMoreAfterCursorCheckout", errorCode=6)
+        reply = client.run({"getMore": cursor["id"], "collection": "c"}, "db")
+        assert (reply["code"], reply.get("errorLabels")) == (6, labels)
+
+
+def test_namespace(client):
+    fail(client, "alwaysOn", failCommands=["find"], errorCode=2, namespace="db.c")
+    assert codes(client, {"find": "c"}, 1) == [2]
+    assert codes(client, {"find": "other"}, 1) == [None]
+
+
+def test_error_extra_info(client):
+    fail(client, {"times": 1}, failCommands=["find"], errorCode=2, errorExtraInfo={"more": 1})
+    assert client.run({"find": "c"}, "db")["more"] == 1
+
+
+def test_legacy_names_are_one_command(client):
+    fail(client, {"times": 1}, failCommands=["ismaster"], errorCode=91)
+    assert client.run({"hello": 1})["ok"] == 1
+    assert client.run({"isMaster": 1})["code"] == 91
+
+
+def test_a_stream_of_hellos_fails_too(client):
+    known = client.run({"hello": 1})["topologyVersion"]
+    client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 10})
+    assert client.receive()[1] is True
+    with WireClient("127.0.0.1:" + str(client.socket.getpeername()[1])) as other:
+        fail(other, {"times": 1}, failCommands=["hello"], errorCode=91)
+    while (reply := client.receive())[0]["ok"]:
+        pass
+    assert reply[0]["code"] == 91 and reply[1] is False
+
+
+def test_on_primary_transactional_write_loses_the_reply(deployment, client):
+    fail(client, {"times": 1}, name="onPrimaryTransactionalWrite")
+    assert client.run(INSERT, "db")["ok"] == 1
+    client.send(RETRYABLE, "db")
+    assert client.is_closed()
+    with WireClient(deployment.members[0].address) as again:
+        assert again.run(RETRYABLE, "db")["n"] == 1
+        assert len(again.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 2
+
+
+def test_it_acts_on_one_member_only(deployment, client):
+    fail(client, "alwaysOn", failCommands=["ping"], errorCode=2)
+    with WireClient(deployment.members[1].address) as other:
+        assert other.run({"ping": 1})["ok"] == 1
+
+
+def test_from_python(deployment, client):
+    deployment.set_fail_point(mode={"times": 1}, data={"failCommands": ["ping"], "errorCode": 2})
+    assert client.run({"ping": 1})["code"] == 2
+    with pytest.raises(CommandError, match="noSuchFailPoint"):
+        deployment.set_fail_point("noSuchFailPoint")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ({"configureFailPoint": "other", "mode": "alwaysOn"}, 115),
+        ({"configureFailPoint": "failCommand", "mode": "sometimes", "data": {"failCommands": []}}, 9),
+        ({"configureFailPoint": "failCommand", "mode": {"times": -1}, "data": {"failCommands": []}}, 9),
+        ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": [], "surplus": 1}}, 9),
+        ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": "ping"}}, 9),
+    ],
+)
+def test_what_is_wrong_is_refused(client, command, code):
+    assert client.run(command)["code"] == code
+
+
+def test_they_need_test_commands():
+    with (
+        Deployment.standalone(parameters={"enableTestCommands": False}) as deployment,
+        WireClient(deployment.members[0].address) as client,
+    ):
+        assert client.run({"configureFailPoint": "failCommand", "mode": "off"})["code"] == 59
+
+
+def test_replies_are_documents(client):
+    assert bson.encode(client.run({"hello": 1}))
+
+
+def test_fail_command_of_no_commands_lets_all_pass(client):
+    assert client.run({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"errorCode": 2}})["ok"] == 1
+    assert client.run({"ping": 1})["ok"] == 1
+
+
+def test_time_is_always_out(client):
+    assert client.run({"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"})["ok"] == 1
+    assert client.run({"ping": 1, "maxTimeMS": 10_000})["code"] == 50
+    assert client.run({"ping": 1})["ok"] == 1

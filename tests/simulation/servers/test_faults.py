@@ -1,0 +1,240 @@
+"""Faults that tests inject from Python."""
+
+from __future__ import annotations
+
+import gc
+import random
+from time import monotonic
+
+import gevent
+import pytest
+from gevent import socket
+
+from gmongo.testing import Deployment
+from gmongo.testing.simulation import command_log
+from tests.simulation.servers.wire_client import WireClient
+from tests.support.greenlets import living
+
+PING = {"ping": 1}
+
+
+@pytest.fixture
+def standalone():
+    with Deployment.standalone() as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def member(standalone):
+    return standalone.members[0]
+
+
+@pytest.fixture
+def client(member):
+    with WireClient(member.address) as client:
+        assert client.run(PING)["ok"] == 1
+        yield client
+
+
+def silent(client):
+    with gevent.Timeout(0.03, False):
+        client.receive()
+        return False
+    return True
+
+
+def test_kill_closes_and_restart_listens_on_the_same_port(member, client):
+    address = member.address
+    member.kill()
+    assert client.is_closed()
+    with pytest.raises(ConnectionRefusedError):
+        WireClient(address)
+    member.restart()
+    with WireClient(address) as again:
+        assert again.run(PING)["ok"] == 1
+
+
+def test_a_restarted_member_is_another_process(member, client):
+    before = client.run({"hello": 1})["topologyVersion"]["processId"]
+    member.restart()
+    with WireClient(member.address) as again:
+        assert again.run({"hello": 1})["topologyVersion"]["processId"] != before
+
+
+def test_a_frozen_member_answers_when_it_thaws(member, client):
+    member.freeze()
+    client.send(PING)
+    with WireClient(member.address) as newcomer:
+        newcomer.send(PING)
+        assert silent(client) and silent(newcomer)
+        member.thaw()
+        assert client.receive()[0]["ok"] == 1 and newcomer.receive()[0]["ok"] == 1
+
+
+def test_what_is_sent_into_a_partition_is_lost(standalone, member, client):
+    member.partition()
+    client.send({"insert": "c", "documents": [{}]}, "db")
+    assert silent(client)
+    member.heal()
+    assert client.is_closed()
+    with WireClient(member.address) as again:
+        assert again.run({"find": "c"}, "db")["cursor"]["firstBatch"] == []
+
+
+def test_delay(member, client):
+    member.delay(0.05)
+    began = monotonic()
+    client.run(PING)
+    assert monotonic() - began >= 0.05
+
+
+def test_drop_after_cuts_the_next_reply_only(member, client):
+    member.drop_after(20)
+    client.send(PING)
+    with pytest.raises(EOFError) as caught:
+        client.read(21)
+    assert len(caught.value.args[0]) == 20
+    with WireClient(member.address) as again:
+        assert again.run(PING)["ok"] == 1
+
+
+def test_faults_may_be_kept_for_one_command(member, client):
+    member.drop_after(0, command="find")
+    assert client.run(PING)["ok"] == 1
+    client.send({"find": "c"}, "db")
+    assert client.is_closed()
+
+
+def test_garbage(member, client):
+    member.garbage()
+    client.send(PING)
+    assert client.read(16) == b"\xff" * 16
+
+
+def test_latency_of_the_network(standalone, client):
+    standalone.network.latency = 0.05
+    began = monotonic()
+    client.run(PING)
+    assert monotonic() - began >= 0.05
+
+
+def test_loss_of_the_network(standalone, member):
+    standalone.network.random = random.Random(1)
+    standalone.network.loss = 0.5
+    outcomes = set()
+    for _ in range(20):
+        with WireClient(member.address) as client:
+            client.send(PING)
+            outcomes.add(client.is_closed())
+    assert outcomes == {True, False}
+
+
+def test_log_of_commands(standalone, member, client):
+    standalone.commands.clear()
+    client.run({"ping": 1, "comment": "logged"})
+    client.run({"find": "c", "filter": {"x": 1}}, "db")
+    assert [each.name for each in standalone.commands] == ["ping", "find"]
+    (find,) = standalone.commands.named("find")
+    assert (find.database, find.body["filter"], find.member) == ("db", {"x": 1}, member.address)
+    assert find.connection in member.connections and find.time <= monotonic()
+
+
+@pytest.mark.parametrize(
+    "bytes_sent",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00" * 16,
+        b"\xff" * 64,
+        (15).to_bytes(4, "little") + b"\x00" * 12,
+        (26).to_bytes(4, "little") + bytes(8) + (2013).to_bytes(4, "little") + bytes(4) + b"\x00\xff\xff\xff\x7f\x00",
+        (20).to_bytes(4, "little") + bytes(8) + (2012).to_bytes(4, "little") + bytes(4),
+        (20).to_bytes(4, "little") + bytes(8) + (2002).to_bytes(4, "little") + bytes(4),
+    ],
+)
+def test_malformed_messages_close_the_connection_only(member, client, bytes_sent):
+    with WireClient(member.address) as other:
+        other.socket.sendall(bytes_sent)
+        assert other.is_closed()
+    assert client.run(PING)["ok"] == 1
+
+
+def test_a_broken_document_is_an_error_reply(client):
+    body = b"\x0d\x00\x00\x00\x99ping\x00\x01\x00\x00"
+    body = len(body).to_bytes(4, "little") + body[4:-1] + b"\x00"
+    message = (21 + len(body)).to_bytes(4, "little") + bytes(8) + (2013).to_bytes(4, "little") + bytes(5) + body
+    client.socket.sendall(message)
+    assert client.receive()[0]["codeName"] == "InvalidBSON"
+    assert client.run(PING)["ok"] == 1
+
+
+@pytest.mark.parametrize("command", [{}, {"noSuchCommand": 1}, {"": 1}])
+def test_unknown_commands(client, command):
+    reply = client.run(command)
+    assert (reply["ok"], reply["code"]) == (0, 59)
+
+
+@pytest.mark.parametrize(
+    "field", [{"lsid": 1}, {"lsid": {"id": 1}}, {"txnNumber": "x"}, {"readConcern": []}, {"$readPreference": 5}]
+)
+def test_generic_fields_are_checked(client, field):
+    assert client.run({"find": "c", **field}, "db")["code"] == 14
+
+
+def test_unacknowledged_requests_have_no_reply(client):
+    client.send({"ping": 1, "comment": "quiet"}, flags=2)
+    assert client.run({"hello": 1})["ok"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments"),
+    [("delay", (-1,)), ("delay", ("x",)), ("drop_after", ("x",)), ("drop_after", (1.5,)), ("drop_after", (1, 5)),
+     ("garbage", (5,)), ("step_down", (-1,))],
+)  # fmt: skip
+def test_arguments_of_faults_are_checked(member, fault, arguments):
+    with pytest.raises(ValueError, match="which is not"):
+        getattr(member, fault)(*arguments)
+
+
+@pytest.mark.parametrize(("name", "value"), [("latency", -1), ("latency", "x"), ("loss", 1.5), ("loss", None)])
+def test_the_network_is_checked(member, name, value):
+    with pytest.raises(ValueError, match=f"network.{name}"):
+        setattr(member.cluster.network, name, value)
+
+
+def greenlets():
+    gc.collect()
+    return {each for each in living() if each.started}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("kind", ["standalone", "load_balanced"])
+def test_no_greenlet_stays_after_a_kill(kind, frozen):
+    before = greenlets()
+    with getattr(Deployment, kind)() as deployment:
+        member = deployment.members[0]
+        if frozen:
+            member.freeze()
+        clients = [socket.create_connection((member.host, member.port)) for _ in range(5)]
+        if kind == "standalone" and not frozen:
+            talking = [WireClient(member.address) for _ in range(5)]
+            assert all(client.run({"ping": 1})["ok"] for client in talking)
+        gevent.sleep(0.01)
+        assert greenlets() - before
+        member.kill()
+        gevent.sleep(0.01)
+        assert not greenlets() - before
+        for client in clients:
+            client.close()
+
+
+def test_the_log_of_commands_is_bounded(monkeypatch):
+    monkeypatch.setattr(command_log, "MOST_COMMANDS", 10)
+    with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
+        for _ in range(25):
+            client.run({"ping": 1})
+        assert 5 <= len(deployment.commands) <= 10
+        assert len(deployment.commands) + deployment.commands.forgotten >= 25
+        monkeypatch.setattr(command_log, "MOST_BYTES", 100_000)
+        for _ in range(10):
+            client.run({"ping": 1, "comment": "x" * 30_000})
+        assert sum(each.size for each in deployment.commands) <= 100_000

@@ -1,0 +1,84 @@
+"""Services behind a load balancer."""
+
+from __future__ import annotations
+
+import pytest
+
+from gmongo.testing import Deployment
+from tests.simulation.servers.wire_client import WireClient
+
+HELLO = {"hello": 1, "loadBalanced": True}
+
+
+@pytest.fixture
+def deployment():
+    with Deployment.load_balanced(services=2) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def front(deployment):
+    return deployment.uri.split("/")[2]
+
+
+def service_of(address):
+    with WireClient(address) as client:
+        return client.run(HELLO)["serviceId"]
+
+
+def test_connections_are_spread(deployment, front):
+    assert deployment.uri.endswith("/?loadBalanced=true")
+    services = [service_of(front) for _ in range(4)]
+    assert services[0] == services[2] != services[1] == services[3]
+
+
+def test_a_connection_stays_with_its_service(front):
+    with WireClient(front) as client:
+        assert client.run(HELLO)["serviceId"] == client.run({"hello": 1})["serviceId"]
+
+
+def test_a_client_that_does_not_know_of_it_is_refused(front):
+    with WireClient(front) as client:
+        reply = client.run({"hello": 1})
+    assert (reply["code"], reply["codeName"]) == (354, "LoadBalancerSupportMismatch")
+
+
+def test_a_dead_service_gets_no_connections(deployment, front):
+    survivor = deployment.members[1].service_id
+    deployment.members[0].kill()
+    assert {service_of(front) for _ in range(3)} == {survivor}
+
+
+def test_without_a_service_the_connection_is_closed(deployment, front):
+    for member in deployment.members:
+        member.kill()
+    with WireClient(front) as client:
+        assert client.is_closed()
+
+
+def test_services_share_the_data(deployment):
+    with WireClient(deployment.members[0].address) as client:
+        assert client.run(HELLO)["msg"] == "isdbgrid"
+        assert client.run({"insert": "c", "documents": [{"_id": 1}]}, "db")["n"] == 1
+    with WireClient(deployment.members[1].address) as client:
+        assert client.run(HELLO)["ok"] == 1
+        assert client.run({"find": "c"}, "db")["cursor"]["firstBatch"] == [{"_id": 1}]
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [
+        b"PROXY TCP4 10.0.0.1 10.0.0.2 1234 27017\r\n",
+        b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12),
+        b"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00",
+    ],
+)
+def test_the_proxy_protocol_is_understood(deployment, preamble):
+    with WireClient(deployment.members[0].address) as client:
+        client.socket.sendall(preamble)
+        assert client.run(HELLO)["serviceId"] == deployment.members[0].service_id
+
+
+def test_other_deployments_have_no_service():
+    with Deployment.sharded() as deployment, WireClient(deployment.members[0].address) as client:
+        assert "serviceId" not in client.run(HELLO)

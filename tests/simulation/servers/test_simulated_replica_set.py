@@ -1,0 +1,129 @@
+"""Elections, and what members refuse because of their state."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+
+from gmongo.testing import Deployment
+from tests.simulation.servers.wire_client import PATIENCE, WireClient
+
+INSERT = {"insert": "c", "documents": [{"_id": 1}]}
+
+
+def await_primary(deployment, other_than=None):
+    with gevent.Timeout(PATIENCE):
+        while deployment.members.primary in (None, other_than):
+            gevent.sleep(0.002)
+    return deployment.members.primary
+
+
+@pytest.fixture
+def replica_set():
+    with Deployment.replica_set(election_delay=0.02) as deployment:
+        yield deployment
+
+
+def test_members(replica_set):
+    assert replica_set.members.primary is replica_set.members[0]
+    assert replica_set.members.secondaries == list(replica_set.members[1:])
+    assert replica_set.uri.endswith("/?replicaSet=rs0")
+
+
+def test_step_down_elects_another_with_a_greater_election_id(replica_set):
+    old = replica_set.members.primary
+    with WireClient(old.address) as client:
+        before = client.run({"hello": 1})["electionId"]
+    old.step_down()
+    assert replica_set.members.primary is None
+    new = await_primary(replica_set)
+    assert new is not old
+    with WireClient(new.address) as client:
+        assert client.run({"hello": 1})["electionId"] > before
+
+
+@pytest.mark.parametrize("fault", ["kill", "freeze", "partition"])
+def test_a_primary_that_is_not_heard_of_is_replaced(replica_set, fault):
+    old = replica_set.members.primary
+    getattr(old, fault)()
+    assert await_primary(replica_set, old) is not old
+
+
+def test_without_a_majority_there_is_no_primary(replica_set):
+    replica_set.members[1].kill()
+    assert replica_set.members.primary is replica_set.members[0]
+    replica_set.members[2].kill()
+    assert replica_set.members.primary is None
+    replica_set.members[1].restart()
+    await_primary(replica_set)
+
+
+def test_a_member_alone_is_elected_again_after_its_step_down():
+    with Deployment.replica_set(members=1, election_delay=0.01) as deployment:
+        member = deployment.members.primary
+        member.step_down(seconds=0.05)
+        gevent.sleep(0.03)
+        assert deployment.members.primary is None
+        assert await_primary(deployment) is member
+
+
+def test_a_secondary_cannot_step_down(replica_set):
+    with pytest.raises(ValueError, match="not the primary"):
+        replica_set.members[1].step_down()
+
+
+def test_commands(replica_set):
+    with WireClient(replica_set.members[0].address) as client:
+        assert client.run({"replSetGetStatus": 1})["myState"] == 1
+        assert len(client.run({"replSetGetConfig": 1})["config"]["members"]) == 3
+        assert client.run({"replSetStepDown": 60, "force": True})["ok"] == 1
+        assert client.run({"hello": 1})["isWritablePrimary"] is False
+        assert client.run({"replSetStepDown": 60})["code"] == 10107
+        assert client.run({"replSetFreeze": 0})["ok"] == 1
+    await_primary(replica_set)
+
+
+def test_step_down_waits_for_a_secondary_unless_forced(replica_set):
+    with WireClient(replica_set.members[0].address) as client:
+        for member in replica_set.members[1:]:
+            with WireClient(member.address) as other:
+                assert other.run({"replSetFreeze": 60})["ok"] == 1
+        assert client.run({"replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 0})["code"] == 262
+        assert client.run({"replSetStepDown": 60, "force": True})["ok"] == 1
+
+
+def test_writes_need_the_primary(replica_set):
+    with WireClient(replica_set.members[1].address) as client:
+        reply = client.run(INSERT, "db")
+        assert (reply["code"], reply["codeName"]) == (10107, "NotWritablePrimary")
+        assert reply["topologyVersion"] == client.run({"hello": 1})["topologyVersion"]
+
+
+def test_secondaries_read_if_they_are_told(replica_set):
+    with WireClient(replica_set.members[0].address) as client:
+        assert client.run(INSERT, "db")["n"] == 1
+    with WireClient(replica_set.members[1].address) as client:
+        assert client.run({"find": "c"}, "db")["code"] == 13435
+        reply = client.run({"find": "c", "$readPreference": {"mode": "secondary"}}, "db")
+    assert reply["cursor"]["firstBatch"] == [{"_id": 1}]
+
+
+def test_an_arbiter_reads_nothing():
+    with (
+        Deployment.replica_set(members=2, arbiters=1) as deployment,
+        WireClient(deployment.members[2].address) as client,
+    ):
+        assert client.run({"find": "c", "$readPreference": {"mode": "nearest"}}, "db")["code"] == 13436
+
+
+def test_shutdown_ends_the_member(replica_set):
+    with WireClient(replica_set.members[0].address) as client:
+        client.send({"shutdown": 1})
+        assert client.is_closed()
+    assert not replica_set.members[0].alive
+    await_primary(replica_set)
+
+
+def test_a_set_without_anybody_to_lead_is_refused():
+    with pytest.raises(ValueError, match="nobody to be primary"):
+        Deployment.replica_set(members=1, hidden=1)

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import monotonic
+
+import gevent
+import pytest
+from gevent.server import StreamServer
+
+from gmongo import MongoClient
+from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, embedded
+from tests.api.programs import ROOT, environment, run_python
+
+pytest.importorskip("nx_27017", reason="the embedded database needs nx-27017")
+
+PARENT = """
+{patch}
+import time
+from gmongo.testing import EmbeddedDatabase
+database = EmbeddedDatabase().start()
+print(database.port, flush=True)
+{then}
+"""
+PATCH = "from gevent import monkey; monkey.patch_all()"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory in which temporary ones are made."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    monkeypatch.setenv("TMPDIR", str(directory))
+    return directory
+
+
+def is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def comes_true(condition) -> bool:
+    deadline = monotonic() + 20
+    while not condition() and monotonic() < deadline:
+        gevent.sleep(0.05)
+    return condition()
+
+
+def count_after_insert(uri: str) -> int:
+    with MongoClient(uri) as client:
+        client.test.things.insert_one({})
+        return client.test.things.count_documents({})
+
+
+def test_several_start_at_once_while_other_greenlets_run(temporary):
+    databases = [EmbeddedDatabase() for _ in range(3)]
+    ticks = 0
+    starting = [gevent.spawn(database.start) for database in databases]
+    while not all(greenlet.ready() for greenlet in starting):
+        ticks += 1
+        gevent.sleep(0.01)
+    try:
+        assert ticks > 5
+        assert len({database.port for database in databases}) == 3
+        assert [count_after_insert(database.uri) for database in databases] == [1, 1, 1]
+    finally:
+        for database in databases:
+            database.stop()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_given_file_keeps_the_data(tmp_path, temporary):
+    path = tmp_path / "kept.db"
+    for expected in (1, 2):
+        with EmbeddedDatabase(path) as database:
+            assert count_after_insert(database.uri) == expected
+    assert path.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_it_can_be_started_again_and_is_empty_then():
+    database = EmbeddedDatabase()
+    for _time in range(2):
+        with database:
+            assert count_after_insert(database.uri) == 1
+            with pytest.raises(EmbeddedDatabaseError, match="started already"):
+                database.start()
+        assert repr(database) == "<EmbeddedDatabase not running>"
+
+
+def test_it_has_no_address_before_it_is_started():
+    with pytest.raises(EmbeddedDatabaseError, match="not running"):
+        _ = EmbeddedDatabase().uri
+
+
+@pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
+def test_it_ends_with_a_parent_that_is_killed(patch, temporary):
+    program = PARENT.format(patch=patch, then="time.sleep(60)")
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        assert parent.stdout is not None
+        port = int(parent.stdout.readline())
+        assert is_listening(port)
+        parent.send_signal(signal.SIGKILL)
+    assert comes_true(lambda: not is_listening(port))
+    assert comes_true(lambda: list(temporary.iterdir()) == [])
+
+
+@pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
+def test_it_ends_with_a_parent_that_forgets_it(patch, temporary):
+    done = run_python("-c", PARENT.format(patch=patch, then=""))
+    assert done.returncode == 0, done.stderr
+    assert comes_true(lambda: not is_listening(int(done.stdout)))
+    assert comes_true(lambda: list(temporary.iterdir()) == [])
+
+
+def test_a_fork_may_use_it_but_not_end_it():
+    with EmbeddedDatabase() as database:
+        if (child := os.fork()) == 0:
+            database.stop()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert count_after_insert(database.uri) == 1
+
+
+def test_it_runs_in_another_native_thread():
+    def work() -> int:
+        with EmbeddedDatabase() as database:
+            return count_after_insert(database.uri)
+
+    assert gevent.get_hub().threadpool.apply(work) == 1
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["hangs up", "http"])
+def test_it_takes_another_port_if_somebody_has_the_first(answer, monkeypatch):
+    free_port = embedded._free_port
+
+    def reply(connection, _peer):
+        connection.recv(100)
+        connection.sendall(answer)
+        connection.close()
+
+    taken = StreamServer(("127.0.0.1", 0), reply)
+    taken.start()
+    ports = [taken.server_port]
+    monkeypatch.setattr(embedded, "_free_port", lambda: ports.pop() if ports else free_port())
+    try:
+        with EmbeddedDatabase() as database:
+            assert database.port != taken.server_port
+            assert count_after_insert(database.uri) == 1
+    finally:
+        taken.stop()
+
+
+def test_a_server_that_fails_is_shown_with_its_own_words(tmp_path, temporary):
+    with pytest.raises(EmbeddedDatabaseError, match="unable to open database file"):
+        EmbeddedDatabase(tmp_path / "missing" / "data.db").start()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_server_that_is_too_slow_is_given_up(temporary):
+    database = EmbeddedDatabase(start_timeout=0.01)
+    with pytest.raises(EmbeddedDatabaseError, match=r"did not answer within 0\.01 seconds"):
+        database.start()
+    assert list(temporary.iterdir()) == []
+
+
+def test_somebody_elses_timeout_interrupts_the_start_and_leaves_nothing(temporary):
+    database = EmbeddedDatabase()
+    timeout = gevent.Timeout(0.1)
+    with pytest.raises(gevent.Timeout) as raised, timeout:
+        database.start()
+    assert raised.value is timeout
+    assert list(temporary.iterdir()) == []
+    with database:
+        assert count_after_insert(database.uri) == 1
+
+
+def test_without_the_server_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nx_27017", None)
+    with pytest.raises(EmbeddedDatabaseError, match=r"pip install 'gmongo\[testing\]'"):
+        EmbeddedDatabase().start()
+
+
+def test_the_variable_names_the_database_to_use(monkeypatch):
+    monkeypatch.setenv(URI_VARIABLE, "mongodb://db.example.com/")
+    with database_uri() as uri:
+        assert uri == "mongodb://db.example.com/"
+    monkeypatch.delenv(URI_VARIABLE)
+    with database_uri() as uri:
+        assert count_after_insert(uri) == 1

@@ -1,0 +1,62 @@
+"""What may go wrong with a reply.
+
+A fault is given the connection and the message that the server would have sent, and sends what it likes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gevent.event import Event
+
+from tests.support.framing import BODY_AT, HEADER
+
+if TYPE_CHECKING:
+    from tests.support.single import Peer
+
+Fault = Callable[["Peer", bytes], None]
+
+
+def cut(at: int) -> Fault:
+    """Close the connection after `at` bytes of the reply."""
+
+    def fault(peer: Peer, message: bytes) -> None:
+        peer.send(message[:at])
+        peer.close()
+
+    return fault
+
+
+def forged(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
+    """Send the reply with false fields in its header."""
+
+    def fault(peer: Peer, message: bytes) -> None:
+        real = HEADER.unpack_from(message)
+        told = (length, None, response_to, opcode)
+        fields = (new if new is not None else old for new, old in zip(told, real, strict=True))
+        peer.send(HEADER.pack(*fields) + message[16:])
+
+    return fault
+
+
+def garbled(peer: Peer, message: bytes) -> None:
+    """Send a well-framed reply whose document is garbage."""
+    start = BODY_AT[HEADER.unpack_from(message)[3]]
+    body = len(message) - start
+    peer.send(message[:start] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
+
+
+def silent(peer: Peer, message: bytes) -> None:
+    """Send nothing at all."""
+
+
+def held(gate: Event) -> Fault:
+    """Send the reply when `gate` opens."""
+
+    def fault(peer: Peer, message: bytes) -> None:
+        gate.wait()
+        peer.send(message)
+
+    return fault

@@ -1,0 +1,78 @@
+"""Replica sets of scripted servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bson import ObjectId
+
+from tests.support.single import ScriptedServer
+
+
+class ScriptedReplicaSet:
+    """A replica set of scripted servers, as a context manager; its first member is primary at first."""
+
+    def __init__(self, size: int = 3, streams: bool = True) -> None:
+        self.members = [self._new_member(streams) for _ in range(size)]
+        self.hosts = list(self.members)
+        self.primary: ScriptedServer | None = self.members[0]
+        self.version, self.election = 1, 1
+        self._streams = streams
+
+    def _new_member(self, streams: bool) -> ScriptedServer:
+        return ScriptedServer(member=self._describe, streams=streams)
+
+    def __enter__(self) -> ScriptedReplicaSet:
+        for member in self.members:
+            member.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in self.members:
+            member.stop()
+
+    def _describe(self, member: ScriptedServer) -> dict[str, Any]:
+        primary = member is self.primary
+        fields: dict[str, Any] = {
+            "setName": "scripted",
+            "setVersion": self.version,
+            "hosts": [each.name for each in self.hosts],
+            "me": member.name,
+            "isWritablePrimary": primary,
+            "ismaster": primary,
+            "secondary": not primary,
+        }
+        if self.primary is not None:
+            fields["primary"] = self.primary.name
+        if primary:
+            fields["electionId"] = ObjectId(f"{self.election:024x}")
+        return fields
+
+    @property
+    def secondaries(self) -> list[ScriptedServer]:
+        return [member for member in self.hosts if member is not self.primary]
+
+    def announce(self) -> None:
+        """Let all members tell what they are now."""
+        for member in self.members:
+            member.changed()
+
+    def elect(self, primary: ScriptedServer | None) -> None:
+        """Make a member primary; None steps the present one down."""
+        self.primary = primary
+        self.election += 1
+        self.announce()
+
+    def reconfigure(self, hosts: list[ScriptedServer]) -> None:
+        """Change who is in the set."""
+        self.hosts = hosts
+        self.version += 1
+        self.announce()
+
+    def add(self) -> ScriptedServer:
+        """Add a secondary."""
+        member = self._new_member(self._streams)
+        member.start()
+        self.members.append(member)
+        self.reconfigure([*self.hosts, member])
+        return member

@@ -1,0 +1,20 @@
+"""All that tests need of the scripted servers."""
+
+from __future__ import annotations
+
+from tests.support.faults import Fault, cut, forged, garbled, held, silent
+from tests.support.replica_set import ScriptedReplicaSet
+from tests.support.single import ScriptedServer, cursor_reply, eventually
+
+__all__ = [
+    "Fault",
+    "ScriptedReplicaSet",
+    "ScriptedServer",
+    "cursor_reply",
+    "cut",
+    "eventually",
+    "forged",
+    "garbled",
+    "held",
+    "silent",
+]

@@ -1,0 +1,266 @@
+"""A server on the loopback interface that speaks the MongoDB wire protocol, badly if it is told to.
+
+It runs in the process of the test, in greenlets. A test says what it replies (``replies``), what goes wrong with the
+next reply (:meth:`ScriptedServer.fail`), and looks afterwards at what arrived on which connection.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import gevent
+from bson import Int64, ObjectId
+from gevent.event import Event
+from gevent.queue import Queue
+from gevent.server import StreamServer
+
+from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
+from tests.support.faults import Fault
+from tests.support.framing import HEADER, command_name, read_request, write_message
+
+LIMITS: dict[str, Any] = {
+    "maxBsonObjectSize": 16 * 1024 * 1024,
+    "maxMessageSizeBytes": 48_000_000,
+    "maxWriteBatchSize": 100_000,
+    "minWireVersion": 0,
+    "maxWireVersion": 21,
+    "logicalSessionTimeoutMinutes": 30,
+}
+PATIENCE = 5.0  # seconds that a test waits for what must happen
+
+
+def eventually(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """Wait until `condition` returns something true, and return it."""
+    with gevent.Timeout(seconds, AssertionError(f"did not happen within {seconds} seconds: {condition}")):
+        while not (outcome := condition()):
+            gevent.sleep(0.002)
+    return outcome
+
+
+class Received(NamedTuple):
+    """A command that arrived. A hello that opens a connection is called ``handshake``."""
+
+    name: str
+    command: dict[str, Any]
+    connection: int
+    flags: int = 0
+
+
+def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
+    """The reply to a command that opens a cursor, or goes on with one."""
+    return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
+
+
+# A find returns the _id that it asked for, so that everybody can see whether a reply is that to his own question.
+REPLIES: dict[str, Any] = {
+    "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
+    "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
+}
+
+
+class Peer:
+    """One connection, from the server's side."""
+
+    _numbers = itertools.count(1)
+    _replies = itertools.count(1_000_000)
+
+    def __init__(self, server: ScriptedServer, sock: Any) -> None:
+        self.server = server
+        self.number = next(self._numbers)
+        self._socket = sock
+        self._requests: Queue[tuple[int, int, bytes]] = Queue()
+
+    def serve(self) -> None:
+        """Answer requests, one after the other, until the connection ends."""
+        answerer = gevent.spawn(self._answer_all)
+        try:
+            while True:
+                length, request_id, _, opcode = HEADER.unpack(self._read(16))
+                self.server.reading.wait()
+                self._requests.put((request_id, opcode, self._read(length - 16)))
+        except OSError:
+            pass
+        finally:
+            answerer.kill(block=False)
+            self.close()
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        self._socket.close()
+        self.server.peers.pop(self.number, None)
+
+    def _read(self, size: int) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < size:
+            chunk = self._socket.recv(min(size - len(chunks), 1 << 20))
+            if not chunk:
+                raise ConnectionResetError
+            chunks += chunk
+        return bytes(chunks)
+
+    def _answer_all(self) -> None:
+        try:
+            while self.number in self.server.peers:
+                self._answer(*self._requests.get())
+        except OSError:
+            self.close()
+
+    def _answer(self, request_id: int, opcode: int, payload: bytes) -> None:
+        flags, command = read_request(opcode, payload)
+        name = command_name(command)
+        self.server.received.append(Received(name, command, self.number, flags))
+        self.server.answering.wait()
+        if flags & MORE_TO_COME:
+            return
+        if name == "hello" and flags & EXHAUST_ALLOWED:
+            self._stream(request_id, command)
+        else:
+            self._reply(name, self.server.reply_to(name, command), request_id, opcode, 0)
+
+    def _reply(self, name: str, reply: Mapping[str, Any], response_to: int, opcode: int, flags: int) -> int:
+        number = next(self._replies)
+        message = write_message(opcode, number, response_to, flags, reply)
+        faults = self.server.faults[name]
+        fault = faults.popleft() if faults else None
+        if fault is None:
+            self.send(message)
+        else:
+            fault(self, message)
+        return number
+
+    def _stream(self, response_to: int, command: dict[str, Any]) -> None:
+        """Send a hello whenever it changes, and after each ``maxAwaitTimeMS``, until the connection ends."""
+        while True:
+            reply = self.server.reply_to("hello", command)
+            goes_on = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
+            response_to = self._reply("hello", reply, response_to, OP_MSG, MORE_TO_COME if goes_on else 0)
+            if not goes_on:
+                return
+            command = {**command, "topologyVersion": reply["topologyVersion"]}
+            self.server.answering.wait()
+
+
+class ScriptedServer:
+    """A server, as a context manager: a standalone, unless `member` gives it the fields of a replica set member.
+
+    :param replies: command name -> reply, or a function from the command to a reply.
+    :param member: the further fields of a hello, called for each.
+    :param streams: whether it has a topologyVersion, and so awaitable and streamed hellos.
+    """
+
+    def __init__(
+        self,
+        replies: Mapping[str, Any] | None = None,
+        *,
+        member: Callable[[ScriptedServer], Mapping[str, Any]] | None = None,
+        streams: bool = False,
+    ) -> None:
+        self.replies: dict[str, Any] = {**REPLIES, **(replies or {})}
+        self.received: list[Received] = []
+        self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
+        self.peers: dict[int, Peer] = {}
+        self.connection_count = 0
+        self.answering, self.reading = Event(), Event()  # clear one to freeze all connections there
+        self.hello_extra: dict[str, Any] = {}
+        self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None  # (command, reply)
+        self._member = member
+        self.streams = streams
+        self.exhausts = True  # whether it answers an awaitable hello again and again
+        self._process, self._version = ObjectId(), 0
+        self._changed = Event()
+        self._listener: StreamServer | None = None
+        self.port = 0
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    @property
+    def name(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    # Life
+
+    def __enter__(self) -> ScriptedServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Listen, on the same port as before."""
+        self.answering.set()
+        self.reading.set()
+        self._process = ObjectId()
+        self._listener = StreamServer(("127.0.0.1", self.port), self._accept)
+        self._listener.start()
+        self.port = self._listener.server_port
+
+    def stop(self) -> None:
+        """Refuse connections and drop those that are open."""
+        if self._listener is not None:
+            self._listener.stop(timeout=0)
+            self._listener = None
+        for peer in list(self.peers.values()):
+            peer.close()
+
+    def _accept(self, sock: Any, _address: Any) -> None:
+        self.connection_count += 1
+        peer = Peer(self, sock)
+        self.peers[peer.number] = peer
+        peer.serve()
+
+    # Script
+
+    def fail(self, name: str, *faults: Fault) -> None:
+        """What goes wrong with the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...)."""
+        self.faults[name].extend(faults)
+
+    def changed(self) -> None:
+        """Let everybody know who awaits a change: the fields of the hello have become others."""
+        self._version += 1
+        self._changed.set()
+        self._changed = Event()
+
+    def reply_to(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
+        if name in ("hello", "handshake"):
+            self._await_change(command)
+            reply = self._hello()
+            return self.hello_edit(command, reply) if self.hello_edit is not None else reply
+        reply = self.replies.get(name, {"ok": 1})
+        return dict(reply(command) if callable(reply) else reply)
+
+    @property
+    def topology_version(self) -> dict[str, Any]:
+        return {"processId": self._process, "counter": Int64(self._version)}
+
+    def _await_change(self, command: Mapping[str, Any]) -> None:
+        if command.get("topologyVersion") == self.topology_version:
+            self._changed.wait(command["maxAwaitTimeMS"] / 1000)
+
+    def _hello(self) -> dict[str, Any]:
+        fields = {"ok": 1, "helloOk": True, "isWritablePrimary": True, "ismaster": True, **LIMITS}
+        fields |= self._member(self) if self._member else {}
+        fields |= {"topologyVersion": self.topology_version} if self.streams else {}
+        return fields | self.hello_extra
+
+    # What happened
+
+    def commands(self, name: str) -> list[dict[str, Any]]:
+        """The commands of that name that have arrived."""
+        return [each.command for each in self.received if each.name == name]
+
+    def connections_of(self, name: str) -> list[int]:
+        """The numbers of the connections on which the commands of that name arrived."""
+        return [each.connection for each in self.received if each.name == name]
+
+    def wait_for(self, name: str, count: int = 1) -> dict[str, Any]:
+        """Wait for the command to arrive for the `count`-th time, and return it."""
+        eventually(lambda: len(self.commands(name)) >= count)
+        return self.commands(name)[count - 1]

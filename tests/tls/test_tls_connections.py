@@ -1,0 +1,391 @@
+"""Clients and servers over TLS: what is accepted, what is refused, and whether the reason is told."""
+
+from __future__ import annotations
+
+import gc
+import ssl
+from pathlib import Path
+
+import gevent
+import gevent.socket
+import pytest
+from gevent.server import StreamServer
+
+import gmongo
+from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
+from tests.support.server import cursor_reply, eventually
+from tests.tls.conftest import PASSWORD, TlsServer, server_context
+from tests.tls.middlemen import Middleman
+
+
+def client_of(server, host="localhost", **options):
+    options = {"tls": True, "serverSelectionTimeoutMS": 1500, "connectTimeoutMS": 3000, **options}
+    return gmongo.MongoClient(host, server.port, **options)
+
+
+def find(client):
+    return client.db.c.find_one({"_id": 1})
+
+
+def refusal(server, host="localhost", **options):
+    """Why a client cannot connect."""
+    with (
+        client_of(server, host, **{"serverSelectionTimeoutMS": 300, **options}) as client,
+        pytest.raises(ServerSelectionTimeoutError) as caught,
+    ):
+        find(client)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_good_certificate(server, files, host):
+    with client_of(server, host, tlsCAFile=files.ca) as client:
+        assert find(client) == {"_id": 1}
+
+
+def test_any_tls_option_turns_it_on(server, files):
+    with client_of(server, tlsCAFile=files.ca, tls=True) as client:
+        find(client)
+    uri = f"mongodb://localhost:{server.port}/?tlsCAFile={files.ca}"
+    with gmongo.MongoClient(uri) as client:
+        assert find(client) == {"_id": 1}
+
+
+def test_large_messages(server, files):
+    documents = [{"_id": number, "text": "x" * 1000} for number in range(3000)]
+    server.replies["find"] = cursor_reply(documents)
+    with client_of(server, tlsCAFile=files.ca) as client:
+        assert list(client.db.c.find()) == documents
+        client.db.c.insert_many(documents)
+    assert server.commands("insert")[0]["documents"] == documents
+
+
+def test_many_greenlets(server, files):
+    with client_of(server, tlsCAFile=files.ca, maxConnecting=5) as client:
+        jobs = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(50)]
+        gevent.joinall(jobs, raise_error=True)
+        assert [job.value["_id"] for job in jobs] == list(range(50))
+
+
+# Refusals of the client's
+
+
+def test_an_unknown_authority(server, files):
+    reason = refusal(server, tlsCAFile=files.other_ca)
+    assert f"localhost:{server.port}: TLS handshake failed: the server's certificate was not accepted" in reason
+    assert "unable to get local issuer certificate" in reason
+
+
+def test_an_unknown_authority_by_default(server):
+    assert "certificate was not accepted" in refusal(server)
+
+
+def test_an_expired_certificate(files):
+    with TlsServer(server_context(files.expired)) as server:
+        assert "certificate has expired" in refusal(server, tlsCAFile=files.ca)
+
+
+def test_the_certificate_of_another_host(files):
+    with TlsServer(server_context(files.elsewhere)) as server:
+        reason = refusal(server, tlsCAFile=files.ca)
+        assert "Hostname mismatch, certificate is not valid for 'localhost'" in reason
+        assert "IP address mismatch" in refusal(server, "127.0.0.1", tlsCAFile=files.ca)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "option", "accepted"),
+    [
+        ("elsewhere", "tlsAllowInvalidHostnames", True),
+        ("elsewhere", "tlsAllowInvalidCertificates", True),
+        ("elsewhere", "tlsInsecure", True),
+        ("expired", "tlsAllowInvalidHostnames", False),
+        ("expired", "tlsAllowInvalidCertificates", True),
+        ("expired", "tlsInsecure", True),
+    ],
+)
+def test_what_may_be_overlooked(files, certificate, option, accepted):
+    with TlsServer(server_context(getattr(files, certificate))) as server:
+        options = {option: True, "tlsCAFile": files.ca}
+        if accepted:
+            with client_of(server, **options) as client:
+                assert find(client) == {"_id": 1}
+        else:
+            assert "expired" in refusal(server, **options)
+
+
+def test_a_revoked_certificate(server, files):
+    with client_of(server, tlsCAFile=files.ca, tlsCRLFile=files.crl) as client:
+        find(client)
+    revoked = {"tlsCAFile": files.ca, "tlsCRLFile": files.crl_with_server}
+    assert "certificate revoked" in refusal(server, **revoked)
+    with client_of(server, **revoked, tlsDisableCertificateRevocationCheck=True) as client:
+        find(client)
+
+
+def test_a_server_without_tls(files):
+    """It takes the beginning of TLS for the length of a message, and hangs up."""
+    server = StreamServer(("127.0.0.1", 0), lambda sock, _address: (sock.recv(16), sock.close()))
+    server.start()
+    server.port = server.server_port
+    try:
+        assert (
+            "TLS handshake failed: connection" in (reason := refusal(server, tlsCAFile=files.ca)) or "reset" in reason
+        )
+        assert "(perhaps the server does not use TLS)" in reason
+    finally:
+        server.stop()
+
+
+def test_a_server_that_speaks_something_else(files):
+    server = StreamServer(("127.0.0.1", 0), lambda sock, _address: sock.sendall(b"HTTP/1.1 400 Bad\r\n" * 20))
+    server.start()
+    server.port = server.server_port
+    try:
+        assert "the server does not speak TLS" in refusal(server, tlsCAFile=files.ca)
+    finally:
+        server.stop()
+
+
+def test_a_client_without_tls(server):
+    assert "closed" in refusal(server, tls=False) or "reset" in refusal(server, tls=False)
+
+
+# Refusals of the server's
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_client_certificate(files, version):
+    context = server_context(files.server, client_ca=files.ca)
+    context.minimum_version = context.maximum_version = version
+    with TlsServer(context) as server:
+        with client_of(server, tlsCAFile=files.ca, tlsCertificateKeyFile=files.client) as client:
+            find(client)
+        with client_of(
+            server,
+            tlsCAFile=files.ca,
+            tlsCertificateKeyFile=files.locked_client,
+            tlsCertificateKeyFilePassword=PASSWORD,
+        ) as client:
+            find(client)
+        reason = refusal(server, tlsCAFile=files.ca)
+        assert "client certificate" in reason, reason
+        reason = refusal(server, tlsCAFile=files.ca, tlsCertificateKeyFile=files.strange_client)
+        assert "client certificate" in reason, reason
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_old_server(files):
+    context = server_context(files.server)
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.minimum_version = ssl.TLSVersion.TLSv1
+    with TlsServer(context) as server:
+        assert "TLS handshake failed" in refusal(server, tlsCAFile=files.ca)
+
+
+# Names and sessions
+
+
+def test_the_server_is_told_which_name_is_meant(server, files):
+    names = []
+    server.context.sni_callback = lambda _socket, name, _context: names.append(name)
+    with client_of(server, tlsCAFile=files.ca) as client:
+        find(client)
+    with client_of(server, "127.0.0.1", tlsCAFile=files.ca) as client:
+        find(client)
+    assert set(names) == {"localhost", None}
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_sessions_are_used_again(server, files, version):
+    server.context.maximum_version = version
+    with client_of(server, tlsCAFile=files.ca) as client:
+        find(client)
+        pool = client._topology.pools()[0]
+        with pool.checkout(), pool.checkout():
+            pass
+    assert server.resumed[0] is False
+    assert server.resumed[-1] is True
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tlsCAFile": "missing"}, "tlsCAFile: cannot read '.*missing.pem': No such file"),
+        ({"tlsCAFile": "junk"}, "tlsCAFile: '.*junk.pem' must be a PEM file with certificates"),
+        ({"tlsCRLFile": "missing"}, "tlsCRLFile: cannot read"),
+        ({"tlsCRLFile": "junk"}, "tlsCRLFile: .* must be a PEM file with a certificate revocation list"),
+        ({"tlsCertificateKeyFile": "missing"}, "tlsCertificateKeyFile: cannot read"),
+        ({"tlsCertificateKeyFile": "junk"}, "tlsCertificateKeyFile: .* certificate and its private key"),
+        ({"tlsCertificateKeyFile": "only_certificate"}, "tlsCertificateKeyFile: .* certificate and its private key"),
+        ({"tlsCertificateKeyFile": "locked_client"}, "needs tlsCertificateKeyFilePassword"),
+    ],
+)
+def test_files_that_cannot_be_used(files, options, words):
+    options = {name: getattr(files, file) for name, file in options.items()}
+    with pytest.raises(ConfigurationError, match=words):
+        gmongo.MongoClient("localhost", connect=False, **options)
+
+
+def test_a_wrong_password_of_the_key(files):
+    with pytest.raises(ConfigurationError, match="tlsCertificateKeyFilePassword does not open the key") as caught:
+        gmongo.MongoClient(
+            "localhost",
+            connect=False,
+            tlsCertificateKeyFile=files.locked_client,
+            tlsCertificateKeyFilePassword="a wrong secret",
+        )
+    assert "secret" not in str(caught.value)
+
+
+def test_files_are_read_once(server, files, tmp_path):
+    path = tmp_path / "ca.pem"
+    path.write_bytes(Path(files.ca).read_bytes())
+    with client_of(server, tlsCAFile=path) as client:
+        path.unlink()
+        assert find(client) == {"_id": 1}
+
+
+def test_options_of_ocsp_are_accepted(server, files):
+    with client_of(server, tlsCAFile=files.ca, tlsDisableOCSPEndpointCheck=True) as client:
+        assert find(client) == {"_id": 1}
+
+
+# Being interrupted
+
+
+@pytest.fixture
+def stuck():
+    """A server that accepts and says nothing."""
+    server = StreamServer(("127.0.0.1", 0), lambda _sock, _address: gevent.sleep(60))
+    server.start()
+    server.port = server.server_port
+    yield server
+    server.stop(timeout=0)
+
+
+def test_a_handshake_that_does_not_end(stuck, files):
+    assert "timed out" in refusal(stuck, tlsCAFile=files.ca, connectTimeoutMS=100, serverSelectionTimeoutMS=500)
+
+
+def test_a_handshake_that_is_killed(stuck, files):
+    from gmongo.cmap.connection import Connection
+    from gmongo.options import tls_context
+    from gmongo.wire.tls import Tls, TlsTransport
+
+    tls = Tls(tls_context({"tls": True, "tlscafile": files.ca}))
+    connection = Connection(("127.0.0.1", stuck.port))
+    attempt = gevent.spawn(connection.connect, tls)
+    eventually(lambda: isinstance(connection._transport, TlsTransport) and connection._transport._waiting)
+    gevent.sleep(0.01)
+    attempt.kill()
+    assert connection._transport.closed
+    connection = Connection(("127.0.0.1", stuck.port))
+    attempt = gevent.spawn(connection.connect, tls)
+    gevent.sleep(0.02)
+    error = AutoReconnect("enough")
+    connection.interrupt(error)
+    gevent.joinall([attempt])
+    assert (type(attempt.exception), str(attempt.exception)) == (AutoReconnect, str(error))
+    gc.collect()
+
+
+def test_an_exchange_that_is_interrupted(server, files):
+    gate = gevent.event.Event()
+    server.replies["find"] = lambda command: gate.wait() and cursor_reply([])
+    with client_of(server, tlsCAFile=files.ca) as client:
+        with pytest.raises(gevent.Timeout), gevent.Timeout(0.1):
+            find(client)
+        gate.set()
+        assert find(client) is None
+        assert client.pool_stats()[0]["total"] == 1
+
+
+def test_a_connection_inherited_by_a_child_is_not_touched(server, files):
+    with client_of(server, tlsCAFile=files.ca) as client:
+        find(client)
+        [pool] = client._topology.pools()
+        [connection] = pool.inventory.available
+        error = AutoReconnect("the parent's")
+        connection._transport.abandon(error)
+        with pytest.raises(AutoReconnect) as caught:
+            connection._transport.send([b"abc"])
+        assert str(caught.value) == str(error)
+        with pytest.raises(AutoReconnect):
+            connection._transport.receive(1)
+
+
+def test_a_monkey_patched_process(files, tmp_path):
+    """The TLS of a process that gevent has patched, in which ssl's own classes are replaced."""
+    import subprocess
+    import sys
+
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from gevent import monkey; monkey.patch_all()\n"
+        "import sys, gmongo\n"
+        "from tests.tls.conftest import TlsServer, server_context\n"
+        "with TlsServer(server_context(sys.argv[1])) as server:\n"
+        "    with gmongo.MongoClient('localhost', server.port, tlsCAFile=sys.argv[2], "
+        "tlsCertificateKeyFile=sys.argv[3]) as client:\n"
+        "        print(client.db.c.find_one({'_id': 5}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program), files.server, files.ca, files.client],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": ".", "PATH": ""},
+    )
+    assert done.stdout.strip() == "{'_id': 5}", done.stderr
+
+
+class Dribbling(Middleman):
+    """Passes bytes on in small pieces, in both directions."""
+
+    def __init__(self, server, size):
+        super().__init__()
+        self.server, self.size = server, size
+
+    def serve(self, sock):
+        with gevent.socket.create_connection(self.server.address) as onward:
+            jobs = [gevent.spawn(self.dribble, sock, onward), gevent.spawn(self.dribble, onward, sock)]
+            gevent.joinall(jobs, count=1)
+            gevent.killall(jobs)
+
+    def dribble(self, source, target):
+        target.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
+        try:
+            while data := source.recv(65536):
+                for start in range(0, len(data), self.size):
+                    target.sendall(data[start : start + self.size])
+                    gevent.sleep(0)
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize("size", [1, 5, 100, 4097])
+def test_bytes_in_any_pieces(server, files, size):
+    documents = [{"_id": number, "text": "x" * 500} for number in range(4 if size < 100 else 200)]
+    server.replies["find"] = cursor_reply(documents)
+    with Dribbling(server, size) as middleman, client_of(middleman, tlsCAFile=files.ca) as client:
+        for _ in range(2):
+            assert list(client.db.c.find()) == documents
+        client.db.c.insert_many(documents)
+
+
+def test_replies_that_arrive_together(server, files):
+    """A monitor's stream: several replies may be in one TLS record, or one in several."""
+    server.streams = True
+    with client_of(server, tlsCAFile=files.ca, heartbeatFrequencyMS=500) as client:
+        find(client)
+        server.wait_for("hello")
+        for _ in range(5):
+            server.changed()
+        eventually(lambda: client.topology_description.server_descriptions())
+        server.hello_extra = {"tags": {"news": "yes"}}
+        server.changed()
+        [address] = client.topology_description.server_descriptions()
+        eventually(lambda: client.topology_description.server_descriptions()[address].tags == {"news": "yes"})
