@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -18,7 +18,8 @@ from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import COUNT, DOCUMENT
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
-from gmongo.cursor import Cursor, RawBatchCursor
+from gmongo.cursor import Bound, Cursor, RawBatchCursor
+from gmongo.cursor_type import CursorType
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
 from gmongo.execution.operation import required
@@ -29,7 +30,7 @@ from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.operations.distinct import Count, Distinct
 from gmongo.operations.find import FindOne, without_modifiers
 from gmongo.operations.find_and_modify import FindAndModify
-from gmongo.operations.keys import fields_document, sort_document
+from gmongo.operations.keys import KeyOrList, fields_document, sort_document
 from gmongo.operations.models import (
     IndexModel,
     ReturnDocument,
@@ -72,6 +73,8 @@ _Filter = Mapping[str, Any]
 _CollationIn = Mapping[str, Any] | Collation | None
 _ORDERED = {"ordered": True}
 _EVERYTHING: Mapping[str, Any] = {}
+# What find_one is given if it is given a filter only.
+_NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
 _NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of an index's keys is part of it, and people have relied on these being SON.
 _IN_ORDER: CodecOptions[Any] = CodecOptions(document_class=SON)
@@ -248,10 +251,10 @@ class Collection(Defaults, Generic[DocumentType]):
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
         array_filters: list[Mapping[str, Any]] | None = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
-        sort: Mapping[str, Any] | None = None,
+        sort: KeyOrList | None = None,
         comment: Any = None,
     ) -> UpdateResult:
         """Change the first document that matches.
@@ -272,7 +275,7 @@ class Collection(Defaults, Generic[DocumentType]):
         array_filters: list[Mapping[str, Any]] | None = None,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
@@ -290,10 +293,10 @@ class Collection(Defaults, Generic[DocumentType]):
         upsert: bool = False,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
-        sort: Mapping[str, Any] | None = None,
+        sort: KeyOrList | None = None,
         comment: Any = None,
     ) -> UpdateResult:
         """Replace the first document that matches by `replacement`."""
@@ -338,7 +341,7 @@ class Collection(Defaults, Generic[DocumentType]):
         self,
         filter: _Filter,
         collation: _CollationIn = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
@@ -350,7 +353,7 @@ class Collection(Defaults, Generic[DocumentType]):
         self,
         filter: _Filter,
         collation: _CollationIn = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
@@ -421,33 +424,180 @@ class Collection(Defaults, Generic[DocumentType]):
 
     # Finding
 
-    def find(self, *args: Any, **kwargs: Any) -> Cursor[DocumentType]:
+    def find(
+        self,
+        filter: _Filter | None = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        cursor_type: int = CursorType.NON_TAILABLE,
+        sort: KeyOrList | None = None,
+        allow_partial_results: bool = False,
+        oplog_replay: bool = False,
+        batch_size: int = 0,
+        collation: _CollationIn = None,
+        hint: KeyOrList | None = None,
+        max_scan: int | None = None,
+        max_time_ms: int | None = None,
+        max: Bound = None,
+        min: Bound = None,
+        return_key: bool | None = None,
+        show_record_id: bool | None = None,
+        snapshot: bool | None = None,
+        comment: Any = None,
+        session: ClientSession | None = None,
+        allow_disk_use: bool | None = None,
+        let: Mapping[str, Any] | None = None,
+    ) -> Cursor[DocumentType]:
         """A cursor over the documents that match; the parameters are those of :class:`~gmongo.cursor.Cursor`.
 
         The query is sent when the first document is asked for.
         """
-        return Cursor(self, *args, **kwargs)
+        return Cursor(
+            self,
+            filter,
+            projection,
+            skip,
+            limit,
+            no_cursor_timeout,
+            cursor_type,
+            sort,
+            allow_partial_results,
+            oplog_replay,
+            batch_size,
+            collation,
+            hint,
+            max_scan,
+            max_time_ms,
+            max,
+            min,
+            return_key,
+            show_record_id,
+            snapshot,
+            comment,
+            session,
+            allow_disk_use,
+            let,
+        )
 
-    def find_raw_batches(self, *args: Any, **kwargs: Any) -> RawBatchCursor:
+    def find_raw_batches(
+        self,
+        filter: _Filter | None = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        cursor_type: int = CursorType.NON_TAILABLE,
+        sort: KeyOrList | None = None,
+        allow_partial_results: bool = False,
+        oplog_replay: bool = False,
+        batch_size: int = 0,
+        collation: _CollationIn = None,
+        hint: KeyOrList | None = None,
+        max_scan: int | None = None,
+        max_time_ms: int | None = None,
+        max: Bound = None,
+        min: Bound = None,
+        return_key: bool | None = None,
+        show_record_id: bool | None = None,
+        snapshot: bool | None = None,
+        comment: Any = None,
+        session: ClientSession | None = None,
+        allow_disk_use: bool | None = None,
+        let: Mapping[str, Any] | None = None,
+    ) -> RawBatchCursor:
         """The same, as batches of encoded documents."""
-        return RawBatchCursor(self, *args, **kwargs)
+        return RawBatchCursor(
+            self,
+            filter,
+            projection,
+            skip,
+            limit,
+            no_cursor_timeout,
+            cursor_type,
+            sort,
+            allow_partial_results,
+            oplog_replay,
+            batch_size,
+            collation,
+            hint,
+            max_scan,
+            max_time_ms,
+            max,
+            min,
+            return_key,
+            show_record_id,
+            snapshot,
+            comment,
+            session,
+            allow_disk_use,
+            let,
+        )
 
-    def find_one(self, filter: Any = None, *args: Any, **kwargs: Any) -> DocumentType | None:
+    def find_one(
+        self,
+        filter: Any = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        cursor_type: int = CursorType.NON_TAILABLE,
+        sort: KeyOrList | None = None,
+        allow_partial_results: bool = False,
+        oplog_replay: bool = False,
+        batch_size: int = 0,
+        collation: _CollationIn = None,
+        hint: KeyOrList | None = None,
+        max_scan: int | None = None,
+        max_time_ms: int | None = None,
+        max: Bound = None,
+        min: Bound = None,
+        return_key: bool | None = None,
+        show_record_id: bool | None = None,
+        snapshot: bool | None = None,
+        comment: Any = None,
+        session: ClientSession | None = None,
+        allow_disk_use: bool | None = None,
+        let: Mapping[str, Any] | None = None,
+    ) -> DocumentType | None:
         """The first document that matches, or None.
 
         :param filter: a query, or the ``_id`` of the document.
-        :param args: further parameters of :meth:`find`.
         """
         if filter is not None and not isinstance(filter, (dict, Mapping)):  # dict first: it is the quick one to ask for
             filter = {"_id": filter}
-        if args or kwargs:
-            cursor: Cursor[Any] = Cursor(self, filter, *args, **kwargs)
-            filter, fields = cursor._query()
-            session = cursor.session
-        else:
-            filter, fields, session = filter or _EVERYTHING, {}, None
+        options = (
+            projection,
+            skip,
+            limit,
+            no_cursor_timeout,
+            cursor_type,
+            sort,
+            allow_partial_results,
+            oplog_replay,
+            batch_size,
+            collation,
+            hint,
+            max_scan,
+            max_time_ms,
+            max,
+            min,
+            return_key,
+            show_record_id,
+            snapshot,
+            comment,
+            session,
+            allow_disk_use,
+            let,
+        )
+        if options == _NO_OPTIONS_OF_FIND:
+            fields: dict[str, Any] = {}
+            filter = filter or _EVERYTHING
             if "$query" in filter:
                 filter, fields = without_modifiers(filter, fields)
+        else:
+            filter, fields = Cursor(self, filter, *options)._query()
         operation = FindOne(self._database_name, self._name, filter, fields, self._codec_options)
         operation.selector = self._read_preference
         operation.read_concern = self._read_concern_document
@@ -456,9 +606,9 @@ class Collection(Defaults, Generic[DocumentType]):
     def find_one_and_delete(
         self,
         filter: _Filter,
-        projection: Mapping[str, Any] | Iterable[str] | None = None,
-        sort: Any = None,
-        hint: Any = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        sort: KeyOrList | None = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
@@ -472,11 +622,11 @@ class Collection(Defaults, Generic[DocumentType]):
         self,
         filter: _Filter,
         replacement: Mapping[str, Any],
-        projection: Mapping[str, Any] | Iterable[str] | None = None,
-        sort: Any = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        sort: KeyOrList | None = None,
         upsert: bool = False,
         return_document: bool = ReturnDocument.BEFORE,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
@@ -491,12 +641,12 @@ class Collection(Defaults, Generic[DocumentType]):
         self,
         filter: _Filter,
         update: Mapping[str, Any] | list[Mapping[str, Any]],
-        projection: Mapping[str, Any] | Iterable[str] | None = None,
-        sort: Any = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        sort: KeyOrList | None = None,
         upsert: bool = False,
         return_document: bool = ReturnDocument.BEFORE,
         array_filters: list[Mapping[str, Any]] | None = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
@@ -582,7 +732,7 @@ class Collection(Defaults, Generic[DocumentType]):
         filter: _Filter | None = None,
         session: ClientSession | None = None,
         comment: Any = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         **kwargs: Any,
     ) -> list[Any]:
         """The distinct values of a field among the documents that match."""
@@ -681,7 +831,9 @@ class Collection(Defaults, Generic[DocumentType]):
 
     # Indexes
 
-    def create_index(self, keys: Any, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> str:
+    def create_index(
+        self, keys: KeyOrList, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> str:
         """Create an index, and return its name.
 
         :param keys: a field, or a list of fields and directions.
@@ -705,7 +857,7 @@ class Collection(Defaults, Generic[DocumentType]):
         return [document["name"] for document in documents]
 
     def drop_index(
-        self, index_or_name: Any, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, index_or_name: KeyOrList, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> None:
         """Drop an index, by its name or its keys."""
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)

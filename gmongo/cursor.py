@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -20,7 +20,7 @@ from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import Session, checked_session
 from gmongo.operations.find import Find, without_modifiers
-from gmongo.operations.keys import fields_document, index_document, sort_document
+from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_document, sort_document
 from gmongo.operations.models import checked_flag, checked_hint
 from gmongo.operations.run_command import Explain
 from gmongo.operations.server_cursor import ServerCursor
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
+Bound = Mapping[str, Any] | Sequence[tuple[str, Any]] | None
+"""The bounds of an index: a mapping, or pairs of field and value, in the order of its keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
 _FLAGS = {
@@ -59,21 +61,21 @@ class Cursor(Generic[DocumentType]):
         self,
         collection: Collection[Any],
         filter: Mapping[str, Any] | None = None,
-        projection: Mapping[str, Any] | Sequence[str] | None = None,
+        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
         cursor_type: int = CursorType.NON_TAILABLE,
-        sort: Any = None,
+        sort: KeyOrList | None = None,
         allow_partial_results: bool = False,
         oplog_replay: bool = False,
         batch_size: int = 0,
         collation: Mapping[str, Any] | Collation | None = None,
-        hint: Any = None,
+        hint: KeyOrList | None = None,
         max_scan: int | None = None,
         max_time_ms: int | None = None,
-        max: Any = None,
-        min: Any = None,
+        max: Bound = None,
+        min: Bound = None,
         return_key: bool | None = None,
         show_record_id: bool | None = None,
         snapshot: bool | None = None,
@@ -143,9 +145,9 @@ class Cursor(Generic[DocumentType]):
         self._set(field, value)
         return self
 
-    def sort(self, key_or_list: Any, direction: Any = None) -> Cursor[DocumentType]:
+    def sort(self, key_or_list: KeyOrList, direction: Direction | None = None) -> Cursor[DocumentType]:
         """Sort by a field, or by a list of fields and directions."""
-        keys = [(key_or_list, direction)] if direction is not None else key_or_list
+        keys: Any = [(key_or_list, direction)] if direction is not None else key_or_list
         return self._change("sort", index_document(keys))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
@@ -168,7 +170,7 @@ class Cursor(Generic[DocumentType]):
         self._batch_size = _natural("batch_size", batch_size)
         return self
 
-    def hint(self, index: Any) -> Cursor[DocumentType]:
+    def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
         """Use this index: its name, or its keys; None lets the server choose."""
         return self._change("hint", None if index is None else checked_hint(index))
 
@@ -193,11 +195,11 @@ class Cursor(Generic[DocumentType]):
         """Look at no more than this many documents (servers before 4.2 only)."""
         return self._change("maxScan", max_scan)
 
-    def max(self, spec: Any) -> Cursor[DocumentType]:
+    def max(self, spec: Bound) -> Cursor[DocumentType]:
         """Return documents below these keys of the hinted index."""
         return self._change("max", _bound("max", spec) or None)
 
-    def min(self, spec: Any) -> Cursor[DocumentType]:
+    def min(self, spec: Bound) -> Cursor[DocumentType]:
         """Return documents from these keys of the hinted index on."""
         return self._change("min", _bound("min", spec) or None)
 

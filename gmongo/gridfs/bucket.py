@@ -13,6 +13,7 @@ from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
+from gmongo.operations.keys import KeyOrList
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
 
@@ -166,9 +167,18 @@ class GridFSBucket:
         with self._storage.in_time(), self.open_download_stream_by_name(filename, revision, session) as file:
             _copy(file, destination)
 
-    def find(self, *args: Any, **kwargs: Any) -> GridOutCursor:
+    def find(
+        self,
+        filter: Mapping[str, Any] | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        sort: KeyOrList | None = None,
+        batch_size: int = 0,
+        session: ClientSession | None = None,
+    ) -> GridOutCursor:
         """A cursor over files; the parameters are those of :class:`GridOutCursor`."""
-        return GridOutCursor(self._collection, *args, **kwargs)
+        return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     # Changing
 

@@ -14,6 +14,7 @@ from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
 from gmongo.gridfs.storage import Storage, by_id, check_acknowledged, check_session
+from gmongo.operations.keys import KeyOrList
 
 
 class GridFS:
@@ -96,21 +97,36 @@ class GridFS:
         return [name for name in self._storage.files.distinct("filename", session=session) if name is not None]
 
     def find_one(
-        self, filter: Any = None, session: ClientSession | None = None, *args: Any, **kwargs: Any
+        self,
+        filter: Any = None,
+        session: ClientSession | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        sort: KeyOrList | None = None,
+        batch_size: int = 0,
     ) -> GridOut | None:
         """The first file whose description matches, or None.
 
         :param filter: a query, or the ``_id`` of the file.
-        :param args: further parameters of :meth:`find`.
         """
         if filter is not None and not isinstance(filter, Mapping):
             filter = by_id(filter)
-        with self.find(filter, *args, session=session, **kwargs) as cursor:
+        with self.find(filter, skip, limit, no_cursor_timeout, sort, batch_size, session) as cursor:
             return next(cursor.limit(-1), None)
 
-    def find(self, *args: Any, **kwargs: Any) -> GridOutCursor:
+    def find(
+        self,
+        filter: Mapping[str, Any] | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        sort: KeyOrList | None = None,
+        batch_size: int = 0,
+        session: ClientSession | None = None,
+    ) -> GridOutCursor:
         """A cursor over files; the parameters are those of :class:`GridOutCursor`."""
-        return GridOutCursor(self._collection, *args, **kwargs)
+        return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     def exists(self, document_or_id: Any = None, session: ClientSession | None = None, **kwargs: Any) -> bool:
         """Whether there is such a file; without a parameter, whether there is any.

@@ -10,6 +10,7 @@ from gmongo.collection import Collection
 from gmongo.cursor import Cursor
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.storage import Storage, check_session
+from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Any]):
@@ -31,7 +32,7 @@ class GridOutCursor(Cursor[Any]):
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
-        sort: Any = None,
+        sort: KeyOrList | None = None,
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> None:
@@ -54,14 +55,14 @@ class GridOutCursor(Cursor[Any]):
 
     next = __next__
 
-    def add_option(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def add_option(self, mask: int) -> NoReturn:
         """Not possible.
 
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")
 
-    def remove_option(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def remove_option(self, mask: int) -> NoReturn:
         """Not possible.
 
         :raises NotImplementedError: always.
