@@ -39,6 +39,6 @@ class Checkout:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._connection.blame(error)
+            self._connection.record_failure(error)
         if not self._kept:
             self._pool.check_in(self._connection)

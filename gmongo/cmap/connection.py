@@ -46,9 +46,9 @@ class Connection:
     :param ref: whether waiting on it keeps the hub running.
     :param monitors: whether it is a monitor's, and so never authenticates.
 
-    `id`, `generation`, `service_id`, `purpose`, `user`, `since` and `idle_since` belong to the pool that owns it.
-    `mid_message` is true from the first byte of a request to the last of its reply: a connection that is given back in
-    this state is out of step with its server and must be closed.
+    `id`, `generation`, `service_id`, `purpose`, `holder`, `checked_out_at` and `idle_since` belong to the pool that
+    owns it. `mid_message` is true from the first byte of a request to the last of its reply: a connection that is given
+    back in this state is out of step with its server and must be closed.
     """
 
     __slots__ = (
@@ -60,20 +60,20 @@ class Connection:
         "_transport",
         "address",
         "authentication",
-        "doing",
+        "checked_out_at",
         "error",
         "generation",
         "hello",
+        "holder",
         "id",
         "idle_since",
         "inherited",
+        "last_command",
         "mid_message",
         "monitors",
         "purpose",
         "service_id",
-        "since",
         "socket_timeout",
-        "user",
     )
 
     def __init__(
@@ -89,9 +89,9 @@ class Connection:
         self.hello: Hello
         self.inherited = False  # whether this is a forked child's copy of a connection of its parent's
         self.purpose = Purpose.OTHER
-        self.user: weakref.ref[greenlet] | None = None  # who has checked it out, and may be gone since then
-        self.since = 0.0  # when that was, by the monotonic clock
-        self.doing: str | None = None  # the command it was last used for
+        self.holder: weakref.ref[greenlet] | None = None  # who has checked it out, and may be gone since then
+        self.checked_out_at = 0.0  # when that was, by the monotonic clock
+        self.last_command: str | None = None  # the command it was last used for
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
         self.authentication: Authentication | None = None  # how it has authenticated, if it has
@@ -115,7 +115,7 @@ class Connection:
         return self._transport is not None
 
     @property
-    def shook_hands(self) -> bool:
+    def handshake_done(self) -> bool:
         """Whether the handshake is done, so that `hello` is there."""
         return hasattr(self, "hello")
 
@@ -268,7 +268,7 @@ class Connection:
         if self.error is None:
             self.error = without_frames(error)
 
-    def blame(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Note what ended an exchange early, if one was under way: the stream is out of step since then."""
         if self.mid_message and self.error is None:
             self.error = without_frames(error)
@@ -279,7 +279,7 @@ class Connection:
         if self._transport is not None:
             self._transport.interrupt(error)
 
-    def abandon(self, error: BaseException) -> None:
+    def mark_forked(self, error: BaseException) -> None:
         """Never touch the socket again, which a forked child has inherited from its parent."""
         self.inherited = True
         self.error = self._interruption = error

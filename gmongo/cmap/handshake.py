@@ -40,13 +40,13 @@ def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
 
 
 def establish(
-    connection: Connection, options: ConnectionOptions, ref: bool = True, greeted: Callable[[], None] | None = None
+    connection: Connection, options: ConnectionOptions, ref: bool = True, on_hello: Callable[[], None] | None = None
 ) -> Hello:
     """Connect, shake hands and authenticate, all within ``connectTimeoutMS``; a monitor's connection does not
     authenticate.
 
     :param ref: whether the timer keeps the hub running.
-    :param greeted: called between the hello and the authentication; must not switch.
+    :param on_hello: called between the hello and the authentication; must not switch.
     :raises AutoReconnect: the server could not be reached, or closed the connection.
     :raises OperationFailure: the server refused the handshake, or did not accept the credential.
     """
@@ -65,8 +65,8 @@ def establish(
         )
     connection.established(hello, choose(options.compressors, hello.reply.get("compression"), options.zlib_level))
     connection.service_id = hello.service_id if options.load_balanced else None
-    if greeted is not None:
-        greeted()
+    if on_hello is not None:
+        on_hello()
     if authentication is not None:
         authentication.begin(hello, deadline, ref)
     return hello

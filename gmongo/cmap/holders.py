@@ -22,17 +22,17 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
         ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
     """
     now = monotonic()
-    longest = nsmallest(len(in_use) if most is None else most, in_use, key=attrgetter("since"))
+    longest = nsmallest(len(in_use) if most is None else most, in_use, key=attrgetter("checked_out_at"))
     return [
         {
             "connection": connection.id,
-            "greenlet": _name(connection.user()),
-            "operation": connection.doing,
+            "greenlet": _name(connection.holder()),
+            "operation": connection.last_command,
             "purpose": connection.purpose.value,
-            "seconds": now - connection.since,
+            "seconds": now - connection.checked_out_at,
         }
         for connection in longest
-        if connection.user is not None
+        if connection.holder is not None
     ]
 
 

@@ -64,4 +64,4 @@ class PinnedConnection:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._user = None
         if error is not None:
-            self.connection.blame(error)
+            self.connection.record_failure(error)

@@ -185,8 +185,8 @@ class Pool:
                 self._close(connection, ClosedReason.POOL_CLOSED)
                 raise self._refusal()
             self._serve()
-        connection.user = ref(getcurrent())
-        connection.since = monotonic()
+        connection.holder = ref(getcurrent())
+        connection.checked_out_at = monotonic()
         return connection
 
     def _acquire(self, deadline: float | None) -> Connection:
@@ -297,7 +297,7 @@ class Pool:
 
     def _establishment_failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
         connection.spoil(error)
-        if by_server and connection.has_socket and not connection.shook_hands:
+        if by_server and connection.has_socket and not connection.handshake_done:
             label_overload(error)
         try:
             if by_server:
@@ -327,7 +327,7 @@ class Pool:
             in_use = self.inventory.in_use  # not before: a listener may have switched, and a fork begins a new set
             if connection in in_use:
                 in_use.remove(connection)
-                connection.user = None
+                connection.holder = None
                 self._put_back(connection)
 
     def _close_all(self, perished: Perished, taken: Connection | None = None) -> None:
@@ -526,13 +526,13 @@ class Pool:
 
     # Forking
 
-    def abandon(self, error: BaseException) -> None:
+    def mark_forked(self, error: BaseException) -> None:
         """In a forked child, before anything runs: mark the connections as the parent's. No I/O, no switch."""
         inventory = self.inventory
         for connection in (*inventory.pending, *inventory.available, *inventory.in_use):
-            connection.abandon(error)
+            connection.mark_forked(error)
 
-    def forget(self, error: Callable[[], Exception]) -> None:
+    def reset_after_fork(self, error: Callable[[], Exception]) -> None:
         """In a forked child: leave the connections to the parent, and begin again, paused (CMAP-45, CMAP-A26)."""
         # Critical section.
         inherited = self.inventory.remove_all()

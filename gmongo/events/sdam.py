@@ -110,6 +110,6 @@ def _of(connection: Any) -> dict[str, Any]:
     if connection is None:
         return {}
     ids = {"driverConnectionId": connection.id}
-    if connection.shook_hands and connection.hello.connection_id is not None:
+    if connection.handshake_done and connection.hello.connection_id is not None:
         ids["serverConnectionId"] = connection.hello.connection_id
     return ids

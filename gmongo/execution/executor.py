@@ -305,7 +305,7 @@ class Executor:
     def _run_on(self, connection: Connection, attempt: Attempt) -> Any:
         operation = attempt.operation
         hello = connection.hello
-        connection.doing = operation.name
+        connection.last_command = operation.name
         attempt.max_wire_version, attempt.is_mongos = hello.max_wire_version, hello.is_mongos
         command = operation.command(hello)
         self._decorator.decorate(command, attempt, connection)

@@ -129,7 +129,7 @@ class Monitor:
         """In a forked child: never touch the parent's socket again."""
         self._stopped = True
         if self._connection is not None:
-            self._connection.abandon(error)
+            self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
             self._rtt_monitor.abandon(error)
 
@@ -203,7 +203,7 @@ class Monitor:
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Check once; None if the check was cancelled."""
         connection = self._connection or self._new_connection()
-        awaited = connection.shook_hands and (self._streaming or self._will_await(previous))
+        awaited = connection.handshake_done and (self._streaming or self._will_await(previous))
         started = monotonic()
         self._heartbeat = started, awaited
         try:
@@ -242,7 +242,7 @@ class Monitor:
             self._events.heartbeat_failed(self.address, connection, monotonic() - started, error, awaited)
 
     def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
-        if not connection.shook_hands:
+        if not connection.handshake_done:
             return self._received(establish(connection, self._settings.connection, ref=False))
         if self._streaming:
             return self._next_streamed(connection)

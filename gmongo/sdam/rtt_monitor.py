@@ -46,7 +46,7 @@ class RttMonitor:
         """In a forked child: never touch the parent's socket again."""
         self._stopped = True
         if self._connection is not None:
-            self._connection.abandon(error)
+            self._connection.mark_forked(error)
 
     def _run(self) -> None:
         while not self._stopped:

@@ -141,7 +141,7 @@ class Topology:
         self._choices.clear()
         servers, self._servers = self._servers, {}
         for server in servers.values():
-            server.pool.forget(_forked)
+            server.pool.reset_after_fork(_forked)
             if server.monitor is not None:
                 server.monitor.stop()
             self._servers[server.address] = self._monitored(server.address, server.pool)
@@ -186,7 +186,7 @@ class Topology:
         self._hub = None
         error = _forked()
         for server in self._servers.values():
-            server.pool.abandon(error)
+            server.pool.mark_forked(error)
             if server.monitor is not None:
                 server.monitor.abandon(error)
 
@@ -364,7 +364,7 @@ class Topology:
         if self.settings.load_balanced:
             self._handle_error_behind_load_balancer(server, connection, error, during_handshake)
             return
-        wire_version = connection.hello.max_wire_version if connection.shook_hands else 0
+        wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
         follows = consequence(error, during_handshake, wire_version)
         if follows is Consequence.NOTHING:
             return

@@ -139,7 +139,9 @@ def test_a_fork_while_a_check_in_is_told_of(new_pool: Any, recorder: Any, monkey
     """The child's pool begins again in the middle of a check-in of the parent's: the connection is not the child's."""
     pool = new_pool()
     connection = pool.check_out()
-    monkeypatch.setattr(PoolEvents, "checked_in", lambda _events, _id: pool.forget(lambda: RuntimeError("forked")))
+    monkeypatch.setattr(
+        PoolEvents, "checked_in", lambda _events, _id: pool.reset_after_fork(lambda: RuntimeError("forked"))
+    )
     pool.check_in(connection)
     assert pool.stats()["total"] == 0
     assert recorder.only("Closed") == []

@@ -84,4 +84,4 @@ def test_a_connection_that_is_given_back_keeps_nobody_alive(new_pool: Any) -> No
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()
     (connection,) = pool.inventory.available
-    assert connection.user is None
+    assert connection.holder is None

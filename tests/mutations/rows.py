@@ -177,7 +177,7 @@ MUTATIONS = (
         "r22",
         "errors of authentication are labelled",
         POOL,
-        "        if by_server and connection.has_socket and not connection.shook_hands:\n",
+        "        if by_server and connection.has_socket and not connection.handshake_done:\n",
         "        if by_server:\n",
         "BP-05",
     ),
