@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gmongo.testing.deployment import Deployment
     from gmongo.testing.deployment_process import DeploymentProcess
     from gmongo.testing.simulation.certificates import certificates
+    from gmongo.testing.virtual_time import VirtualTime
 
 __all__ = [
     "URI_VARIABLE",
@@ -30,6 +31,7 @@ __all__ = [
     "DeploymentProcess",
     "EmbeddedDatabase",
     "EmbeddedDatabaseError",
+    "VirtualTime",
     "certificates",
     "database_uri",
 ]
@@ -39,6 +41,7 @@ _LATE = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",
     "DeploymentProcess": "gmongo.testing.deployment_process",
+    "VirtualTime": "gmongo.testing.virtual_time",
     "certificates": "gmongo.testing.simulation.certificates",
 }
 

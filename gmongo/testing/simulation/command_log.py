@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
 
+from gmongo.testing import clock
 from gmongo.testing.command import Request
 
 # What is kept at most; of large commands fewer are.
@@ -42,7 +42,7 @@ class CommandLog(list[ReceivedCommand]):
         if not self.enabled:
             return
         fields = request.name, request.body, request.database, request.member, request.connection
-        self.append(ReceivedCommand(*fields, time=monotonic(), size=size))
+        self.append(ReceivedCommand(*fields, time=clock.monotonic(), size=size))
         self._bytes += size
         while len(self) > 1 and (len(self) > MOST_COMMANDS or self._bytes > MOST_BYTES):
             half = len(self) // 2
