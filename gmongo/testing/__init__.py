@@ -1,9 +1,10 @@
 """Databases for tests, examples and first steps, without a MongoDB installation.
 
 :class:`Deployment` simulates whole MongoDB deployments (replica sets, sharded clusters, load balancers) with all that
-may go wrong with them; :class:`DeploymentProcess` does so in a process of its own. :class:`EmbeddedDatabase` runs a
-small, real database server over a SQLite file; :func:`database_uri` uses it where ``MONGODB_URI`` names no other. They
-need ``pip install 'gmongo[testing]'``.
+may go wrong with them. :class:`DeploymentProcess` and :class:`DeploymentThread` do so in a process or a native thread
+of their own, for programs that do not run on gevent. :class:`VirtualTime` lets time pass in no time.
+:class:`EmbeddedDatabase` runs a small, real database server over a SQLite file; :func:`database_uri` uses it where
+``MONGODB_URI`` names no other. They need ``pip install 'gmongo[testing]'``.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ if TYPE_CHECKING:
     from gmongo.testing.command import CommandError
     from gmongo.testing.deployment import Deployment
     from gmongo.testing.deployment_process import DeploymentProcess
+    from gmongo.testing.deployment_thread import DeploymentThread
     from gmongo.testing.simulation.certificates import certificates
+    from gmongo.testing.virtual_time import VirtualTime
 
 __all__ = [
     "URI_VARIABLE",
     "CommandError",
     "Deployment",
     "DeploymentProcess",
+    "DeploymentThread",
     "EmbeddedDatabase",
     "EmbeddedDatabaseError",
+    "VirtualTime",
     "certificates",
     "database_uri",
 ]
@@ -39,6 +44,8 @@ _LATE = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",
     "DeploymentProcess": "gmongo.testing.deployment_process",
+    "DeploymentThread": "gmongo.testing.deployment_thread",
+    "VirtualTime": "gmongo.testing.virtual_time",
     "certificates": "gmongo.testing.simulation.certificates",
 }
 

@@ -20,8 +20,11 @@ from gevent import os as gevent_os
 from gevent import socket
 from gevent.event import Event
 
+from gmongo.testing.channel import Channel
 from gmongo.testing.deployment import Deployment
+from gmongo.testing.plan import deployment_of
 from gmongo.testing.simulation.control import serve_control
+from gmongo.testing.virtual_time import install
 
 # Seconds. A wait with an end keeps the hub running, which the deployment itself does not.
 _FOREVER = 3600.0
@@ -31,8 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve what the command line asks for; the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    channel = None
+    if options.control is not None:
+        install(gevent.get_hub(), flows=True)
+        channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _deployment(options)
+        deployment = _told(channel) or _deployment(options)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -40,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, ended.set)
     gevent.spawn(_watch_input, ended)
-    if options.control is not None:
-        gevent.spawn(serve_control, socket.socket(fileno=options.control), deployment.members)
+    if channel is not None:
+        channel.send({})
+        gevent.spawn(serve_control, channel, deployment)
     try:
         print(deployment.uri, flush=True)
         while not ended.wait(_FOREVER):
@@ -71,6 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _told(channel: Channel | None) -> Deployment | None:
+    """What whoever started this process wants; None if the command line says it."""
+    message = channel.receive() if channel is not None else None
+    return deployment_of(message["plan"]) if message and message["plan"] else None
+
+
 def _deployment(options: argparse.Namespace) -> Deployment:
     settings = {
         "version": options.version,
@@ -79,7 +93,7 @@ def _deployment(options: argparse.Namespace) -> Deployment:
         "tls": options.tls,
         "compressors": [name for name in options.compressors.split(",") if name],
         "parameters": dict(map(_parameter, options.parameter)),
-        "log": False,
+        "log": options.control is not None,
     }
     if options.replica_set is not None:
         return Deployment.replica_set(

@@ -21,6 +21,7 @@ from gmongo.testing.simulation.topologies.sharded import Sharded
 from gmongo.testing.simulation.users import Users
 from gmongo.testing.simulation.versions import parse_version
 from gmongo.testing.store import Store
+from gmongo.testing.virtual_time import advance_hub
 
 
 class Members(list[Member]):
@@ -325,6 +326,14 @@ class Deployment:
         for each in self._chosen(member):
             each.parameters.update(values)
         self._cluster.limits.reset()
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass, with all that happens in them, in no time.
+
+        :raises ValueError: `seconds` is no number from 0 up.
+        :raises RuntimeError: this is not inside of a :class:`~gmongo.testing.VirtualTime`.
+        """
+        advance_hub(seconds)
 
     def _chosen(self, member: Member | None) -> list[Member]:
         return list(self.members) if member is None else [member]

@@ -5,24 +5,25 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 import gevent
 
+from gmongo.testing.channel import Channel
+from gmongo.testing.plan import Plan
 from gmongo.testing.process import TetheredProcess
-from gmongo.testing.simulation.control import ask_control
+from gmongo.testing.remote import RemoteDeployment
 
 _PROGRAM = "gmongo.testing.__main__:main"
 _LOOK_EVERY = 0.01
-_PATIENCE = 10.0
 
 
-class DeploymentProcess:
-    """Runs ``python -m gmongo.testing`` with these arguments; it ends with this process at the latest.
+class DeploymentProcess(RemoteDeployment):
+    """A deployment served by a process of its own, which ends with this process at the latest.
 
-    Use it in a ``with``, or call :meth:`start` and :meth:`close`. What goes wrong is told it by :meth:`fault`, and by
-    commands that any client sends: ``configureFailPoint``, ``replSetStepDown``, ``shutdown``.
+    It has all that :class:`~gmongo.testing.Deployment` has. Make one with :meth:`standalone`, :meth:`replica_set`,
+    :meth:`sharded` or :meth:`load_balanced`, which also take `start_timeout` and `environment`; or with the arguments
+    of ``python -m gmongo.testing``. Use it in a ``with``, or call :meth:`start` and :meth:`close`.
 
     :param arguments: of the command line, such as ``("--replica-set", "3")``.
     :param start_timeout: seconds that it is given to become ready.
@@ -32,22 +33,20 @@ class DeploymentProcess:
     def __init__(
         self, *arguments: str, start_timeout: float = 30.0, environment: Mapping[str, str] | None = None
     ) -> None:
+        super().__init__()
         self._arguments: Sequence[str] = arguments
+        self._plan: dict[str, Any] | None = None
         self._start_timeout = start_timeout
         self._environment = environment
         self._process: TetheredProcess | None = None
-        self._control: Any = None
-        self._uri: str | None = None
+        self._channel: Channel | None = None
 
-    @property
-    def uri(self) -> str:
-        """The connection string.
-
-        :raises RuntimeError: it is not running.
-        """
-        if self._uri is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with")
-        return self._uri
+    @classmethod
+    def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentProcess:
+        own = {name: settings.pop(name) for name in ("start_timeout", "environment") if name in settings}
+        deployment = cls(**own)
+        deployment._plan = Plan(kind, settings).to_message()
+        return deployment
 
     def start(self) -> DeploymentProcess:
         """Start it and wait until it serves.
@@ -57,64 +56,47 @@ class DeploymentProcess:
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
         ours, theirs = socket.socketpair()
+        self._channel = Channel(ours)
         try:
-            number = str(theirs.fileno())
+            number = theirs.fileno()
             self._process = TetheredProcess(
                 _PROGRAM,
-                [*self._arguments, "--control", number],
+                [*self._arguments, "--control", str(number)],
                 environment=self._environment,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[number],
             )
-            ours.settimeout(_PATIENCE)
-            self._control = ours.makefile("rw", encoding="utf-8")
-            self._uri = self._await_uri(self._process)
+            theirs.close()
+            self._channel.send({"plan": self._plan})
+            self._await_ready(self._process)
+            self._serves(self._channel)
         except BaseException:
             self.close()
             raise
         finally:
             theirs.close()
-            ours.close()  # the file keeps it open
         return self
 
-    def fault(self, member: int, name: str, *arguments: Any) -> None:
-        """Let a member fail.
-
-        :param member: its number, from 0.
-        :param name: of a method of :class:`~gmongo.testing.simulation.member.Member`, such as ``freeze``.
-        :param arguments: of the method.
-        :raises RuntimeError: the deployment is not running.
-        :raises ValueError: there is no such member or fault, or it cannot be done now.
-        """
-        if self._uri is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with")
-        problem = ask_control(self._control, member, name, arguments)
-        if problem is not None:
-            raise ValueError(problem)
-
-    def _await_uri(self, process: TetheredProcess) -> str:
+    def _await_ready(self, process: TetheredProcess) -> None:
+        """Wait for its first message; other greenlets of this hub may run meanwhile."""
+        assert self._channel is not None
         deadline = monotonic() + self._start_timeout
-        while True:
-            output = process.output()
-            for line in output.splitlines():
-                if line.startswith("mongodb://"):
-                    return line
-            if process.poll() is not None or monotonic() > deadline:
-                raise RuntimeError(f"the deployment did not start. Its output was:\n{output or '(nothing)'}")
+        while not self._channel.has_something():
+            if monotonic() > deadline:
+                raise RuntimeError(f"the deployment did not start in time. {_said(process)}")
             gevent.sleep(_LOOK_EVERY)
+        if self._channel.receive() is None:
+            raise RuntimeError(f"the deployment did not start. {_said(process)}")
 
     def close(self) -> None:
         """End it, with its data."""
-        process, self._process, self._uri = self._process, None, None
-        if self._control is not None:
-            self._control.close()
-            self._control = None
+        process, self._process = self._process, None
+        channel, self._channel = self._channel, None
+        self._ended()
+        if channel is not None:
+            channel.close()
         if process is not None:
             process.end()
 
-    def __enter__(self) -> DeploymentProcess:
-        return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def _said(process: TetheredProcess) -> str:
+    return f"Its output was:\n{process.output() or '(nothing)'}"

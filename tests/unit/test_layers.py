@@ -19,6 +19,7 @@ LEAVES = frozenset(
         "_version",
         "auth_oidc",
         "background",
+        "clock",
         "collation",
         "cursor_type",
         "driver_info",

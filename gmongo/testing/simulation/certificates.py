@@ -19,14 +19,20 @@ _FIELDS = frozenset({"certificate", "ca"})
 class Certificates:
     """A certificate authority made for tests, as files.
 
+    :param authority: the certificate and the key of one that was made before, as PEM.
     :ivar ca_file: what a client gives as ``tlsCAFile``.
     """
 
-    def __init__(self) -> None:
-        self._authority = _trustme().CA()
+    def __init__(self, authority: tuple[bytes, bytes] | None = None) -> None:
+        self._authority = _trustme().CA.from_pem(*authority) if authority else _trustme().CA()
         self._directory = tempfile.TemporaryDirectory(prefix="gmongo-tls-")
         self.ca_file = str(Path(self._directory.name) / "ca.pem")
         self._authority.cert_pem.write_to_path(self.ca_file)
+
+    @property
+    def authority(self) -> tuple[bytes, bytes]:
+        """The certificate and the key of the authority, as PEM."""
+        return self._authority.cert_pem.bytes(), self._authority.private_key_pem.bytes()
 
     def issue(self, *identities: str, common_name: str | None = None) -> str:
         """The path of a new certificate with its key.
@@ -41,13 +47,21 @@ class Certificates:
         return path
 
 
+_adopted: list[tuple[bytes, bytes]] = []
+
+
 @functools.cache
 def certificates() -> Certificates:
     """The authority of this process; its files go when the process ends.
 
     :raises RuntimeError: trustme is not installed.
     """
-    return Certificates()
+    return Certificates(*_adopted)
+
+
+def adopt(certificate: bytes, key: bytes) -> None:
+    """Let the authority of another process be that of this one, which has not used its own yet."""
+    _adopted[:] = [(certificate, key)]
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
 
+from gmongo.testing import clock
 from gmongo.testing.command import Request
 
 # What is kept at most; of large commands fewer are.
@@ -31,10 +31,12 @@ class CommandLog(list[ReceivedCommand]):
 
     :ivar enabled: whether commands are kept.
     :ivar forgotten: how many were, for others to be kept.
+    :ivar first: how many there were before the first that is kept.
     """
 
     enabled = True
     forgotten = 0
+    first = 0
     _bytes = 0
 
     def add(self, request: Request, size: int = 0) -> None:
@@ -46,16 +48,18 @@ class CommandLog(list[ReceivedCommand]):
         if not self.enabled:
             return
         fields = request.name, request.body, request.database, request.member, request.connection
-        self.append(ReceivedCommand(*fields, time=monotonic(), size=size))
+        self.append(ReceivedCommand(*fields, time=clock.monotonic(), size=size))
         self._bytes += size
         while len(self) > 1 and (len(self) > MOST_COMMANDS or self._bytes > MOST_BYTES):
             half = len(self) // 2
             self.forgotten += half
+            self.first += half
             del self[:half]
             self._bytes = sum(each.size for each in self)
 
     def clear(self) -> None:
         """Forget all."""
+        self.first += len(self)
         super().clear()
         self._bytes = 0
 

@@ -1,40 +1,178 @@
-"""How the process that started a deployment's process lets its members fail: lines of JSON on a socket."""
+"""How a deployment that runs elsewhere is told what to do, and asked what it is: one order, one answer."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+import random
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from gmongo.testing.channel import Channel
+from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.member import Member
 
+if TYPE_CHECKING:
+    from gmongo.testing.deployment import Deployment
+
 FAULTS = frozenset(
-    {"delay", "drop_after", "freeze", "garbage", "heal", "kill", "partition", "restart", "step_down", "thaw"}
+    {
+        "delay",
+        "drop_after",
+        "drop_connections",
+        "freeze",
+        "garbage",
+        "heal",
+        "kill",
+        "partition",
+        "restart",
+        "step_down",
+        "thaw",
+    }
 )
+_PROBLEMS: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)
+}
 
 
-def serve_control(sock: Any, members: Sequence[Member]) -> None:
-    """Do what the lines say, and answer each with a line, until the socket is closed."""
-    with sock.makefile("rw", encoding="utf-8") as lines:
-        for line in lines:
-            print(json.dumps({"problem": _do(json.loads(line), members)}), file=lines, flush=True)
+def serve_control(channel: Channel, deployment: Deployment) -> None:
+    """Follow the orders until the other end is closed."""
+    while (order := channel.receive()) is not None:
+        channel.send({"number": order["number"], **_follow(deployment, order)})
 
 
-def ask_control(lines: Any, member: int, fault: str, arguments: Sequence[Any]) -> str | None:
-    """Send one line; what went wrong, or None."""
-    print(json.dumps([member, fault, list(arguments)]), file=lines, flush=True)
-    answer: str | None = json.loads(lines.readline())["problem"]
-    return answer
-
-
-def _do(order: Any, members: Sequence[Member]) -> str | None:
-    number, fault, arguments = order
-    if not 0 <= number < len(members):
-        return f"there is no member {number}, only 0 to {len(members) - 1}"
-    if fault not in FAULTS:
-        return f"{fault!r} is not one of {sorted(FAULTS)}"
+def _follow(deployment: Deployment, order: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        getattr(members[number], fault)(*arguments)
-    except (TypeError, ValueError, OSError) as problem:
-        return str(problem)
-    return None
+        return {"result": ORDERS[order["order"]](deployment, *order["arguments"])}
+    except Exception as problem:
+        return problem_of(problem)
+
+
+def problem_of(problem: Exception) -> dict[str, Any]:
+    """What tells the other end of an error."""
+    if isinstance(problem, CommandError):
+        told = {"code": problem.code, "name": problem.name, "message": problem.message}
+        return {"problem": "CommandError", **told, "labels": problem.labels, "fields": dict(problem.fields)}
+    return {"problem": type(problem).__name__, "message": str(problem)}
+
+
+def raise_problem(answer: Mapping[str, Any]) -> None:
+    """Raise here what was raised at the other end.
+
+    :param answer: to an order.
+    """
+    if "problem" not in answer:
+        return
+    if answer["problem"] == "CommandError":
+        raise CommandError(
+            answer["code"], answer["name"], answer["message"], answer["labels"], **dict(answer["fields"])
+        )
+    kind = _PROBLEMS.get(answer["problem"])
+    if kind is None:  # of the system's errors the message says what they are
+        raise OSError(answer["message"])
+    raise kind(answer["message"])
+
+
+def _describe(deployment: Deployment) -> dict[str, Any]:
+    members = deployment.members
+    primary = members.primary
+    return {
+        "uri": deployment.uri,
+        "primary": None if primary is None else members.index(primary),
+        "secondaries": [members.index(each) for each in members.secondaries],
+        "members": [_describe_member(each) for each in members],
+    }
+
+
+def _describe_member(member: Member) -> dict[str, Any]:
+    return {
+        "port": member.port,
+        "alive": member.alive,
+        "reachable": member.reachable,
+        "uptime": member.uptime,
+        "created": member.created,
+        "traits": member.traits,
+        "connections": [
+            {
+                "number": each.number,
+                "app_name": each.app_name,
+                "peer_port": each.peer_port,
+                "busy_with": each.busy_with,
+                "operations": dict(each.operations),
+            }
+            for each in member.connections.values()
+        ],
+    }
+
+
+def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> None:
+    if not 0 <= number < len(deployment.members):
+        raise ValueError(f"there is no member {number}, only 0 to {len(deployment.members) - 1}")
+    if name not in FAULTS:
+        raise ValueError(f"{name!r} is not one of {sorted(FAULTS)}")
+    getattr(deployment.members[number], name)(*arguments)
+
+
+def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
+    """Those that the asker does not have yet: from number `after` on."""
+    log = deployment.commands
+    news = log[max(0, after - log.first) :]
+    fields = [{each.name: getattr(command, each.name) for each in dataclasses.fields(command)} for command in news]
+    return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
+
+
+def _clear_commands(deployment: Deployment) -> None:
+    deployment.commands.clear()
+
+
+def _log_commands(deployment: Deployment, enabled: bool) -> None:
+    deployment.commands.enabled = enabled
+
+
+def _network(deployment: Deployment) -> dict[str, Any]:
+    return {"latency": deployment.network.latency, "loss": deployment.network.loss}
+
+
+def _set_network(deployment: Deployment, name: str, value: Any) -> None:
+    if name == "random":
+        version, state, gauss = value
+        deployment.network.random = random.Random()
+        deployment.network.random.setstate((version, tuple(state), gauss))
+    else:
+        setattr(deployment.network, name, value)
+
+
+def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> None:
+    deployment.set_fail_point(name, mode, data, member=_member(deployment, member))
+
+
+def _rate_limit(
+    deployment: Deployment, requests: float | None, connections: float | None, burst: float, member: int | None
+) -> None:
+    deployment.rate_limit(requests, connections, burst=burst, member=_member(deployment, member))
+
+
+def _member(deployment: Deployment, number: int | None) -> Member | None:
+    return None if number is None else deployment.members[number]
+
+
+def _uri_of(deployment: Deployment, hosts: str, options: Mapping[str, str]) -> str:
+    return deployment.uri_of(hosts, **options)
+
+
+def _advance(deployment: Deployment, seconds: float) -> None:
+    deployment.advance(seconds)
+
+
+ORDERS: Mapping[str, Callable[..., Any]] = {
+    "advance": _advance,
+    "clear commands": _clear_commands,
+    "commands": _commands,
+    "describe": _describe,
+    "fault": _fault,
+    "log commands": _log_commands,
+    "network": _network,
+    "rate limit": _rate_limit,
+    "set fail point": _set_fail_point,
+    "set network": _set_network,
+    "uri of": _uri_of,
+}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Any
 
 from bson import Binary
 
+from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
@@ -36,7 +36,7 @@ def hello(call: Call) -> dict[str, Any]:
         **({"topologyVersion": member.topology_version} if modern else {}),
         **role,
         **_LIMITS,
-        "localTime": datetime.datetime.now(datetime.timezone.utc),
+        "localTime": clock.utc_now(),
         "logicalSessionTimeoutMinutes": member.parameters["localLogicalSessionTimeoutMinutes"],
         "connectionId": call.connection.number,
         "minWireVersion": 0,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import gevent
 from bson import Int64, ObjectId
 
+from gmongo.testing import clock
 from gmongo.testing.simulation import dispatch, proxy_protocol
 from gmongo.testing.simulation.connection import Connection
 from gmongo.testing.simulation.fail_points import FailPoints
@@ -68,12 +68,12 @@ class Member:
     @property
     def uptime(self) -> float:
         """Seconds since the start."""
-        return monotonic() - self._started
+        return clock.monotonic() - self._started
 
     # Life
 
     def _begin(self) -> None:
-        self._started = monotonic()
+        self._started = clock.monotonic()
         self._process, self._version = ObjectId(), 0
         self.parameters = Parameters(self.cluster.parameters)
         self.fail_points.clear()

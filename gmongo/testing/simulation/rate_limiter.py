@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import name_of
@@ -44,7 +44,7 @@ class TokenBucket:
 
     def take(self, rate: float, burst: float) -> bool:
         """Whether one more may pass now."""
-        now = monotonic()
+        now = clock.monotonic()
         if self._at is None:
             self._tokens = burst
         else:

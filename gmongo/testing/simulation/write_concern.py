@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import monotonic
 from typing import Any
 
+from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error, name_of
 
@@ -61,9 +61,9 @@ def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | No
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     limit = (concern.get("wtimeout") or 0) / 1000
-    deadline = monotonic() + limit if limit else None
+    deadline = clock.monotonic() + limit if limit else None
     while topology.replicating < needed and call.connection.is_open:
-        remaining = None if deadline is None else deadline - monotonic()
+        remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
             message = "waiting for replication timed out"
             return {"code": 64, "codeName": name_of(64), "errmsg": message, "errInfo": {"wtimeout": True, **_info(w)}}

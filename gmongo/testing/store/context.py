@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from bson.timestamp import Timestamp
 
+from gmongo.testing import clock
 from gmongo.testing.command import Request, not_supported
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
@@ -136,5 +136,5 @@ def check_name(database: str, name: str) -> None:
 
 def now_in_milliseconds() -> Any:
     """The present time, as a BSON date can hold it."""
-    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    now = clock.utc_now().replace(tzinfo=None)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import bson
 from bson.int64 import Int64
 
+from gmongo.testing import clock
 from gmongo.testing.store.errors import CommandError, cursor_not_found, location
 
 Document = dict[str, Any]
@@ -35,7 +35,7 @@ class Cursor:
         self.session: bytes | None = None
         self.transaction: int | None = None
         self.no_timeout = False
-        self.used = time.monotonic()
+        self.used = clock.monotonic()
         self.finished = False
         self.command: Document = {}
         self._documents = documents
@@ -91,7 +91,7 @@ class Cursors:
         cursor = self._open.get(cursor_id)
         if cursor is None or cursor.member != member:
             raise cursor_not_found(cursor_id)
-        cursor.used = time.monotonic()
+        cursor.used = clock.monotonic()
         return cursor
 
     def is_open(self, cursor: Cursor) -> bool:
@@ -143,7 +143,7 @@ class Cursors:
         return list(self._open.values())
 
     def _expire(self) -> None:
-        oldest = time.monotonic() - IDLE_SECONDS
+        oldest = clock.monotonic() - IDLE_SECONDS
         self._kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)
 
     def _kill_where(self, condition: Any) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo.testing import clock
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.context import now_in_milliseconds
 from gmongo.testing.store.data import Collection
@@ -23,7 +23,7 @@ def let_time_pass(state: State, parameters: Mapping[str, Any]) -> None:
     :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
     """
     state.transaction_lifetime = parameters["transactionLifetimeLimitSeconds"]
-    now = time.monotonic()
+    now = clock.monotonic()
     if now - state.swept < parameters["ttlMonitorSleepSecs"]:
         return
     state.swept = now

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
+from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import arithmetic
 from gmongo.testing.store.collation import BINARY
@@ -106,9 +106,9 @@ def _bounded(direction: int) -> Change:
 
 
 def _current_date(_present: Any, operand: Any) -> Any:
-    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    now = clock.utc_now().replace(tzinfo=None)
     if operand == {"$type": "timestamp"}:
-        return Timestamp(int(datetime.datetime.now(datetime.timezone.utc).timestamp()), 1)
+        return Timestamp(int(clock.utc_now().timestamp()), 1)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from bson.binary import Binary
 from bson.timestamp import Timestamp
 
+from gmongo.testing import clock
 from gmongo.testing.store.errors import CommandError
 
 Document = dict[str, Any]
@@ -70,9 +71,7 @@ class Event:
     after: Document | None = None
     extra: Document = field(default_factory=dict)
     session: Document = field(default_factory=dict)
-    wall_time: datetime.datetime = field(
-        default_factory=lambda: datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
-    )
+    wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     pre_images: bool = False
 
 

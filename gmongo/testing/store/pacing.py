@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import gevent
 
+from gmongo.testing import clock
 from gmongo.testing.store.errors import CommandError
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Pace:
 
     def __init__(self, limit: Any = None, interrupted: Callable[[], bool] = lambda: False) -> None:
         self._interrupted = interrupted
-        self._since = time.monotonic()
+        self._since = clock.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
     def through(self, items: Iterable[T]) -> Iterator[T]:
@@ -42,12 +42,12 @@ class Pace:
 
         :raises CommandError: 50, the time of the command is over.
         """
-        now = time.monotonic()
+        now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
             raise _exceeded()
         if now - self._since > _SLICE:
             gevent.sleep(0)
-            self._since = time.monotonic()
+            self._since = clock.monotonic()
 
     def check_wait(self) -> float:
         """Check that a write may wait on; for how many seconds.
@@ -56,7 +56,7 @@ class Pace:
         """
         if self._interrupted():
             raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
-        left = float("inf") if self.deadline is None else self.deadline - time.monotonic()
+        left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
         if left <= 0:
             raise _exceeded()
         return left

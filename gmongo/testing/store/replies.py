@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from bson.int64 import Int64
 
+from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
@@ -71,10 +71,10 @@ def get_more(context: Context) -> Document:
 def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
     """The next batch; a cursor that awaits data waits for some."""
     limit = context.body.get("maxTimeMS")
-    deadline = time.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
+    deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
     documents = cursor.batch(size)
     while cursor.awaits and not documents and not cursor.finished:
-        left = deadline - time.monotonic()
+        left = deadline - clock.monotonic()
         if left <= 0:
             break
         context.state.wait(left)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gevent.event import Event
+
+from gmongo.testing import clock
 
 if TYPE_CHECKING:
     from gmongo.testing.store.transactions import Transaction
@@ -35,7 +36,7 @@ class Session:
     transaction: Transaction | None = None
     reply: dict[str, Any] | None = None
     idle: Event = field(default_factory=_idle)
-    used: float = field(default_factory=time.monotonic)
+    used: float = field(default_factory=clock.monotonic)
 
 
 class Sessions:
@@ -49,7 +50,7 @@ class Sessions:
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[session_id] = Session(session_id)
-        session.used = time.monotonic()
+        session.used = clock.monotonic()
         return session
 
     def get(self, session_id: bytes) -> Session | None:
@@ -62,7 +63,7 @@ class Sessions:
 
     def idle(self) -> list[bytes]:
         """The sessions that nobody used for half an hour."""
-        oldest = time.monotonic() - TIMEOUT_SECONDS
+        oldest = clock.monotonic() - TIMEOUT_SECONDS
         return [one.id for one in self._sessions.values() if one.used < oldest]
 
     def __iter__(self) -> Iterator[Session]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
 from bson.timestamp import Timestamp
 from gevent.event import Event as Signal
 
+from gmongo.testing import clock
 from gmongo.testing.store.cursors import Cursors
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.index import identity_index
@@ -34,9 +34,9 @@ class State:
         self.cursors = Cursors()
         self.sessions = Sessions()
         self.transaction_lifetime: float = 60
-        self.swept = time.monotonic()
+        self.swept = clock.monotonic()
         self.losses: Counter[str] = Counter()
-        self._time = Timestamp(int(time.time()), 1)
+        self._time = Timestamp(int(clock.seconds()), 1)
         self._signal = Signal()
 
     @property
@@ -50,7 +50,7 @@ class State:
 
     def tick(self) -> Timestamp:
         """The time of a new write."""
-        seconds = int(time.time())
+        seconds = int(clock.seconds())
         if seconds > self._time.time:
             self._time = Timestamp(seconds, 1)
         else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bson.timestamp import Timestamp
 
+from gmongo.testing import clock
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
@@ -49,7 +49,7 @@ class Transaction(Access):
         self.connection = connection
         self.start = start
         self.status = "in progress"
-        self._end = time.monotonic() + state.transaction_lifetime
+        self._end = clock.monotonic() + state.transaction_lifetime
         self._writes: list[Write] = []
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}
@@ -77,7 +77,7 @@ class Transaction(Access):
 
     def seconds_left(self) -> float:
         """How long others wait for the transaction at most."""
-        return self._end - time.monotonic()
+        return self._end - clock.monotonic()
 
     def _records(self, collection: Collection) -> dict[Key, Record]:
         if collection not in self._working:

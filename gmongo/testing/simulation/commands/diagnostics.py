@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import platform
 from typing import Any
 
 from bson import Int64
 
+from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.store.commands import COMMANDS as STORED
@@ -40,7 +40,7 @@ def _server_status(call: Call) -> dict[str, Any]:
         "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",
         "pid": Int64(os.getpid()),
         "uptime": member.uptime,
-        "localTime": datetime.datetime.now(datetime.timezone.utc),
+        "localTime": clock.utc_now(),
         "connections": {"current": open_now, "available": 10_000 - open_now, "totalCreated": member.created},
         "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
         "storageEngine": {"name": "gmongo.testing"},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.waiting import pause
@@ -73,7 +73,7 @@ def _get_status(call: Call) -> dict[str, Any]:
     replica_set = _set_of(call)
     return {
         "set": replica_set.name,
-        "date": datetime.datetime.now(datetime.timezone.utc),
+        "date": clock.utc_now(),
         "myState": replica_set.state(call.member),
         "term": replica_set.term,
         "members": [_status_of(call, number, member) for number, member in enumerate(replica_set.members)],

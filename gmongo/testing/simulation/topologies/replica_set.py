@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import gevent
 from bson import ObjectId, Timestamp
 
+from gmongo.testing import clock
 from gmongo.testing.simulation.access_rules import needs_primary, reads_anywhere
 from gmongo.testing.simulation.commands import replication
 from gmongo.testing.simulation.error_codes import error
@@ -156,7 +156,7 @@ class ReplicaSet(Topology):
 
     def bar(self, member: Member, seconds: float) -> None:
         """Do not elect the member for `seconds`; 0 ends that."""
-        self._barred[member] = monotonic() + seconds
+        self._barred[member] = clock.monotonic() + seconds
         if self.primary is None:
             self._plan_election(self.election_delay)
 
@@ -207,12 +207,12 @@ class ReplicaSet(Topology):
             return  # restored() will see to it
         until = [self._barred.get(member, 0.0) for member in self.members if member.reachable and _can_lead(member)]
         if until:
-            self._plan_election(max(0.0, min(until) - monotonic()))
+            self._plan_election(max(0.0, min(until) - clock.monotonic()))
 
     def _candidates(self) -> list[Member]:
         if not self._has_majority():
             return []
-        now = monotonic()
+        now = clock.monotonic()
         able = [
             member
             for member in self.members

@@ -1,0 +1,96 @@
+"""A simulated deployment in a native thread of its own, for tests of applications that do not run on gevent."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import gevent
+from gevent import monkey
+from gevent import socket as gevent_socket
+
+from gmongo.testing.channel import Channel
+from gmongo.testing.plan import Plan
+from gmongo.testing.remote import RemoteDeployment
+from gmongo.testing.simulation.control import problem_of, raise_problem, serve_control
+from gmongo.testing.virtual_time import install
+
+
+class DeploymentThread(RemoteDeployment):
+    """A deployment served by a native thread with a hub of its own: it starts in milliseconds, and needs no patching.
+
+    It has all that :class:`~gmongo.testing.Deployment` has. Make one with :meth:`standalone`, :meth:`replica_set`,
+    :meth:`sharded` or :meth:`load_balanced`; use it in a ``with``, or call :meth:`start` and :meth:`close`. Whatever
+    computes for long in Python keeps it waiting, since the thread shares the interpreter with it; a
+    :class:`~gmongo.testing.DeploymentProcess` does not.
+    """
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        super().__init__()
+        self._plan = plan or Plan("standalone", {})
+        self._thread: threading.Thread | None = None
+        self._channel: Channel | None = None
+
+    @classmethod
+    def _planned(cls, kind: str, settings: dict[str, Any]) -> DeploymentThread:
+        return cls(Plan(kind, settings))
+
+    def start(self) -> DeploymentThread:
+        """Start it and wait until it serves.
+
+        :raises RuntimeError: it is running already, or this program is monkey-patched: its threads are greenlets, and
+            a :class:`~gmongo.testing.Deployment` in the program's own hub does what is wanted.
+        :raises OSError: the port is taken.
+        """
+        if self._thread is not None:
+            raise RuntimeError("the deployment is running already")
+        if monkey.is_module_patched("threading") or monkey.is_module_patched("socket"):
+            raise RuntimeError("a monkey-patched program has no native threads to serve a deployment: use Deployment")
+        ours, theirs = socket.socketpair()
+        self._channel = Channel(ours)
+        arguments = (self._plan, theirs.detach())
+        self._thread = threading.Thread(target=_serve, args=arguments, name="gmongo.testing", daemon=True)
+        try:
+            self._thread.start()
+            first = self._channel.receive()
+            if first is None:
+                raise RuntimeError("the deployment did not start")
+            raise_problem(first)
+            self._serves(self._channel)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """End it, with its data."""
+        thread, self._thread = self._thread, None
+        channel, self._channel = self._channel, None
+        self._ended()
+        if channel is not None:
+            channel.close()
+        if thread is not None:
+            thread.join()
+
+
+def _serve(plan: Plan, descriptor: int) -> None:
+    hub: Any = gevent.get_hub()
+    install(hub, flows=True)
+    channel = Channel(gevent_socket.socket(fileno=descriptor))
+    try:
+        deployment = plan.make()
+        try:
+            deployment.start()
+        except Exception as problem:
+            channel.send(problem_of(problem))
+            return
+        try:
+            channel.send({})
+            serve_control(channel, deployment)
+        finally:
+            deployment.close()
+    finally:
+        channel.close()
+        gevent.sleep(0)  # those who are ended end
+        hub.destroy(destroy_loop=True)

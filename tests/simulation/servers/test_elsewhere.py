@@ -1,0 +1,329 @@
+"""Deployments in a process or a native thread of their own, for programs without gevent. PyMongo is the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from pymongo import AsyncMongoClient, MongoClient
+from pymongo.errors import AutoReconnect, OperationFailure
+
+from gmongo.testing import CommandError, Deployment, DeploymentProcess, DeploymentThread, certificates
+from gmongo.testing.simulation.member import Member
+from gmongo.testing.simulation.network import Network
+
+ELSEWHERE = [DeploymentProcess, DeploymentThread]
+
+
+@pytest.fixture(scope="module", params=ELSEWHERE, ids=["process", "thread"])
+def replica_set(request):
+    with request.param.replica_set(3, election_delay=0.02, tags=[{"dc": "a"}], arbiters=1) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client(replica_set):
+    with MongoClient(replica_set.uri, serverSelectionTimeoutMS=5000) as client:
+        client.drop_database("db")
+        yield client
+
+
+def public(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_a_deployment_elsewhere_has_all_that_one_here_has(replica_set):
+    with Deployment.replica_set() as here:
+        assert public(here) <= public(replica_set)
+        assert public(here.members) <= public(replica_set.members)
+        assert public(Network()) - {"loses"} <= public(replica_set.network)
+        assert public(here.commands) <= public(replica_set.commands)
+
+
+def test_a_member_elsewhere_has_all_that_users_need(replica_set):
+    # The rest of a member is for the simulation itself.
+    inner = {
+        "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "parameters",
+        "service_id", "start", "stop", "topology_version",
+    }  # fmt: skip
+    with Deployment.replica_set() as here:
+        assert public(here.members[0]) - inner <= public(replica_set.members[0])
+    assert {name for name in inner if not hasattr(Member, name)} == {
+        "cluster", "fail_points", "faults", "parameters", "service_id"
+    }  # fmt: skip
+
+
+def test_what_members_are(replica_set, client):
+    client.admin.command("ping")
+    members = replica_set.members
+    primary, (other, another) = members.primary, members.secondaries
+    assert primary in members and {primary.address, other.address, another.address, members[3].address} == {
+        f"127.0.0.1:{member.port}" for member in members
+    }
+    assert (members[0].traits, members[3].traits) == ({"tags": {"dc": "a"}}, {"arbiter": True})
+    assert primary.alive and primary.reachable and primary.uptime >= 0 and primary.created >= 1
+    connection = next(each for each in primary.connections.values() if each.operations["ping"])
+    assert connection.peer_port > 0 and primary.connections[connection.number].operations == connection.operations
+    assert replica_set.uri.startswith("mongodb://127.0.0.1:") and replica_set.uri.endswith("replicaSet=rs0")
+    assert replica_set.uri_of(other.address, directConnection="true") == (
+        f"mongodb://{other.address}/?directConnection=true"
+    )
+
+
+def test_every_fault_reaches_the_member(replica_set, client):
+    client.db.c.insert_one({"_id": 1})
+    old = replica_set.members.primary
+    old.kill()
+    client.db.c.insert_one({"_id": 2})
+    assert not old.alive and replica_set.members.primary is not old
+    old.restart()
+    assert old.alive
+    for begin, end in [(old.freeze, old.thaw), (old.partition, old.heal)]:
+        begin()
+        assert not old.reachable
+        end()
+        assert old.reachable
+    primary = replica_set.members.primary
+    began = time.monotonic()
+    primary.delay(0.1)
+    client.admin.command("ping")
+    primary.delay(0)
+    assert time.monotonic() - began >= 0.1
+    with MongoClient(replica_set.uri_of(primary.address, directConnection="true", retryReads="false")) as direct:
+        for fail in (lambda: primary.drop_after(3, "ping"), lambda: primary.garbage("ping")):
+            fail()
+            with pytest.raises((AutoReconnect, OperationFailure, Exception)):
+                direct.admin.command("ping")
+    primary.drop_connections()
+    primary.step_down(0.1)
+    client.db.c.insert_one({"_id": 3})
+    with pytest.raises(ValueError, match="not the primary"):
+        primary.step_down(0.1)
+    with pytest.raises(ValueError, match="seconds is -1"):
+        primary.delay(-1)
+    with pytest.raises(ValueError, match="n_bytes"):
+        primary.drop_after("x")
+
+
+def test_commands_are_seen_as_they_come(replica_set, client):
+    replica_set.commands.clear()
+    assert not replica_set.commands.named("insert")
+    client.db.c.insert_one({"_id": 1, "x": {"y": [1.5]}})
+    (insert,) = replica_set.commands.named("insert")
+    assert insert.body["documents"] == [{"_id": 1, "x": {"y": [1.5]}}]
+    assert (insert.database, insert.name, insert.member) == ("db", "insert", replica_set.members.primary.address)
+    assert insert.transaction_number == 1 and insert.time <= time.monotonic() and insert.size > 50
+    client.db.c.insert_one({"_id": 2})
+    log = replica_set.commands
+    assert [each.body["documents"][0]["_id"] for each in log.named("insert")] == [1, 2]
+    assert log is replica_set.commands and len(log.named("insert")) == 2
+    log.clear()
+    assert len(replica_set.commands.named("insert")) == 0
+    log.enabled = False
+    client.db.c.insert_one({"_id": 3})
+    log.enabled = True
+    client.db.c.insert_one({"_id": 4})
+    assert [each.body["documents"][0]["_id"] for each in replica_set.commands.named("insert")] == [4]
+
+
+def test_only_so_many_commands_are_kept():
+    with DeploymentThread.standalone() as deployment, MongoClient(deployment.uri) as client:
+        before = len(deployment.commands)
+        for number in range(10_050):
+            client.admin.command("ping", comment=number)
+        log = deployment.commands
+        assert 4_000 < len(log) <= 10_000 and log[-1].body["comment"] == 10_049
+        assert before + 10_050 <= len(log) + log.forgotten == log.first + len(log)
+
+
+def test_fail_points(replica_set, client):
+    replica_set.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 2})
+    with pytest.raises(OperationFailure) as caught:
+        client.db.c.find_one()
+    assert caught.value.code == 2
+    replica_set.set_fail_point(mode="off")
+    other = replica_set.members.secondaries[0]
+    replica_set.set_fail_point(data={"failCommands": ["find"], "errorCode": 2}, member=other)
+    client.db.c.find_one()
+    replica_set.set_fail_point(mode="off", member=other)
+    with pytest.raises(CommandError, match="no field 'failComands'") as refused:
+        replica_set.set_fail_point(data={"failComands": []})
+    assert refused.value.code == 9
+
+
+def test_rate_limit(replica_set, client):
+    replica_set.rate_limit(requests=1, burst=1, member=replica_set.members.primary)
+    with pytest.raises(OperationFailure) as caught:
+        for _ in range(5):
+            client.db.command("find", "c")
+    assert caught.value.code == 462 and caught.value.has_error_label("SystemOverloadedError")
+    replica_set.rate_limit()
+    client.db.command("find", "c")
+
+
+def test_network(replica_set, client):
+    network = replica_set.network
+    network.latency = 0.05
+    began = time.monotonic()
+    client.admin.command("ping")
+    assert time.monotonic() - began >= 0.05 and replica_set.network.latency == 0.05
+    network.latency = 0
+    with pytest.raises(ValueError, match=r"network\.loss is 2"):
+        network.loss = 2
+    network.random = random.Random(1)
+    network.loss = 0.5
+    assert network.loss == 0.5
+    network.loss = 0
+
+
+def test_time_passes_there():
+    with DeploymentThread.replica_set(election_delay=3600) as deployment, MongoClient(deployment.uri) as client:
+        client.db.c.insert_one({"_id": 1})
+        old = deployment.members.primary
+        old.kill()
+        assert deployment.members.primary is None
+        deployment.advance(3599)
+        assert deployment.members.primary is None
+        deployment.advance(2)
+        assert deployment.members.primary not in (None, old)
+        client.db.c.insert_one({"_id": 2})
+        with pytest.raises(ValueError, match="seconds is -1"):
+            deployment.advance(-1)
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_documents_of_a_ttl_index_expire(where):
+    with where.standalone() as deployment, MongoClient(deployment.uri) as client:
+        client.db.c.create_index("at", expireAfterSeconds=3600)
+        client.db.c.insert_one({"at": client.admin.command("hello")["localTime"]})
+        deployment.advance(3500)
+        assert client.db.c.count_documents({}) == 1
+        deployment.advance(200)
+        assert client.db.c.count_documents({}) == 0
+
+
+def test_plain_threads_use_it_at_once(replica_set, client):
+    def work(number):
+        for turn in range(20):
+            # PyMongo sends a write that cannot be retried when another thread has just found the server to be unknown.
+            for _ in range(3):
+                with contextlib.suppress(AutoReconnect):
+                    client.db.c.update_one({"_id": f"{number}-{turn}"}, {"$set": {"x": 1}}, upsert=True)
+                    break
+            _ = replica_set.commands, replica_set.members.primary
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    replica_set.members.primary.step_down(0.1)
+    for thread in threads:
+        thread.join()
+    assert client.db.c.count_documents({}) == 100
+
+
+def test_pymongo_async(replica_set):
+    async def work():
+        async with AsyncMongoClient(replica_set.uri) as client:
+            await client.drop_database("db")
+            await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20)))
+            replica_set.members.primary.kill()
+            await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20, 40)))
+            return await client.db.c.count_documents({})
+
+    assert asyncio.run(work()) == 40
+    for member in replica_set.members:
+        if not member.alive:
+            member.restart()
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_tls_with_the_authority_of_this_process(where):
+    issued = certificates().issue("ada@example.com", common_name="ada")
+    with where.standalone(tls=True, users={"CN=bob": None}) as deployment:
+        login = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": issued}
+        with (
+            MongoClient(deployment.uri, **login) as client,
+            pytest.raises(OperationFailure, match=r"'CN=ada,.* is not a user of"),  # it was trusted, and understood
+        ):
+            client.admin.command("ping")
+
+
+def test_settings_that_stay_in_a_process():
+    with pytest.raises(ValueError, match="SSLContext, which stays in this process"):
+        DeploymentProcess.standalone(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        ("standalone", {"version": "1.0"}, r"version '1\.0'"),
+        ("replica_set", {"members": 0}, "nobody to be primary"),
+        ("sharded", {"compressors": ["rar"]}, "rar"),
+    ],
+)
+def test_wrong_settings_are_refused_at_once(where, kind, settings, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(where, kind)(**settings)
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_a_taken_port_is_told(where):
+    with Deployment.standalone() as here, pytest.raises((OSError, RuntimeError), match="in use"):
+        where.standalone(port=here.members[0].port).start()
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_before_and_after_there_is_nothing(where):
+    deployment = where.sharded()
+    for _ in range(2):
+        for look in ("uri", "commands", "network"):
+            with pytest.raises(RuntimeError, match="not running"):
+                getattr(deployment, look)
+        with deployment, MongoClient(deployment.uri) as client:
+            assert client.admin.command("hello")["msg"] == "isdbgrid"
+            with pytest.raises(RuntimeError, match="running already"):
+                deployment.start()
+        with pytest.raises(RuntimeError, match="not running"):
+            deployment.advance(1)
+
+
+def test_a_thread_leaves_nothing_behind():
+    def open_files():
+        return len(os.listdir("/proc/self/fd"))
+
+    with DeploymentThread.replica_set():
+        pass
+    before = open_files()
+    for _ in range(20):
+        with DeploymentThread.replica_set() as deployment:
+            assert deployment.members.primary.alive
+    assert open_files() <= before + 2
+    assert not [thread for thread in threading.enumerate() if thread.name == "gmongo.testing"]
+
+
+def test_a_monkey_patched_program_has_no_native_thread_for_it():
+    program = (
+        "from gevent import monkey; monkey.patch_all()\n"
+        "from gmongo.testing import DeploymentThread, DeploymentProcess\n"
+        "from pymongo import MongoClient\n"
+        "try:\n"
+        "    DeploymentThread.standalone().start()\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+        "with DeploymentProcess.replica_set() as deployment, MongoClient(deployment.uri) as client:\n"
+        "    deployment.members.primary.step_down()\n"
+        "    client.db.c.insert_one({})\n"
+        "    print(deployment.commands.named('insert')[-1].database)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    refused, database = done.stdout.splitlines()
+    assert "monkey-patched program" in refused and database == "db"
