@@ -19,7 +19,7 @@ class OIDCIdPInfo:
 
     issuer: str
     clientId: str | None = None
-    requestScopes: list[str] | None = field(default_factory=list)
+    requestScopes: list[str] | None = None
 
 
 @dataclass

@@ -18,6 +18,8 @@ _PUBLIC = (
     "cursor",
     "database",
     "driver_info",
+    "encryption",
+    "encryption_options",
     "errors",
     "event_loggers",
     "mongo_client",
@@ -42,6 +44,7 @@ _SYNCHRONOUS = (
     "command_cursor",
     "cursor",
     "database",
+    "encryption",
     "mongo_client",
     "uri_parser",
 )
@@ -56,7 +59,7 @@ _ASYNCHRONOUS = (
     "mongo_client",
 )
 
-_PRIVATE = ("asynchronous", "common", "cursor_shared", "database_shared", "encryption", "encryption_options", "typings")
+_PRIVATE = ("asynchronous", "common", "cursor_shared", "database_shared", "typings")
 _OURS = "gmongo._stand_in.pymongo"
 
 ALIASES: dict[str, str] = {
@@ -64,7 +67,6 @@ ALIASES: dict[str, str] = {
     **{f"pymongo.{name}": f"gmongo.{name}" for name in _PUBLIC},
     **{f"pymongo.{name}": f"{_OURS}.{name}" for name in _PRIVATE},
     **{f"pymongo.asynchronous.{name}": f"{_OURS}.asynchronous" for name in _ASYNCHRONOUS},
-    "pymongo.synchronous.encryption": f"{_OURS}.encryption",
     "gridfs": "gmongo.gridfs",
     "gridfs.asynchronous": f"{_OURS}.asynchronous",
     "gridfs.errors": "gmongo.gridfs.errors",
@@ -85,5 +87,9 @@ LOADED_WITH = {
 """What comes with a package: its submodules are there without an import of their own, as they are in PyMongo. Those of
 ``pymongo.synchronous`` come first, since instrumentation that knows both names takes the first that it sees."""
 
-LACKING = {"gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor")}
+LACKING = {
+    "gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor"),
+    "pymongo.encryption": ("AsyncClientEncryption",),
+    "pymongo.encryption_options": ("AsyncHTTPProxyKMSConnect",),
+}
 """Names that gmongo's modules get to be imported only; ``pymongo.asynchronous`` has them."""

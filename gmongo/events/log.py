@@ -27,6 +27,7 @@ connection_log = logging.getLogger("gmongo.connection")
 command_log = logging.getLogger("gmongo.command")
 topology_log = logging.getLogger("gmongo.topology")
 server_selection_log = logging.getLogger("gmongo.serverSelection")
+encryption_log = logging.getLogger("gmongo.encryption")
 
 
 def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], bool]:

@@ -131,6 +131,21 @@ def bind_session(executor: Executor, session: Session) -> Iterator[None]:
         _bound.reset(token)
 
 
+@contextmanager
+def unbound() -> Iterator[None]:
+    """Have operations in the block take no part in a session that is bound: those of the driver's own, which the
+    application does not know of.
+    """
+    if _bound.get() is None:
+        yield
+        return
+    token = _bound.set(None)
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
 class ImplicitSession:
     """The session of one operation or one cursor. It takes a server session when the first command is about to be sent,
     so that operations which wait for a connection hold none.

@@ -232,6 +232,13 @@ class Transport:
                 have += Transport._receive_into(self, view[have:])
         return bytes(data)
 
+    def receive_some(self, limit: int) -> bytes:
+        """What has come of the stream, or what comes next, at most `limit` bytes. Raises as :meth:`receive` does."""
+        data = bytearray(limit)
+        with memoryview(data) as view:
+            count = self._receive_into(view)
+        return bytes(data[:count])
+
     # Waiting, and being interrupted
 
     def _wait(self, watcher: Any) -> None:

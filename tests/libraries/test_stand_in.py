@@ -128,8 +128,8 @@ def test_an_error_is_caught_by_either_name(raised, caught, uri):
         ("pymongo.asynchronous.mongo_client.AsyncMongoClient", "asyncio"),
         ("gridfs.AsyncGridFS", "asyncio"),
         ("gridfs.asynchronous.AsyncGridFSBucket", "asyncio"),
-        ("pymongo.encryption.ClientEncryption", "client-side encryption"),
-        ("pymongo.encryption_options.AutoEncryptionOpts", "client-side encryption"),
+        ("pymongo.encryption.AsyncClientEncryption", "asyncio"),
+        ("pymongo.encryption_options.AsyncHTTPProxyKMSConnect", "asyncio"),
     ],
 )
 def test_what_is_lacking_can_be_imported_and_refuses_to_be_constructed(what, reason):

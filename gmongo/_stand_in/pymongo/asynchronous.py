@@ -69,6 +69,10 @@ class AsyncClientEncryption(_Asynchronous):
     """Refuses."""
 
 
+class AsyncHTTPProxyKMSConnect(_Asynchronous):
+    """Refuses."""
+
+
 class AsyncGridFS(_Asynchronous):
     """Refuses."""
 

@@ -1,0 +1,166 @@
+"""Connections to key management services that the application makes, and those through an HTTP proxy."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from gevent import Timeout, socket, spawn
+from gevent.ssl import SSLContext
+
+from gmongo.errors import ConfigurationError
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_LONGEST_ANSWER = 64 * 1024
+_END = b"\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class KMSConnectContext:
+    """What a ``kms_connect_callback`` is to connect to.
+
+    :param host: of the key management service. TLS verifies that it is this one.
+    :param port: of it.
+    :param timeout: seconds that the connection may take: ten, or what is left of the operation's time limit.
+    """
+
+    host: str
+    port: int
+    timeout: float
+
+
+KMSConnectCallback = Callable[[KMSConnectContext], socket.socket]
+"""Connects to the host and port of a :class:`KMSConnectContext`, in a greenlet of its own, and returns the socket.
+gmongo begins TLS on it and closes it. What it raises is an error of the network: libmongocrypt may have it tried again.
+"""
+
+
+class HTTPProxyKMSConnect:
+    """Connects to key management services through an HTTP proxy, by its ``CONNECT``::
+
+        AutoEncryptionOpts(..., kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
+
+    TLS with the service goes through the proxy, which cannot read it.
+
+    :param proxy_url: ``http://`` or ``https://``, with a user and a password if the proxy wants them, and a port (80 or
+        443 by default).
+    :param ssl_context: for TLS with the proxy; None takes the authorities that the system knows.
+    :param headers: further headers of the request.
+    :raises TypeError: `proxy_url` is no string.
+    :raises ConfigurationError: it is none of a proxy, or a header is not allowed.
+    """
+
+    def __init__(
+        self,
+        proxy_url: str,
+        ssl_context: ssl.SSLContext | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if not isinstance(proxy_url, str):
+            raise TypeError(f"proxy_url must be a string, not {type(proxy_url)}")
+        try:
+            parts = urlsplit(proxy_url)
+            port = parts.port
+        except ValueError as error:
+            raise ConfigurationError(f"proxy_url is no URL: {error}") from None
+        if parts.scheme not in ("http", "https"):
+            raise ConfigurationError("proxy_url must begin with http:// or https://")
+        if not parts.hostname:
+            raise ConfigurationError("proxy_url must name a host")
+        if parts.path not in ("", "/") or parts.query or parts.fragment:
+            raise ConfigurationError("proxy_url must not have a path, a query or a fragment")
+        secure = parts.scheme == "https"
+        if ssl_context is not None and not secure:
+            raise ConfigurationError("ssl_context is for TLS with the proxy, so proxy_url must begin with https://")
+        self._address = parts.hostname, port or (443 if secure else 80)
+        self._context = (ssl_context or _usual_context()) if secure else None
+        self._headers = _checked_headers(headers or {})
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Proxy-Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+
+    def __repr__(self) -> str:
+        host, port = self._address
+        return f"HTTPProxyKMSConnect({host!r}, port={port})"
+
+    def __call__(self, context: KMSConnectContext) -> socket.socket:
+        """Connect, and return the socket.
+
+        :raises OSError: the proxy cannot be reached or refuses.
+        """
+        with Timeout(context.timeout, TimeoutError(f"the proxy took more than {context.timeout:.3g} seconds")):
+            plain = socket.create_connection(self._address)
+            try:
+                if self._context is None:
+                    self._tunnel(plain, context)
+                    return plain
+                secure = self._context.wrap_socket(plain, server_hostname=self._address[0])
+                try:
+                    self._tunnel(secure, context)
+                    return _bridge(secure)
+                except BaseException:
+                    secure.close()
+                    raise
+            except BaseException:
+                plain.close()
+                raise
+
+    def _tunnel(self, sock: Any, context: KMSConnectContext) -> None:
+        host = f"[{context.host}]" if ":" in context.host else context.host
+        target = f"{host}:{context.port}"
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+        lines += [f"{name}: {value}" for name, value in self._headers.items()]
+        sock.sendall("\r\n".join(lines).encode("latin-1") + _END)
+        answer = b""
+        while not answer.endswith(_END):  # byte by byte, as what follows is not the proxy's
+            piece = sock.recv(1)
+            if not piece or len(answer) > _LONGEST_ANSWER:
+                raise OSError("the proxy did not answer CONNECT as it should")
+            answer += piece
+        status = answer.split(b"\r\n", 1)[0].decode("latin-1")
+        if status.split(" ")[1:2] != ["200"]:
+            raise OSError(f"the proxy refused to connect to {target}: {status[:200]!r}")
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(headers, Mapping):
+        raise TypeError(f"headers must be a mapping such as a dict, not {type(headers)}")
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise ConfigurationError(f"invalid proxy header name: {name!r}")
+        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigurationError(f"the value of the proxy header {name} is not allowed")
+        if name.lower() == "host":
+            raise ConfigurationError("the header Host is that of the key management service")
+    return dict(headers)
+
+
+def _usual_context() -> ssl.SSLContext:
+    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_default_certs()
+    return context
+
+
+def _bridge(secure: Any) -> socket.socket:
+    """A plain socket whose bytes go through one with TLS, as TLS with the service begins inside of it."""
+    ours, theirs = socket.socketpair()
+
+    def pass_on(source: Any, target: Any) -> None:
+        try:
+            while data := source.recv(64 * 1024):
+                target.sendall(data)
+        except OSError:
+            pass
+        finally:
+            for each in (source, target):
+                each.close()
+
+    spawn(pass_on, theirs, secure)
+    spawn(pass_on, secure, theirs)
+    return ours

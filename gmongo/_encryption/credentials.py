@@ -1,0 +1,76 @@
+"""Credentials of KMS providers that are asked for when they are needed: of AWS, Azure and Google Cloud."""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+from typing import Any
+
+from gmongo.auth.aws_credentials import AwsCredentialsCache
+from gmongo.auth.http import request_json, text_field
+from gmongo.errors import ConfigurationError
+from gmongo.execution.deadline import remaining
+
+_TIMEOUT = 10.0  # seconds
+_VALID_FOR = 60.0  # seconds, at least, or another token is fetched
+_AZURE = "http://169.254.169.254"
+_AZURE_QUERY = "api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net"
+_GOOGLE = "metadata.google.internal"
+
+
+class OnDemand:
+    """Fetches credentials.
+
+    :param providers: of these, which are named in ``kms_providers`` without credentials.
+    """
+
+    def __init__(self, providers: tuple[str, ...]) -> None:
+        self._providers = providers
+        self._aws = AwsCredentialsCache()
+        self._azure_token = ""
+        self._azure_valid_until = 0.0
+
+    def __repr__(self) -> str:
+        return f"<OnDemand {', '.join(self._providers)}>"
+
+    def find(self, deadline: float | None) -> dict[str, Any]:
+        """The credentials of all of them, as libmongocrypt takes them.
+
+        :param deadline: when they must be there.
+        :raises OperationFailure: a service does not give any.
+        """
+        fetch = {"aws": self._of_aws, "azure": self._of_azure, "gcp": self._of_google}
+        return {provider: fetch[provider](deadline) for provider in self._providers}
+
+    def _of_aws(self, deadline: float | None) -> dict[str, str]:
+        try:
+            found = self._aws.find()
+        except ConfigurationError as error:
+            raise ConfigurationError(str(error).replace("authMechanism MONGODB-AWS", 'kms_providers["aws"]')) from None
+        credentials = {"accessKeyId": found.key_id, "secretAccessKey": found.secret}
+        return credentials if found.token is None else {**credentials, "sessionToken": found.token}
+
+    def _of_azure(self, deadline: float | None) -> dict[str, str]:
+        began = monotonic()
+        if self._azure_valid_until - began <= _VALID_FOR:
+            what = "the Azure metadata service"
+            base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
+            url = f"{base}/metadata/identity/oauth2/token?{_AZURE_QUERY}"
+            headers = {"Metadata": "true", "Accept": "application/json"}
+            reply = request_json(what, "GET", url, headers, _seconds(deadline))
+            token, lifetime = text_field(what, reply, "access_token", "expires_in")
+            self._azure_valid_until = began + (float(lifetime) if lifetime.isdecimal() else 0.0)
+            self._azure_token = token
+        return {"accessToken": self._azure_token}
+
+    def _of_google(self, deadline: float | None) -> dict[str, str]:
+        what = "the Google Cloud metadata service"
+        host = os.environ.get("GCE_METADATA_HOST") or _GOOGLE
+        url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
+        reply = request_json(what, "GET", url, {"Metadata-Flavor": "Google"}, _seconds(deadline))
+        return {"accessToken": text_field(what, reply, "access_token")[0]}
+
+
+def _seconds(deadline: float | None) -> float:
+    left = remaining(deadline)
+    return _TIMEOUT if left is None else max(min(_TIMEOUT, left), 0.001)

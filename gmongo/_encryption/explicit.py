@@ -1,0 +1,133 @@
+"""Explicit encryption and decryption, and what is done with data keys, on encoded documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import bson
+from bson import Binary
+
+from gmongo._encryption.connect_callback import KMSConnectContext
+from gmongo._encryption.handle import Handle, Settings
+from gmongo._encryption.key_vault import RAW, KeyVault
+from gmongo._encryption.kms import Kms
+from gmongo._encryption.kms_tls import KmsTls
+from gmongo._encryption.library import DataKeyOpts, ExplicitEncryptOpts, MongoCryptError, Native, contexts
+from gmongo._encryption.machine import Machine
+from gmongo.errors import EncryptionError, PyMongoError
+from gmongo.execution.deadline import until
+
+if TYPE_CHECKING:
+    from gmongo.collection import Collection
+
+# With these, a small value becomes an index of hundreds of tokens.
+_LIGHT = ("AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "Indexed", "Unindexed")
+
+
+class _Encoder:
+    """What pymongocrypt encodes documents with."""
+
+    bson_encode = staticmethod(bson.encode)
+
+
+class Explicit:
+    """Encrypts and decrypts values.
+
+    :param settings: of the library.
+    :param keys: the key vault.
+    :param tls: with each KMS provider.
+    :param connect_callback: of the application, for connections to them.
+    :raises EncryptionError: libmongocrypt refuses the settings.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        keys: Collection[Any],
+        tls: KmsTls,
+        connect_callback: Callable[[KMSConnectContext], Any] | None,
+    ) -> None:
+        self._vault = KeyVault(keys)
+        self._executor = keys.database.client._executor
+        self._machine = Machine(opened(settings), self._vault, Kms(tls, connect_callback))
+
+    def close(self) -> None:
+        """Forget the keys."""
+        self._machine.handle.close()
+
+    def encrypt(
+        self, value: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: Any
+    ) -> bytes:
+        """Encrypt ``{"v": value}``."""
+        name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
+
+        def make(context: Native) -> Native:
+            chosen = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
+            return contexts.ExplicitEncryptionContext(context, self._machine.kms_providers, value, chosen)
+
+        return self._run(make, len(value), heavy=algorithm not in _LIGHT)
+
+    def decrypt(self, value: bytes) -> bytes:
+        """Decrypt ``{"v": value}``."""
+
+        def make(context: Native) -> Native:
+            return contexts.ExplicitDecryptionContext(context, self._machine.kms_providers, value)
+
+        return self._run(make, len(value))
+
+    def create_data_key(
+        self,
+        kms_provider: str,
+        master_key: Mapping[str, Any] | None,
+        key_alt_names: Sequence[str] | None,
+        key_material: bytes | None,
+    ) -> Binary:
+        """Make a data key and insert it; returns its ``_id``."""
+
+        def make(context: Native) -> Native:
+            names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
+            material = None if key_material is None else bson.encode({"keyMaterial": key_material})
+            chosen = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
+            return contexts.DataKeyContext(context, self._machine.kms_providers, kms_provider, chosen, _Encoder)
+
+        deadline = self._executor.deadline()
+        key = self._run(make, 0, deadline=deadline)
+        try:
+            with until(deadline):
+                return self._vault.insert(key)
+        except PyMongoError as error:
+            raise EncryptionError(error) from error
+
+    def rewrap(
+        self, filter: Mapping[str, Any], provider: str | None, master_key: Mapping[str, Any] | None
+    ) -> list[Mapping[str, Any]]:
+        """The data keys that match, encrypted anew."""
+
+        def make(context: Native) -> Native:
+            providers = self._machine.kms_providers
+            return contexts.RewrapManyDataKeyContext(context, providers, filter, provider, master_key, _Encoder)
+
+        found = self._machine.run(make, 0, self._executor.deadline(), heavy=True)
+        return [] if found is None else list(bson.decode(found, RAW)["v"])
+
+    def _run(self, make: Callable[[Native], Native], size: int, *, heavy: bool = False, deadline: Any = None) -> bytes:
+        found = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
+        if found is None:
+            raise EncryptionError(ValueError("libmongocrypt had nothing to do"))
+        return found
+
+
+def opened(settings: Settings) -> Handle:
+    """An open library.
+
+    :raises EncryptionError: libmongocrypt refuses the settings.
+    """
+    try:
+        return Handle(settings)
+    except MongoCryptError as error:
+        raise EncryptionError(error) from error
+
+
+def _text(algorithm: str) -> str:
+    return str(getattr(algorithm, "value", algorithm))

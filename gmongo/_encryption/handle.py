@@ -1,0 +1,183 @@
+"""An open libmongocrypt: the options it has been given, its caches of keys and schemas, and what it has to log."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import bson
+
+from gmongo._encryption import hooks
+from gmongo._encryption.library import (
+    MongoCryptBinaryIn,
+    MongoCryptError,
+    MongoCryptOptions,
+    Native,
+    ffi,
+    lib,
+    require_library,
+)
+from gmongo.errors import InvalidOperation
+from gmongo.events import log
+from gmongo.safe_log import safely
+from gmongo.sdam.fork import survive_fork
+
+_LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+_LOG_FUNCTION = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"
+_ON_DEMAND = ("aws", "gcp", "azure")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What libmongocrypt is told at construction.
+
+    :param kms_providers: credentials of each KMS provider.
+    :param key_expiration_ms: how long a data key is kept, in milliseconds; 0 is for ever, None is a minute.
+    :param schema_map: the schemas of collections, by namespace.
+    :param encrypted_fields_map: the encrypted fields of collections, by namespace.
+    :param bypass_query_analysis: whether commands are not analysed.
+    :param analyses: whether a library for query analysis (crypt_shared) is looked for.
+    :param crypt_shared_lib_path: where it is; None is where the system looks for libraries.
+    :param crypt_shared_lib_required: whether it has to be there.
+    """
+
+    kms_providers: Mapping[str, Any] = field(repr=False)
+    key_expiration_ms: int | None = None
+    schema_map: Mapping[str, Any] | None = None
+    encrypted_fields_map: Mapping[str, Any] | None = None
+    bypass_query_analysis: bool = False
+    analyses: bool = False
+    crypt_shared_lib_path: str | None = None
+    crypt_shared_lib_required: bool = False
+
+    @property
+    def on_demand(self) -> tuple[str, ...]:
+        """The providers whose credentials are asked for when they are needed."""
+        return tuple(name for name in _ON_DEMAND if self.kms_providers.get(name) == {})
+
+
+class Handle:
+    """An open libmongocrypt. It is closed when nothing uses it any more.
+
+    :raises ConfigurationError: there is no libmongocrypt.
+    :raises ValueError: an option has a wrong value; :class:`TypeError` if it has the wrong type.
+    :raises pymongocrypt.errors.MongoCryptError: libmongocrypt refuses the options.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        require_library()
+        self.settings = settings
+        self._messages: deque[tuple[int, str]] = deque(maxlen=100)
+        self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
+        self._parents: Native = None  # a forked child's copy of its parent's
+        self._crypt: Native = self._open()
+        survive_fork(self)
+
+    @property
+    def crypt_shared_version(self) -> str | None:
+        """The version of the library for query analysis; None if it was not found."""
+        found = lib.mongocrypt_crypt_shared_lib_version_string(self.crypt(), ffi.NULL)
+        return None if found == ffi.NULL else ffi.string(found).decode()
+
+    def crypt(self) -> Native:
+        """The ``mongocrypt_t``, opened again in a forked child.
+
+        A thread of the parent's may have held one of its locks when the child was made, for ever.
+
+        :raises InvalidOperation: it was closed.
+        """
+        if self._crypt is None:
+            if self._parents is None:
+                raise InvalidOperation("Cannot use client-side encryption that was closed")
+            self._crypt = self._open()
+        return self._crypt
+
+    def context(self, crypt: Native) -> Native:
+        """A new ``mongocrypt_ctx_t``, which must not outlive `crypt`."""
+        found = lib.mongocrypt_ctx_new(crypt)
+        if found == ffi.NULL:
+            raise _error_of(crypt)
+        return found
+
+    def close(self) -> None:
+        """Forget the keys, as soon as those that use them now are done."""
+        self._crypt = self._parents = None
+
+    def inherited(self) -> None:
+        """In a forked child."""
+        if self._crypt is not None:
+            self._parents, self._crypt = self._crypt, None
+
+    def log(self) -> None:
+        """Pass on what libmongocrypt has said, which may have been in another thread."""
+        while self._messages:
+            level, message = self._messages.popleft()
+            safely(log.encryption_log.log, level, "libmongocrypt: %s", message)
+
+    def _open(self) -> Native:
+        chosen = self.settings
+        checked = MongoCryptOptions(
+            dict(chosen.kms_providers),
+            schema_map=None if chosen.schema_map is None else bson.encode(chosen.schema_map),
+            encrypted_fields_map=None
+            if chosen.encrypted_fields_map is None
+            else bson.encode(chosen.encrypted_fields_map),
+            key_expiration_ms=chosen.key_expiration_ms,
+        )
+        crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
+
+        def must(success: Any) -> None:
+            if not success:
+                raise _error_of(crypt)
+
+        def give(option: Any, document: bytes) -> None:
+            with MongoCryptBinaryIn(document) as binary:
+                must(option(crypt, binary.bin))
+
+        must(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
+        give(lib.mongocrypt_setopt_kms_providers, bson.encode(checked.kms_providers))
+        if checked.schema_map is not None:
+            give(lib.mongocrypt_setopt_schema_map, checked.schema_map)
+        if checked.encrypted_fields_map is not None:
+            give(lib.mongocrypt_setopt_encrypted_field_config_map, checked.encrypted_fields_map)
+        if chosen.bypass_query_analysis:
+            lib.mongocrypt_setopt_bypass_query_analysis(crypt)
+        must(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
+        if not lib.mongocrypt_is_crypto_available():
+            must(hooks.install(crypt))
+        if chosen.analyses:
+            if chosen.crypt_shared_lib_path is not None:
+                path = chosen.crypt_shared_lib_path.encode()
+                lib.mongocrypt_setopt_set_crypt_shared_lib_path_override(crypt, path)
+            lib.mongocrypt_setopt_append_crypt_shared_lib_search_path(crypt, b"$SYSTEM")
+        if chosen.on_demand:
+            lib.mongocrypt_setopt_use_need_kms_credentials_state(crypt)
+        must(lib.mongocrypt_setopt_retry_kms(crypt, True))
+        if chosen.key_expiration_ms is not None:
+            must(lib.mongocrypt_setopt_key_expiration(crypt, chosen.key_expiration_ms))
+        must(lib.mongocrypt_init(crypt))
+        self.log()
+        found = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
+        if chosen.crypt_shared_lib_required and found == ffi.NULL:
+            where = chosen.crypt_shared_lib_path or "the system's search path for libraries"
+            raise MongoCryptError(
+                f"crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from {where}"
+            )
+        return crypt
+
+
+def _listener(messages: deque[tuple[int, str]]) -> Callable[..., None]:
+    def listen(level: int, message: Native, length: int, _context: Native) -> None:
+        messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
+
+    return listen
+
+
+def _error_of(crypt: Native) -> Exception:
+    status = ffi.gc(lib.mongocrypt_status_new(), lib.mongocrypt_status_destroy)
+    lib.mongocrypt_status(crypt, status)
+    error: Exception = MongoCryptError.from_status(status)
+    return error

@@ -1,0 +1,122 @@
+"""The cryptography that libmongocrypt asks for, when it was built without its own.
+
+Large data is worked on in pieces. A worker thread lets go of the interpreter between them, or the loop of the main
+thread would wait for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from gevent.monkey import get_original
+
+from gmongo._encryption.library import Native, ffi, lib, secure_random, sha_256, sign_rsaes_pkcs1_v1_5
+
+_PIECE = 64 * 1024
+# A thread that has worked for so long stands back for so long, in seconds. Only to let go of the interpreter is not
+# enough: the thread would have taken it again before another one woke up.
+_TURN = 0.001
+_REST = 0.00005
+
+_pause: Callable[[float], None] = get_original("time", "sleep")
+_identity: Callable[[], int] = get_original("_thread", "get_ident")
+# The threads that work for a loop, and since when each has had its turn.
+_turns: dict[int, float] = {}
+
+_CIPHER = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
+uint32_t*, mongocrypt_status_t*)"
+_HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_status_t*)"
+
+
+def in_worker(work: Callable[[], Any]) -> Any:
+    """Do something in a thread that has no loop, with rests for those that have."""
+    me = _identity()
+    _turns[me] = monotonic()
+    try:
+        return work()
+    finally:
+        del _turns[me]
+
+
+def _rest() -> None:
+    me = _identity()
+    since = _turns.get(me)
+    if since is not None and monotonic() - since > _TURN:
+        _pause(_REST)
+        _turns[me] = monotonic()
+
+
+def install(crypt: Native) -> bool:
+    """Give libmongocrypt its cryptography; False if it does not take it."""
+    return bool(
+        lib.mongocrypt_setopt_crypto_hooks(
+            crypt, _CBC_ENCRYPT, _CBC_DECRYPT, secure_random, _HMAC_512, _HMAC_256, sha_256, ffi.NULL
+        )
+        and lib.mongocrypt_setopt_crypto_hook_sign_rsaes_pkcs1_v1_5(crypt, sign_rsaes_pkcs1_v1_5, ffi.NULL)
+        and lib.mongocrypt_setopt_aes_256_ctr(crypt, _CTR_ENCRYPT, _CTR_DECRYPT, ffi.NULL)
+    )
+
+
+def _view(binary: Native) -> Any:
+    return ffi.buffer(binary.data, binary.len) if binary.len else b""
+
+
+def _hook(signature: str, work: Callable[..., None]) -> Native:
+    """A function of C's. It returns whether all went well; what went wrong is in its last argument, without a
+    traceback, which could show secrets.
+    """
+
+    def call(_context: Native, *arguments: Native) -> bool:
+        try:
+            _rest()
+            work(*arguments[:-1])
+        except Exception as error:
+            message = f"{type(error).__name__} in the cryptography".encode()
+            lib.mongocrypt_status_set(arguments[-1], lib.MONGOCRYPT_STATUS_ERROR_CLIENT, 1, message, -1)
+            return False
+        return True
+
+    return ffi.callback(signature, call)
+
+
+def _cipher(mode_of: Callable[[bytes], Any], direction: str) -> Native:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+    def work(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
+        machine = getattr(Cipher(algorithms.AES(bytes(_view(key))), mode_of(bytes(_view(iv)))), direction)()
+        data, out, done = memoryview(_view(source)), _view(target), 0
+        for start in range(0, len(data), _PIECE):
+            piece = machine.update(data[start : start + _PIECE])
+            out[done : done + len(piece)] = piece
+            done += len(piece)
+            _rest()
+        last = machine.finalize()
+        out[done : done + len(last)] = last
+        target.len = written[0] = done + len(last)
+
+    return _hook(_CIPHER, work)
+
+
+def _authentication(algorithm: Any) -> Native:
+    def work(key: Native, source: Native, target: Native) -> None:
+        code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
+        for start in range(0, len(data), _PIECE):
+            code.update(data[start : start + _PIECE])
+            _rest()
+        digest = code.digest()
+        _view(target)[: len(digest)] = digest
+        target.len = len(digest)
+
+    return _hook(_HMAC, work)
+
+
+if lib is not None:
+    from cryptography.hazmat.primitives.ciphers import modes
+
+    _CBC_ENCRYPT, _CBC_DECRYPT = _cipher(modes.CBC, "encryptor"), _cipher(modes.CBC, "decryptor")
+    _CTR_ENCRYPT, _CTR_DECRYPT = _cipher(modes.CTR, "encryptor"), _cipher(modes.CTR, "decryptor")
+    _HMAC_512, _HMAC_256 = _authentication(hashlib.sha512), _authentication(hashlib.sha256)

@@ -1,0 +1,74 @@
+"""The key vault: the collection that holds the data keys. Reads and writes of it are confirmed by a majority."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bson import Binary
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+
+from gmongo.errors import ConfigurationError
+from gmongo.read_concern import ReadConcern
+from gmongo.write_concern import WriteConcern
+
+if TYPE_CHECKING:
+    from gmongo.collection import Collection
+    from gmongo.mongo_client import MongoClient
+
+RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
+
+
+def split_namespace(namespace: str) -> tuple[str, str]:
+    """The names of the database and of the collection.
+
+    :raises TypeError: it is no string.
+    :raises ConfigurationError: it is not two names with a dot between them.
+    """
+    if not isinstance(namespace, str):
+        raise TypeError(f"key_vault_namespace must be a string, not {type(namespace).__name__}")
+    database, _, collection = namespace.partition(".")
+    if not database or not collection:
+        raise ConfigurationError(f"key_vault_namespace must be 'database.collection', not {namespace!r}")
+    return database, collection
+
+
+def key_vault(client: MongoClient[Any], namespace: str) -> Collection[Any]:
+    """The collection of the keys, whose documents are left encoded.
+
+    :raises ConfigurationError: the namespace is none.
+    """
+    database, collection = split_namespace(namespace)
+    return client[database].get_collection(
+        collection, RAW, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
+    )
+
+
+class KeyVault:
+    """What the state machine asks of a key vault.
+
+    :param collection: of the keys.
+    """
+
+    def __init__(self, collection: Collection[Any]) -> None:
+        self.collection = collection
+
+    def keys(self, filter: bytes) -> list[bytes]:
+        """The keys that match, encoded."""
+        with self.collection.find(RawBSONDocument(filter, RAW)) as cursor:
+            return [key.raw for key in cursor]
+
+    def insert(self, key: bytes) -> Binary:
+        """Insert a new key, and return its ``_id``."""
+        document: RawBSONDocument = RawBSONDocument(key, RAW)
+        self.collection.insert_one(document)
+        name: Binary = document["_id"]
+        return name
+
+    def collections(self, database: str, filter: bytes) -> list[bytes]:
+        """Not asked for in explicit encryption."""
+        raise NotImplementedError
+
+    def analysed(self, database: str, command: bytes) -> bytes:
+        """Not asked for in explicit encryption."""
+        raise NotImplementedError

@@ -1,0 +1,135 @@
+"""Requests to key management services: over TLS, each on a connection of its own, with limits of time."""
+
+from __future__ import annotations
+
+import _socket
+from collections.abc import Callable
+from typing import Any
+
+from gevent import sleep, spawn
+
+from gmongo._encryption.connect_callback import KMSConnectContext
+from gmongo._encryption.kms_tls import KmsTls
+from gmongo._encryption.library import MongoCryptError, Native
+from gmongo.errors import AutoReconnect, EncryptionError, NetworkTimeout
+from gmongo.execution.deadline import remaining
+from gmongo.options.hosts import parse_host
+from gmongo.wire.address import Address, address_text
+from gmongo.wire.connect import connect
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.tls import TlsTransport
+from gmongo.wire.transport import Transport, TransportError
+
+_TIMEOUT = 10.0  # seconds, for the connection and again for the answer
+_PORT, _KMIP_PORT = 443, 5696
+
+
+class Kms:
+    """Asks key management services.
+
+    :param tls: of each provider.
+    :param connect_callback: of the application, makes the TCP connections; None is gmongo itself.
+    """
+
+    def __init__(self, tls: KmsTls, connect_callback: Callable[[KMSConnectContext], Any] | None) -> None:
+        self._tls = tls
+        self._callback = connect_callback
+
+    def complete(self, request: Native, deadline: float | None) -> None:
+        """Send one request and give libmongocrypt the answer; or tell it of a failure, after which it may try again.
+
+        :param request: a ``MongoCryptKmsContext``.
+        :param deadline: when the answer must be there.
+        :raises NetworkTimeout: it is not there in time.
+        :raises EncryptionError: libmongocrypt does not try again, or makes nothing of the answer.
+        """
+        pause, left = request.usleep / 1e6, remaining(deadline)
+        if pause:
+            sleep(pause if left is None else max(0.0, min(pause, left)))
+        provider = request.kms_provider
+        address = parse_host(request.endpoint, _KMIP_PORT if provider.startswith("kmip") else _PORT)
+        try:
+            self._exchange(request, provider, address, deadline)
+        except MongoCryptError as error:
+            raise EncryptionError(error) from error
+        except AutoReconnect as error:
+            left = remaining(deadline)
+            if left is not None and left <= 0:
+                raise
+            try:
+                request.fail()
+            except MongoCryptError as final:
+                raise EncryptionError(MongoCryptError(f"{final}, last attempt failed with: {error}")) from error
+
+    def _exchange(self, request: Native, provider: str, address: Address, deadline: float | None) -> None:
+        where = f"{provider} KMS at {address_text(address)}"
+        transports: list[Transport] = []
+        try:
+            with _limit(where, "could not be connected to", deadline):
+                self._connect(transports.append, provider, address, deadline)
+            transport = transports[-1]
+            with _limit(where, "did not answer", deadline):
+                transport.send([request.message])
+                while (needed := request.bytes_needed) > 0:
+                    request.feed(transport.receive_some(needed))
+        except TransportError as error:
+            raise AutoReconnect(f"{where}: {error}") from error
+        finally:
+            for each in transports:
+                each.close()
+
+    def _connect(
+        self, attach: Callable[[Transport], None], provider: str, address: Address, deadline: float | None
+    ) -> None:
+        tls = self._tls.of(provider)
+        if self._callback is None:
+            connect(address, attach, tls=tls)
+            return
+        sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _seconds(deadline)))
+        transport = tls.transport(_taken_over(sock), True, address[0])
+        attach(transport)
+        assert isinstance(transport, TlsTransport)
+        transport.shake_hands()
+
+
+def _seconds(deadline: float | None) -> float:
+    left = remaining(deadline)
+    return _TIMEOUT if left is None else min(_TIMEOUT, left)
+
+
+def _limit(where: str, what: str, deadline: float | None) -> Any:
+    seconds = _seconds(deadline)
+    return interrupt_after(seconds, NetworkTimeout(f"{where} {what} within {max(seconds, 0):.3g} seconds"))
+
+
+def _answer_of(callback: Callable[[KMSConnectContext], Any], context: KMSConnectContext) -> Any:
+    """The socket that an application connects. It does so in a greenlet of its own: an error that comes from there is
+    one of the network, an error that comes into this one was thrown by somebody else.
+    """
+
+    def called() -> Any:
+        try:
+            return callback(context)
+        except Exception as error:
+            return error
+
+    greenlet = spawn(called)
+    try:
+        answer = greenlet.get()
+    finally:
+        greenlet.kill(block=False)
+    if isinstance(answer, Exception):
+        raise TransportError(f"kms_connect_callback failed: {answer}") from answer
+    if not hasattr(answer, "detach"):
+        raise TransportError(
+            f"kms_connect_callback must return a socket, not an object of type {type(answer).__name__}"
+        )
+    return answer
+
+
+def _taken_over(sock: Any) -> _socket.socket:
+    """A socket of the application's, or of gevent's, without the object around it."""
+    family, kind, number = sock.family, sock.type, sock.detach()
+    taken = _socket.socket(family, kind, 0, fileno=number)
+    taken.setblocking(False)
+    return taken

@@ -1,0 +1,70 @@
+"""TLS with key management services. There is no way to do without it, or with less of it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Mapping
+from reprlib import repr as short
+from typing import Any
+
+from gmongo.errors import ConfigurationError
+from gmongo.options import tls_context, validate_keyword_options
+from gmongo.options.rules import TLS_DETAILS
+from gmongo.wire.tls import Tls
+
+_INSECURE = frozenset(
+    {
+        "tlsInsecure",
+        "tlsAllowInvalidCertificates",
+        "tlsAllowInvalidHostnames",
+        "tlsDisableCertificateRevocationCheck",
+    }
+)
+_ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
+
+
+class KmsTls:
+    """The TLS of each KMS provider.
+
+    :param options: of each provider, by the names that options of a client have.
+    :param providers: all that there are.
+    :raises TypeError: they are no mappings.
+    :raises ConfigurationError: an option is unknown, or would make connections less secure.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None, providers: Iterable[str]) -> None:
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
+        self._own = {provider: Tls(_context(provider, given)) for provider, given in (options or {}).items()}
+        remote = {name for name in providers if name.partition(":")[0] != "local"}
+        # Reading the authorities that the system knows takes some milliseconds.
+        self._usual = None if remote <= set(self._own) else Tls(_made({"tls": True}))
+
+    def of(self, provider: str) -> Tls:
+        """The TLS of one provider."""
+        found = self._own.get(provider, self._usual)
+        assert found is not None
+        return found
+
+
+def _context(provider: str, options: Any) -> ssl.SSLContext:
+    where = f'kms_tls_options["{provider}"]'
+    if not isinstance(options, Mapping):
+        raise TypeError(f"{where} must be a dict, not {short(options)}")
+    checked = validate_keyword_options({"tls": True} | {k: v for k, v in options.items() if k not in ("tls", "ssl")})
+    for name in ("tls", "ssl"):
+        if options.get(name, True) is not True:
+            raise ConfigurationError(f"{where}: TLS is required for KMS providers, so {name} must not be false")
+    for name in _INSECURE:
+        if name.lower() in checked:
+            raise ConfigurationError(f"{where}: Insecure TLS options prohibited: {name}")
+    for name in checked:
+        if name != "tls" and name not in _ALLOWED:
+            raise ConfigurationError(f"{where}: {name} is no option of TLS; these are: {', '.join(_ALLOWED.values())}")
+    return _made(checked)
+
+
+def _made(options: Mapping[str, Any]) -> ssl.SSLContext:
+    context = tls_context(options)
+    assert context is not None
+    return context

@@ -1,0 +1,59 @@
+"""libmongocrypt by way of pymongocrypt, which is an optional dependency (``gmongo[encryption]``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo.errors import ConfigurationError
+
+try:
+    from pymongocrypt import mongocrypt as contexts
+    from pymongocrypt.binary import MongoCryptBinaryIn
+    from pymongocrypt.binding import ffi, lib
+    from pymongocrypt.crypto import secure_random, sha_256, sign_rsaes_pkcs1_v1_5
+    from pymongocrypt.errors import MongoCryptError
+    from pymongocrypt.options import DataKeyOpts, ExplicitEncryptOpts, MongoCryptOptions
+except ImportError as error:
+    missing: ImportError | None = error
+
+    class MongoCryptError(Exception):  # type: ignore[no-redef]
+        """What libmongocrypt says; it is not there."""
+
+    contexts = ffi = lib = MongoCryptBinaryIn = DataKeyOpts = ExplicitEncryptOpts = MongoCryptOptions = None
+    secure_random = sha_256 = sign_rsaes_pkcs1_v1_5 = None
+else:
+    missing = None
+
+__all__ = [
+    "DataKeyOpts",
+    "ExplicitEncryptOpts",
+    "MongoCryptBinaryIn",
+    "MongoCryptError",
+    "MongoCryptOptions",
+    "contexts",
+    "ffi",
+    "lib",
+    "require_library",
+    "secure_random",
+    "sha_256",
+    "sign_rsaes_pkcs1_v1_5",
+]
+
+# A pointer of C's, or an object of pymongocrypt's.
+Native = Any
+
+
+def require_library() -> None:
+    """Refuse to go on without libmongocrypt.
+
+    :raises ConfigurationError: pymongocrypt is not installed, or the library in it cannot be loaded.
+    """
+    if missing is not None:
+        raise ConfigurationError(
+            f"client-side encryption needs pymongocrypt, which cannot be imported ({missing}): "
+            "pip install 'gmongo[encryption]'"
+        ) from missing
+    try:
+        lib.mongocrypt_version(ffi.NULL)
+    except (AttributeError, OSError, RuntimeError) as error:
+        raise ConfigurationError(f"client-side encryption needs libmongocrypt: {error}") from error

@@ -1,0 +1,424 @@
+"""Explicit client-side encryption: values are encrypted and decrypted one by one, and data keys are managed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from enum import Enum
+from reprlib import repr as short
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import UUID
+
+import bson
+from bson.binary import UUID_SUBTYPE, Binary
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+
+from gmongo._encryption.explicit import Explicit
+from gmongo._encryption.handle import Settings
+from gmongo._encryption.key_vault import key_vault
+from gmongo._encryption.kms_tls import KmsTls
+from gmongo._encryption.library import require_library
+from gmongo.database import Database
+from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
+from gmongo.errors import ConfigurationError, EncryptedCollectionError, InvalidOperation
+from gmongo.mongo_client import MongoClient
+from gmongo.operations.models import UpdateOne
+
+if TYPE_CHECKING:
+    from gmongo.collection import Collection
+    from gmongo.cursor import Cursor
+    from gmongo.results import BulkWriteResult, DeleteResult
+
+__all__ = ["Algorithm", "ClientEncryption", "QueryType", "RewrapManyDataKeyResult"]
+
+DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+
+_CIPHERTEXT_SUBTYPE = 6
+
+
+class Algorithm(str, Enum):
+    """How a field is encrypted."""
+
+    AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic = "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"
+    """Equal values become equal ciphertexts, so that they can be searched for."""
+    AEAD_AES_256_CBC_HMAC_SHA_512_Random = "AEAD_AES_256_CBC_HMAC_SHA_512-Random"
+    """Equal values become different ciphertexts."""
+    INDEXED = "Indexed"
+    """Queryable Encryption, for searches for equal values."""
+    UNINDEXED = "Unindexed"
+    """Queryable Encryption, without searches."""
+    RANGE = "Range"
+    """Queryable Encryption, for searches for ranges of values."""
+    STRING = "String"
+    """Queryable Encryption, for searches for parts of texts."""
+    TEXTPREVIEW = "TextPreview"
+    """The same, as it was called before it was stable."""
+
+
+class QueryType(str, Enum):
+    """What an encrypted value is searched for by."""
+
+    EQUALITY = "equality"
+    RANGE = "range"
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    SUBSTRING = "substring"
+
+
+class RewrapManyDataKeyResult:
+    """What :meth:`ClientEncryption.rewrap_many_data_key` has done.
+
+    :param bulk_write_result: of the updates of the keys.
+    """
+
+    def __init__(self, bulk_write_result: BulkWriteResult | None = None) -> None:
+        self._bulk_write_result = bulk_write_result
+
+    @property
+    def bulk_write_result(self) -> BulkWriteResult | None:
+        """The result of the updates of the keys; None if no key matched."""
+        return self._bulk_write_result
+
+    def __repr__(self) -> str:
+        return f"RewrapManyDataKeyResult({self._bulk_write_result!r})"
+
+
+class ClientEncryption(Generic[DocumentType]):
+    """Encrypts and decrypts single values, and manages the data keys::
+
+        with ClientEncryption({"local": {"key": key}}, "vault.keys", client, client.codec_options) as encryption:
+            key_id = encryption.create_data_key("local")
+            secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
+
+    All of its methods are limited by the time limit in force (:func:`gmongo.timeout`, or ``timeoutMS`` of the key vault
+    client), requests to key management services included.
+
+    :param kms_providers: the key management services with their credentials; as for
+        :class:`gmongo.encryption_options.AutoEncryptionOpts`.
+    :param key_vault_namespace: ``"database.collection"``, where the data keys are kept.
+    :param key_vault_client: of the deployment where that is.
+    :param codec_options: how values are encoded before they are encrypted, and decoded after they were decrypted.
+    :param kms_tls_options: for each KMS provider, options of TLS as a client has them, such as ``tlsCAFile``.
+    :param key_expiration_ms: how long a data key is kept in memory, in milliseconds; 0 is for ever, None is a minute.
+    :param kms_connect_callback: makes the connections to key management services; as for ``AutoEncryptionOpts``.
+    :raises ConfigurationError: pymongocrypt is not installed, or an option is out of its range.
+    :raises ValueError: `kms_providers` lacks something; :class:`TypeError` if an option has the wrong type.
+    :raises EncryptionError: libmongocrypt refuses the options.
+
+    Source: Client Side Encryption, "ClientEncryption".
+    """
+
+    def __init__(
+        self,
+        kms_providers: Mapping[str, Any],
+        key_vault_namespace: str,
+        key_vault_client: MongoClient[Any],
+        codec_options: CodecOptions[Any],
+        kms_tls_options: Mapping[str, Any] | None = None,
+        key_expiration_ms: int | None = None,
+        kms_connect_callback: KMSConnectCallback | None = None,
+    ) -> None:
+        require_library()
+        if not isinstance(key_vault_client, MongoClient):
+            raise TypeError(f"key_vault_client must be a MongoClient, not {short(key_vault_client)}")
+        if not isinstance(codec_options, CodecOptions):
+            raise TypeError(f"codec_options must be an instance of CodecOptions, not {short(codec_options)}")
+        if not isinstance(kms_providers, Mapping):
+            raise ValueError("kms_providers must be a dict")
+        _check_callback(kms_connect_callback)
+        self._keys = key_vault(key_vault_client, key_vault_namespace)
+        self._codec_options = codec_options
+        self._explicit: Explicit | None = Explicit(
+            Settings(kms_providers=kms_providers, key_expiration_ms=key_expiration_ms),
+            self._keys,
+            KmsTls(kms_tls_options, kms_providers),
+            kms_connect_callback,
+        )
+
+    def _open(self) -> Explicit:
+        if self._explicit is None:
+            raise InvalidOperation("Cannot use closed ClientEncryption")
+        return self._explicit
+
+    def _vault(self) -> Collection[Any]:
+        self._open()
+        return self._keys
+
+    # Values
+
+    def encrypt(
+        self,
+        value: Any,
+        algorithm: str,
+        key_id: Binary | UUID | None = None,
+        key_alt_name: str | None = None,
+        query_type: str | None = None,
+        contention_factor: int | None = None,
+        range_opts: RangeOpts | None = None,
+        string_opts: StringOpts | None = None,
+    ) -> Binary:
+        """Encrypt a value.
+
+        To insert or query with an "Indexed", "Range" or "String" payload, use a client that is configured with
+        ``AutoEncryptionOpts``; its ``bypass_query_analysis`` may be true, its ``bypass_auto_encryption`` must be false.
+
+        :param value: anything that BSON has.
+        :param algorithm: one of :class:`Algorithm`.
+        :param key_id: the ``_id`` of the data key. Either this or `key_alt_name` is required.
+        :param key_alt_name: an alternative name of the data key.
+        :param query_type: one of :class:`QueryType`, if the value is to be searched for.
+        :param contention_factor: how many ways there are to encrypt equal values, for the algorithms that can be
+            queried, which require it. It must not be greater than that of the collection's encryptedFields.
+        :param range_opts: for the algorithm "Range".
+        :param string_opts: for the algorithm "String".
+        :returns: the ciphertext, a binary of subtype 6.
+        :raises TypeError: `key_id` is no UUID, or options have the wrong class.
+        :raises EncryptionError: it failed.
+        """
+        encrypted = self._encrypt(
+            value, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, string_opts
+        )
+        found: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
+        return found
+
+    def encrypt_expression(
+        self,
+        expression: Mapping[str, Any],
+        algorithm: str,
+        key_id: Binary | UUID | None = None,
+        key_alt_name: str | None = None,
+        query_type: str | None = None,
+        contention_factor: int | None = None,
+        range_opts: RangeOpts | None = None,
+    ) -> Mapping[str, Any]:
+        """Encrypt the values of an expression that searches for a range: ``{"$and": [{"field": {"$gt": low}}, {"field":
+        {"$lt": high}}]}`` of a query, or the same of an aggregation.
+
+        :param expression: to encrypt. ``$gte`` and ``$lte`` are allowed, too.
+        :param algorithm: "Range". The further parameters are those of :meth:`encrypt`.
+        :returns: the expression with ciphertexts.
+        :raises EncryptionError: it failed.
+        """
+        encrypted = self._encrypt(
+            expression, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, None, True
+        )
+        found: Mapping[str, Any] = bson.decode(encrypted, self._codec_options)["v"]
+        return found
+
+    def _encrypt(
+        self,
+        value: Any,
+        algorithm: str,
+        key_id: Binary | UUID | None,
+        key_alt_name: str | None,
+        query_type: str | None,
+        contention_factor: int | None,
+        range_opts: RangeOpts | None,
+        string_opts: StringOpts | None,
+        is_expression: bool = False,
+    ) -> bytes:
+        explicit = self._open()
+        for name, options, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
+            if options is not None and not isinstance(options, kind):
+                raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(options)}")
+        return explicit.encrypt(
+            bson.encode({"v": value}, codec_options=self._codec_options),
+            algorithm,
+            None if key_id is None else bytes(_uuid(key_id)),
+            key_alt_name,
+            query_type=query_type,
+            contention_factor=contention_factor,
+            range_opts=None if range_opts is None else self._encoded(range_opts.document),
+            string_opts=None if string_opts is None else self._encoded(string_opts.document),
+            is_expression=is_expression,
+        )
+
+    def _encoded(self, document: Mapping[str, Any]) -> bytes:
+        return bson.encode(document, codec_options=self._codec_options)
+
+    def decrypt(self, value: Binary) -> Any:
+        """Decrypt a ciphertext. It says by itself which key and which algorithm it was encrypted with.
+
+        :param value: a binary of subtype 6.
+        :returns: the value.
+        :raises TypeError: `value` is no such binary.
+        :raises EncryptionError: it failed.
+        """
+        explicit = self._open()
+        if not isinstance(value, Binary) or value.subtype != _CIPHERTEXT_SUBTYPE:
+            raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
+        return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
+
+    # Keys
+
+    def create_data_key(
+        self,
+        kms_provider: str,
+        master_key: Mapping[str, Any] | None = None,
+        key_alt_names: Sequence[str] | None = None,
+        key_material: bytes | None = None,
+    ) -> Binary:
+        """Make a data key, have it encrypted by a key management service, and insert it into the key vault.
+
+        :param kms_provider: one of `kms_providers`.
+        :param master_key: which key of the service encrypts it. Required for ``aws`` (``region``, ``key``, which is an
+            ARN, and optionally ``endpoint``), ``azure`` (``keyVaultEndpoint``, ``keyName``, optionally ``keyVersion``),
+            and ``gcp`` (``projectId``, ``location``, ``keyRing``, ``keyName``, optionally ``keyVersion`` and
+            ``endpoint``). For ``kmip`` it has optionally ``keyId``, ``endpoint``, and ``delegated``, with which the
+            service encrypts and decrypts itself. For ``local`` there is none.
+        :param key_alt_names: further names that it can be found by.
+        :param key_material: 96 bytes for it; by default they are random.
+        :returns: its ``_id``, a binary of subtype 4.
+        :raises EncryptionError: it failed.
+        """
+        if isinstance(key_alt_names, str):
+            raise TypeError("key_alt_names must be a list of strings, not one string")
+        return self._open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
+
+    def rewrap_many_data_key(
+        self,
+        filter: Mapping[str, Any],
+        provider: str | None = None,
+        master_key: Mapping[str, Any] | None = None,
+    ) -> RewrapManyDataKeyResult:
+        """Decrypt data keys, and encrypt them again by another key management service, or another key of one. What was
+        encrypted with the data keys stays as it is.
+
+        :param filter: which data keys.
+        :param provider: one of `kms_providers`; None has each key encrypted as it was.
+        :param master_key: as for :meth:`create_data_key`.
+        :raises ConfigurationError: there is a `master_key` without `provider`.
+        :raises EncryptionError: it failed. No key has been changed then.
+        """
+        explicit = self._open()
+        if master_key is not None and provider is None:
+            raise ConfigurationError("A provider must be given if a master_key is given")
+        updates = [
+            UpdateOne(
+                {"_id": key["_id"]},
+                {
+                    "$set": {"keyMaterial": key["keyMaterial"], "masterKey": key["masterKey"]},
+                    "$currentDate": {"updateDate": True},
+                },
+            )
+            for key in explicit.rewrap(filter, provider, master_key)
+        ]
+        return RewrapManyDataKeyResult(self._keys.bulk_write(updates) if updates else None)
+
+    def get_keys(self) -> Cursor[Any]:
+        """A cursor over all data keys, which are :class:`bson.raw_bson.RawBSONDocument`."""
+        return self._vault().find({})
+
+    def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
+        """A data key, or None.
+
+        :param id: its ``_id``.
+        """
+        return self._vault().find_one({"_id": _uuid(id)})
+
+    def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
+        """A data key, or None.
+
+        :param key_alt_name: one of its alternative names.
+        """
+        return self._vault().find_one({"keyAltNames": _name(key_alt_name)})
+
+    def delete_key(self, id: Binary | UUID) -> DeleteResult:
+        """Delete a data key. What was encrypted with it is lost.
+
+        :param id: its ``_id``.
+        """
+        return self._vault().delete_one({"_id": _uuid(id)})
+
+    def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
+        """Give a data key an alternative name.
+
+        :param id: its ``_id``.
+        :returns: the key as it was before, or None if there is none.
+        """
+        update = {"$addToSet": {"keyAltNames": _name(key_alt_name)}}
+        return self._vault().find_one_and_update({"_id": _uuid(id)}, update)
+
+    def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
+        """Take an alternative name from a data key.
+
+        :param id: its ``_id``.
+        :returns: the key as it was before, or None if there is none.
+        """
+        name = _name(key_alt_name)
+        # Without any name the field has to go, or the index that keeps names unique would count it.
+        left = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
+        names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", left]}
+        return self._vault().find_one_and_update({"_id": _uuid(id)}, [{"$set": {"keyAltNames": names}}])
+
+    # Collections
+
+    def create_encrypted_collection(
+        self,
+        database: Database[Any],
+        name: str,
+        encrypted_fields: Mapping[str, Any],
+        kms_provider: str | None = None,
+        master_key: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Collection[Any], Mapping[str, Any]]:
+        """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
+
+        Clients that exist already do not learn of its fields: make one with them in its ``encrypted_fields_map``.
+
+        :param database: that it is to be in.
+        :param name: of the collection.
+        :param encrypted_fields: as the option encryptedFields of the ``create`` command.
+        :param kms_provider: for the new keys.
+        :param master_key: for the new keys; as for :meth:`create_data_key`.
+        :param kwargs: as for :meth:`gmongo.database.Database.create_collection`.
+        :returns: the collection, and `encrypted_fields` with the new keys.
+        :raises TypeError: `database` is no database, or `encrypted_fields` no mapping.
+        :raises EncryptedCollectionError: it failed; it has `encrypted_fields` with the keys that were made.
+        """
+        self._open()
+        if not isinstance(database, Database):
+            raise TypeError(f"database must be a Database, not {short(database)}")
+        if not isinstance(encrypted_fields, Mapping):
+            raise TypeError(f"encrypted_fields must be a mapping such as a dict, not {short(encrypted_fields)}")
+        made: dict[str, Any] = deepcopy(dict(encrypted_fields))
+        try:
+            for each in made.get("fields") or ():
+                if isinstance(each, dict) and "keyId" in each and each["keyId"] is None:
+                    each["keyId"] = self.create_data_key(kms_provider, master_key)  # type: ignore[arg-type]
+            kwargs = {"check_exists": False, **kwargs, "encryptedFields": made}
+            return database.create_collection(name, **kwargs), made
+        except Exception as error:
+            raise EncryptedCollectionError(error, made) from error
+
+    # Life
+
+    def __enter__(self) -> ClientEncryption[DocumentType]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget the keys. The key vault client stays open."""
+        explicit, self._explicit = self._explicit, None
+        if explicit is not None:
+            explicit.close()
+
+
+def _uuid(value: Binary | UUID) -> Binary:
+    if isinstance(value, UUID):
+        return Binary.from_uuid(value)
+    if not isinstance(value, Binary) or value.subtype != UUID_SUBTYPE:
+        raise TypeError(f"a key is named by a bson.binary.Binary with subtype 4 or a uuid.UUID, not {short(value)}")
+    return value
+
+
+def _name(value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"key_alt_name must be a string, not {short(value)}")
+    return value
