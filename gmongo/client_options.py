@@ -14,7 +14,7 @@ from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
-from gmongo.execution.executor import ExecutionOptions
+from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
 from gmongo.monitoring import EventListeners
 from gmongo.options import Options

@@ -43,11 +43,11 @@ from gmongo.operations.models import (
     checked_replacement,
     checked_update,
 )
-from gmongo.operations.run_command import Administer, CursorCommand
+from gmongo.operations.run_command import CursorCommand, WriteCommand
 from gmongo.operations.write import (
     SingleWrite,
     delete_statement,
-    insertable,
+    ensure_id,
     update_statement,
 )
 from gmongo.read_concern import ReadConcern
@@ -151,7 +151,7 @@ class Collection(Defaults, Generic[DocumentType]):
     def _administer(self, command: dict[str, Any], session: ClientSession | None, comment: Any = None) -> Any:
         if comment is not None:
             command["comment"] = comment
-        operation = Administer(self._database_name, command, self._codec_options, self._write_concern_document)
+        operation = WriteCommand(self._database_name, command, self._codec_options, self._write_concern_document)
         return self._executor.run(operation, session)
 
     @property
@@ -233,7 +233,7 @@ class Collection(Defaults, Generic[DocumentType]):
         :raises DocumentTooLarge: the document is larger than the server takes (16 MB).
         """
         checked_mapping("document", document)
-        inserted_id = insertable(document)
+        inserted_id = ensure_id(document)
         fields = _present(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged(session)
         self._write("insert", document, fields, session, acknowledged)
@@ -275,7 +275,7 @@ class Collection(Defaults, Generic[DocumentType]):
         elements, ids = [], []
         for document in in_turns(documents):
             checked_mapping("document", document)
-            inserted_id = insertable(document)
+            inserted_id = ensure_id(document)
             if inserted_id is not None or not isinstance(document, RawBSONDocument):  # whose _id is not looked for
                 ids.append(inserted_id)
             elements.append(document)
@@ -1654,7 +1654,7 @@ class Collection(Defaults, Generic[DocumentType]):
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
-        operation = Administer(self._database_name, _present(command, comment=comment), self._codec_options)
+        operation = WriteCommand(self._database_name, _present(command, comment=comment), self._codec_options)
         return self._executor.run(operation, session)
 
     # The collection as a whole
@@ -1701,7 +1701,7 @@ class Collection(Defaults, Generic[DocumentType]):
             {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs},
             comment=comment,
         )
-        operation = Administer("admin", command, self._codec_options, self._write_concern_document)
+        operation = WriteCommand("admin", command, self._codec_options, self._write_concern_document)
         return self._executor.run(operation, session)
 
     def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session
 from gmongo.operations.models import checked_mapping
-from gmongo.operations.run_command import Administer, CursorCommand, RunCommand, RunCursorCommand
+from gmongo.operations.run_command import CursorCommand, RunCommand, RunCursorCommand, WriteCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Primary, _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -218,7 +218,7 @@ class Database(Defaults, Generic[DocumentType]):
         command: dict[str, Any] = {"drop": name}
         if comment is not None:
             command["comment"] = comment
-        operation = Administer(self._name, command, self._codec_options, self._write_concern.document or None)
+        operation = WriteCommand(self._name, command, self._codec_options, self._write_concern.document or None)
         try:
             return self._client._executor.run(operation, session)
         except OperationFailure as error:

@@ -32,7 +32,7 @@ from gmongo.operations.client_writes import Writes, checked_models
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.operations.models import checked_flag, checked_let
 from gmongo.operations.reaper import CursorReaper
-from gmongo.operations.run_command import Administer, Inspect
+from gmongo.operations.run_command import ReadCommand, WriteCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
 from gmongo.results import ClientBulkWriteResult
@@ -294,7 +294,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         command = {"listDatabases": 1, **kwargs}
         if comment is not None:
             command["comment"] = comment
-        reply = self._executor.run(Inspect("admin", command, codec_options=self._codec_options), session)
+        reply = self._executor.run(ReadCommand("admin", command, codec_options=self._codec_options), session)
         return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
@@ -328,7 +328,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         if comment is not None:
             command["comment"] = comment
         concern = self._write_concern.document or None
-        self._executor.run(Administer(database.name, command, self._codec_options, concern), session)
+        self._executor.run(WriteCommand(database.name, command, self._codec_options, concern), session)
 
     # Several collections at a time
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 from gmongo.cmap.connection import Connection
@@ -43,6 +44,7 @@ class Sent:
     request_id: int
     operation_id: int
     connection: Connection
+    started: float = field(default_factory=monotonic)
 
     @property
     def name(self) -> str:

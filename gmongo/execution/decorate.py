@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bson
 
 from gmongo.cmap.connection import Connection
 from gmongo.errors import ConfigurationError, ExecutionTimeout
-from gmongo.execution.attempt import Attempt
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
+from gmongo.execution.sessions import ServerSession
 from gmongo.sdam.topology import Topology
 from gmongo.topology_type import TOPOLOGY_TYPE
+
+if TYPE_CHECKING:
+    from gmongo.execution.attempt import Attempt
 
 _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 _MAX_TIME_EXPIRED = 50
@@ -34,74 +37,109 @@ class Decorator:
         self._api = topology.settings.connection.server_api
         self._load_balanced = topology.settings.load_balanced
 
-    def decorate(self, command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
-        """Add the session, the transaction, times, concerns, the read preference and the API version."""
-        operation, session = attempt.operation, attempt.session
+    def decorate(
+        self,
+        command: dict[str, Any],
+        operation: Operation,
+        connection: Connection,
+        server_session: ServerSession | None,
+        is_retryable_write: bool,
+        attempt: Attempt | None,
+    ) -> None:
+        """Add the session, the transaction, times, concerns, the read preference and the API version.
+
+        :param server_session: of a try that needs no more than this; else it is in `attempt`.
+        :param attempt: what is special about the try; None if nothing is.
+        :raises ConfigurationError: the application's session cannot be used with this server.
+        :raises ExecutionTimeout: there is no time left for the way there and back.
+        """
         command["$db"] = operation.database
         if operation.read_concern:
             command["readConcern"] = operation.read_concern
         concern = operation.write_concern
-        if concern and attempt.deadline is not None:
+        if concern and attempt is not None and attempt.deadline is not None:
             concern = without_wtimeout(concern)
         if concern:
             command["writeConcern"] = concern
-        if session is not None:
-            if connection.hello.sessions_supported or self._load_balanced:
-                self._add_session(command, attempt, connection)
-            elif session.explicit is not None:
-                raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
         cluster_time = self._topology.cluster_time
-        if session is not None and session.explicit is not None:
-            cluster_time = _newer(cluster_time, session.explicit.cluster_time)
+        if attempt is not None:
+            selector = attempt.selector
+            cluster_time = self._add_session(command, attempt, connection, cluster_time)
+        else:
+            selector = operation.selector
+            if server_session is not None:
+                server_session.last_used = monotonic()
+                command["lsid"] = server_session.lsid
+                if is_retryable_write:
+                    command["txnNumber"] = _number(operation, server_session)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
-        self._add_read_preference(command, attempt.selector, operation, connection)
-        if attempt.deadline is not None:
+        hello = connection.hello
+        if selector.mode != 0:
+            if not hello.is_standalone or self._load_balanced:
+                command["$readPreference"] = selector.document
+        elif (
+            not operation.is_write
+            and not hello.is_standalone
+            and not hello.is_mongos
+            and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
+        ):
+            command["$readPreference"] = _PRIMARY_PREFERRED  # asked directly, any member answers
+        if attempt is not None and attempt.deadline is not None:
             _add_max_time(command, attempt, attempt.deadline)
         if self._api:
             command.update(self._api)
 
-    def _add_session(self, command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
-        operation, session, transaction = attempt.operation, attempt.session, attempt.transaction
-        assert session is not None
-        server_session = session.server_session
-        server_session.last_used = monotonic()
-        command["lsid"] = server_session.lsid
-        if transaction is not None:
-            command["txnNumber"] = bson.Int64(server_session.transaction_number)
-            if operation.ends_transaction:
-                command["autocommit"] = False
-            else:
-                assert session.explicit is not None
-                transaction.decorate(command, session.explicit.operation_time_to_follow)
-            return
+    def _add_session(
+        self,
+        command: dict[str, Any],
+        attempt: Attempt,
+        connection: Connection,
+        cluster_time: Mapping[str, Any] | None,
+    ) -> Mapping[str, Any] | None:
+        """Add the session of an attempt; returns the newest cluster time, the client's or the session's."""
+        session = attempt.session
+        if session is None:
+            return cluster_time
+        if connection.hello.sessions_supported or self._load_balanced:
+            _add_session(command, attempt, connection)
+        elif session.explicit is not None:
+            raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
         if session.explicit is not None:
-            session.explicit.decorate(command, operation.follows_time, connection.hello)
-        if attempt.numbered:
-            if operation.transaction_number is None:
-                server_session.transaction_number += 1
-                operation.transaction_number = bson.Int64(server_session.transaction_number)
-            command["txnNumber"] = operation.transaction_number
+            cluster_time = _newer(cluster_time, session.explicit.cluster_time)
+        return cluster_time
 
-    def _add_read_preference(
-        self, command: dict[str, Any], selector: Any, operation: Operation, connection: Connection
-    ) -> None:
-        if selector.mode != 0:
-            if connection.hello.is_standalone and not self._load_balanced:
-                return
-            command["$readPreference"] = selector.document
-        elif (
-            not operation.is_write
-            and not connection.hello.is_standalone
-            and not connection.hello.is_mongos
-            and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
-        ):
-            # Asked of a member directly, any member answers.
-            command["$readPreference"] = _PRIMARY_PREFERRED
+
+def _add_session(command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
+    operation, session, transaction = attempt.operation, attempt.session, attempt.transaction
+    assert session is not None
+    server_session = session.server_session
+    server_session.last_used = monotonic()
+    command["lsid"] = server_session.lsid
+    if transaction is not None:
+        command["txnNumber"] = bson.Int64(server_session.transaction_number)
+        if operation.ends_transaction:
+            command["autocommit"] = False
+        else:
+            assert session.explicit is not None
+            transaction.decorate(command, session.explicit.operation_time_to_follow)
+        return
+    if session.explicit is not None:
+        session.explicit.decorate(command, operation.is_causally_consistent, connection.hello)
+    if attempt.is_retryable_write:
+        command["txnNumber"] = _number(operation, server_session)
+
+
+def _number(operation: Operation, server_session: ServerSession) -> int:
+    """The transaction number of a retryable write, which all its tries share."""
+    if operation.transaction_number is None:
+        server_session.transaction_number += 1
+        operation.transaction_number = bson.Int64(server_session.transaction_number)
+    return operation.transaction_number
 
 
 def _add_max_time(command: dict[str, Any], attempt: Attempt, deadline: float) -> None:
-    """Let the server give up in time for its reply to arrive.
+    """Have the server give up in time for its reply to arrive.
 
     :raises ExecutionTimeout: there is no time left for the way there and back.
     """

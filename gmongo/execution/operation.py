@@ -15,7 +15,7 @@ from gmongo.cmap.shape import Check, unexpected
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
 from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, DocumentSequence
+from gmongo.wire.message import Buffer, DocumentSequence, encode_op_msg
 
 if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
@@ -91,7 +91,7 @@ class Operation:
         self.database = database
 
     @property
-    def follows_time(self) -> bool:
+    def is_causally_consistent(self) -> bool:
         """Whether a causally consistent session has it see what went before: reads and writes, not any command."""
         return self.takes_read_concern or self.is_write
 
@@ -108,11 +108,15 @@ class Operation:
         """Lists of documents that travel beside the command."""
         return ()
 
-    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        """The buffers of the message that an encoded command is sent as."""
+        return encode_op_msg(request_id, flags, body, self.sequences(hello))
+
+    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
         """The command as events and logs show it, with the documents that travel beside it."""
         return command
 
-    def shown_reply(self, reply: dict[str, Any]) -> dict[str, Any]:
+    def reply_for_monitoring(self, reply: dict[str, Any]) -> dict[str, Any]:
         """A reply as events and logs show it."""
         return reply
 
@@ -131,11 +135,11 @@ class Operation:
         """What the operation returns when it asked for no reply."""
         return None
 
-    def leaves_cursor(self, result: Any) -> bool:
+    def keeps_cursor_open(self, result: Any) -> bool:
         """Whether a result is a cursor that is still open, so that its connection is kept behind a load balancer."""
         return False
 
-    def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         """The cursor that a reply opened, if nobody is going to have it; None if there is none."""
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from gmongo.cmap.overload import OVERLOADED, RETRYABLE
 from gmongo.errors import (
@@ -16,8 +17,16 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.execution.operation import Operation
+from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import Overload
+from gmongo.execution.transaction import TRANSIENT
+from gmongo.sdam.server import Server
+from gmongo.sdam.topology import Topology
+from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
+
+if TYPE_CHECKING:
+    from gmongo.execution.attempt import Attempt
 
 RETRYABLE_WRITE = "RetryableWriteError"
 NO_WRITES_PERFORMED = "NoWritesPerformed"
@@ -65,14 +74,65 @@ def may_retry_write(error: PyMongoError) -> bool:
     return error.has_error_label(RETRYABLE_WRITE)
 
 
-def explained(error: PyMongoError) -> PyMongoError:
-    """The error of a numbered write; in other words if the server's storage engine knows no such numbers."""
+def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
+    """The error of a retryable write; in other words if the server's storage engine knows no transaction numbers."""
     if not (isinstance(error, OperationFailure) and error.code == 20 and str(error).startswith("Transaction numbers")):
         return error
     details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES}
     better = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)
     better.__cause__ = error
     return better
+
+
+class RetryPolicy:
+    """Which tries the options of a client allow.
+
+    :param options: of the client.
+    :param topology: of the client.
+    """
+
+    __slots__ = ("_options", "_topology", "overload")
+
+    def __init__(self, options: ExecutionOptions, topology: Topology) -> None:
+        self._options = options
+        self._topology = topology
+        self.overload = Overload(
+            options.max_adaptive_retries, options.base_backoff, retargeting=options.overload_retargeting
+        )
+
+    def is_retryable_write(self, operation: Operation, server: Server) -> bool:
+        """Whether a write outside of transactions gets a number, by which the server tells a second try of it from a
+        second write.
+        """
+        return operation.retryable and self._options.retry_writes and server.supports_retryable_writes
+
+    def allows_single_retry(self, attempt: Attempt) -> bool:
+        """Whether a try after an error of the network or an election is allowed."""
+        operation = attempt.operation
+        if attempt.transaction is not None:
+            return operation.ends_transaction
+        if operation.is_write:
+            return attempt.is_retryable_write
+        return operation.retryable and self._options.retry_reads
+
+    def allows_overload_retry(self, operation: Operation) -> bool:
+        """Whether a try after an error that the server labels as retryable is allowed (BP-A06)."""
+        options = self._options
+        if operation.ends_transaction:
+            return True
+        if not operation.retries_overload:
+            return False
+        if operation.needs_retry_writes:
+            return options.retry_writes
+        return options.retry_reads and (options.retry_writes or not operation.is_generic)
+
+    def server_to_avoid(self, error: PyMongoError, attempt: Attempt) -> Address | None:
+        """The server on which the next try should not run, if there is another (BP-A13)."""
+        overloaded = error.has_error_label(OVERLOADED)
+        if overloaded and not self.overload.retargeting:
+            return None
+        sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
+        return attempt.address if sharded or overloaded else None
 
 
 class Retry:
@@ -83,16 +143,15 @@ class Retry:
     it was overloaded and did not look at the command, is answered for any operation, up to five times, after a wait,
     for as long as the client has tokens. From the first such error on, both count towards the five (BP-A10).
 
-    :param operation: the operation.
-    :param overload: the client's policy, and its tokens.
+    :param policy: of the client.
     :param deadline: when the operation must have ended; None is without limit.
     """
 
-    __slots__ = ("_deadline", "_failed", "_limit", "_operation", "_overload", "_retries", "error", "failed_on", "tried")
+    __slots__ = ("_deadline", "_failed", "_limit", "_overload", "_policy", "_retries", "error", "failed_on", "tried")
 
-    def __init__(self, operation: Operation, overload: Overload, deadline: float | None) -> None:
-        self._operation = operation
-        self._overload = overload
+    def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
+        self._policy = policy
+        self._overload = policy.overload
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
@@ -101,15 +160,22 @@ class Retry:
         self.tried = False  # whether a server may have executed the operation: not if it only turned it away
         self.failed_on: frozenset[Address] = frozenset()
 
-    def after(self, error: PyMongoError, failed_on: Address | None, regular: bool, any_kind: bool) -> float | None:
-        """Seconds to wait before the next try; None if there is none, and `error` is for the user.
+    def next_delay(self, error: PyMongoError, attempt: Attempt) -> float | None:
+        """Seconds to wait before the next try; None if there is none: then :attr:`error` is for the user.
 
-        :param failed_on: the server to pass over, if there is another.
-        :param regular: whether options, server and operation allow a try after an error of the network or an election.
-        :param any_kind: whether options allow one after an error labelled as retryable.
+        :param error: of `attempt`; it is given the labels that the server leaves to the driver.
         """
+        if attempt.is_retryable_write:
+            error = with_retry_writes_hint(error)
+        _add_labels(error, attempt)
+        delay = self._delay(error, attempt)
+        if delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
+            attempt.transaction.unpin()
+        return delay
+
+    def _delay(self, error: PyMongoError, attempt: Attempt) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
-        labelled = any_kind and error.has_error_label(RETRYABLE)
+        labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retries and not overloaded:
             self._overload.bucket.deposit(10)
         self.error = self._better_of(error)
@@ -117,7 +183,7 @@ class Retry:
         self.tried = self.tried or not error.has_error_label(RETRYABLE)
         if labelled:
             self._limit = self._overload.max_retries
-        if self._retries >= self._limit or not (labelled or (regular and self._is_regular(error))):
+        if self._retries >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
             return None
         delay = self._overload.delay(self._retries) if overloaded else 0.0
         if self._deadline is not None and monotonic() + delay > self._deadline and (delay or self.error.timeout):
@@ -125,7 +191,8 @@ class Retry:
         if (overloaded or labelled) and not self._pay():
             return None
         self._retries += 1
-        if failed_on is not None and (not overloaded or self._overload.retargeting):
+        failed_on = self._policy.server_to_avoid(error, attempt)
+        if failed_on is not None:
             self.failed_on = self.failed_on | {failed_on}
         return delay
 
@@ -133,8 +200,10 @@ class Retry:
         """The operation has ended: what its frames refer to must not refer to the error, which refers to them."""
         self.error = PyMongoError()
 
-    def _is_regular(self, error: PyMongoError) -> bool:
-        return may_retry_write(error) if self._operation.is_write else may_retry_read(error)
+    def _may_retry_once(self, error: PyMongoError, attempt: Attempt) -> bool:
+        """Whether an error of the network or an election is followed by another try."""
+        may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
+        return may_retry(error) and self._policy.allows_single_retry(attempt)
 
     def _pay(self) -> bool:
         """Take a token for the next try; False if there is none."""
@@ -154,3 +223,15 @@ class Retry:
         if isinstance(error, ServerSelectionTimeoutError) or error.has_error_label(NO_WRITES_PERFORMED):
             return self.error
         return error
+
+
+def _add_labels(error: PyMongoError, attempt: Attempt) -> None:
+    """Add the labels that the server leaves to the driver, and have the transaction take note of the error."""
+    operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
+    if attempt.is_retryable_write or operation.ends_transaction:
+        label_write_error(error, hello.max_wire_version if hello else 0, hello is not None and hello.is_mongos)
+    if transaction is not None:
+        unread = error.has_error_label(RETRYABLE)
+        if unread and attempt.starts_transaction:
+            transaction.not_begun()
+        operation.failed_in(transaction, error, unread and error.has_error_label(OVERLOADED))

@@ -49,7 +49,7 @@ class ExplicitSession(Protocol):
     def operation_time_to_follow(self) -> Any:
         """The time that reads must not be older than, for causal consistency; None if any will do."""
 
-    def decorate(self, command: dict[str, Any], follows_time: bool, hello: Hello) -> None:
+    def decorate(self, command: dict[str, Any], is_causally_consistent: bool, hello: Hello) -> None:
         """Add what the session demands of a command outside of transactions, such as ``afterClusterTime``."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:
@@ -151,6 +151,7 @@ class ImplicitSession:
     so that operations which wait for a connection hold none.
 
     :param pool: where the server session comes from and goes to.
+    :param server_session: that was taken already, if one was.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -159,9 +160,9 @@ class ImplicitSession:
     has_ended = False
     transaction = None
 
-    def __init__(self, pool: ServerSessionPool) -> None:
+    def __init__(self, pool: ServerSessionPool, server_session: ServerSession | None = None) -> None:
         self._pool = pool
-        self._server_session: ServerSession | None = None
+        self._server_session = server_session
 
     @property
     def server_session(self) -> ServerSession:

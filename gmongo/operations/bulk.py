@@ -27,7 +27,7 @@ from gmongo.operations.write import (
     Statements,
     WriteBatch,
     delete_statement,
-    insertable,
+    ensure_id,
     update_statement,
 )
 from gmongo.wire.message import next_request_id
@@ -42,7 +42,7 @@ def statement_of(model: Any) -> _Statement:
     :raises ValueError: an update without operators, or a replacement with one.
     """
     if isinstance(model, InsertOne):
-        insertable(checked_mapping("document", model.document))
+        ensure_id(checked_mapping("document", model.document))
         return "insert", model.document, True
     if isinstance(model, (DeleteOne, DeleteMany)):
         one = isinstance(model, DeleteOne)

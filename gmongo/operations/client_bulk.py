@@ -118,7 +118,7 @@ class BulkWriteBatch(CursorOperation):
     def _namespace_documents(self) -> list[dict[str, Any]]:
         return [{"ns": namespace} for namespace in self._namespaces]
 
-    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
         return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
 
     def decode(self, body: Buffer) -> dict[str, Any]:

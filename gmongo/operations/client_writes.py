@@ -23,7 +23,7 @@ from gmongo.operations.models import (
     checked_change,
     checked_mapping,
 )
-from gmongo.operations.write import insertable
+from gmongo.operations.write import ensure_id
 
 # What a message holds besides what is particular to the command, as the specification fixes it.
 MESSAGE_OVERHEAD = 1000
@@ -207,5 +207,5 @@ def _with_id_first(document: Any) -> Any:
     """A document to insert. Its ``_id``, if it has none, is made here, and goes before the other fields."""
     if "_id" in document:
         return document
-    insertable(document)
+    ensure_id(document)
     return {"_id": document["_id"], **document} if "_id" in document else document

@@ -60,10 +60,10 @@ class GetMore(CursorOperation):
             command["comment"] = self.comment
         return command
 
-    def leaves_cursor(self, result: Any) -> bool:
+    def keeps_cursor_open(self, result: Any) -> bool:
         return False  # whoever has the cursor has its connection, too
 
-    def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         return None  # somebody has it
 
 

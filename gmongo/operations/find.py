@@ -110,10 +110,10 @@ class CursorOperation(Operation):
         batch = required(cursor, self.batch_field, _batch, "a cursor")
         return CursorReply(int(cursor["id"]), cursor["ns"], batch, address, reply)
 
-    def leaves_cursor(self, result: Any) -> bool:
+    def keeps_cursor_open(self, result: Any) -> bool:
         return isinstance(result, CursorReply) and result.cursor_id != 0
 
-    def abandoned(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         try:
             opened: CursorReply = CursorOperation.result(self, reply, address)
         except ProtocolError:  # or it is an error
@@ -123,7 +123,7 @@ class CursorOperation(Operation):
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         return result._replace(pin=pin)
 
-    def shown_reply(self, reply: dict[str, Any]) -> dict[str, Any]:
+    def reply_for_monitoring(self, reply: dict[str, Any]) -> dict[str, Any]:
         cursor = reply.get("cursor")
         batch = cursor.get(self.batch_field) if isinstance(cursor, Mapping) else None
         if not isinstance(cursor, Mapping) or not isinstance(batch, Batch):

@@ -38,7 +38,7 @@ class CursorReaper:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        executor.cursor_lost = WeakMethod(self.take_unopened)
+        executor.commands.orphan_taker = WeakMethod(self.take_unopened)
         self._dropped: deque[Dropped] = deque()
         self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
 

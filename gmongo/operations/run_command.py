@@ -59,7 +59,7 @@ class RunCommand(Operation):
         return reply
 
 
-class Administer(RunCommand):
+class WriteCommand(RunCommand):
     """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried.
 
     :param codec_options: how the command is encoded, which may hold values of the user's, as a validator does.
@@ -89,7 +89,7 @@ class Administer(RunCommand):
         return reply
 
 
-class Inspect(RunCommand):
+class ReadCommand(RunCommand):
     """A command that only reads, and may be tried again. Its reply is the server's."""
 
     retryable = True

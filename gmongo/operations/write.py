@@ -166,7 +166,7 @@ class _Write(Operation):
         options = self.codec_options
         return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
 
-    def shown(self, command: dict[str, Any]) -> dict[str, Any]:
+    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
         return {**command, _SEQUENCES[self.name]: list(self.taken)}
 
     def unacknowledged_result(self) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def check_written(reply: Mapping[str, Any], count: int) -> None:
                 raise unexpected(f"index in {field} of a reply", f"from 0 to {count - 1}", each["index"])
 
 
-def insertable(document: Any) -> Any:
+def ensure_id(document: Any) -> Any:
     """Give a document its ``_id`` if it has none, in place.
 
     :returns: the ``_id``; None for a raw document, which stays as it is.

@@ -11,14 +11,17 @@ class Server:
     """One server of the topology.
 
     :param monitor: None behind a load balancer, which is not monitored.
+
+    `supports_retryable_writes` is that of its description, which the topology keeps up to date.
     """
 
-    __slots__ = ("address", "monitor", "pool")
+    __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
 
     def __init__(self, address: Address, pool: Pool, monitor: Monitor | None) -> None:
         self.address = address
         self.pool = pool
         self.monitor = monitor
+        self.supports_retryable_writes = monitor is None
 
     def request_check(self) -> None:
         """Have the server checked soon."""

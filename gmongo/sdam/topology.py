@@ -458,7 +458,10 @@ class Topology:
         for address in wanted:
             if address not in self._servers:
                 self._servers[address] = self._monitored(address, self._make_pool(address))
-        return [self._servers.pop(address) for address in list(self._servers) if address not in wanted]
+        dropped = [self._servers.pop(address) for address in list(self._servers) if address not in wanted]
+        for address, server in self._servers.items():
+            server.supports_retryable_writes = wanted[address].retryable_writes_supported
+        return dropped
 
     def _make_pool(self, address: Address) -> Pool:
         events = PoolEvents(address, self.settings.listeners.pool)

@@ -19,7 +19,7 @@ from gmongo.gridfs import grid_in, storage
 from gmongo.operations import bulk, server_cursor, write
 from gmongo.operations.aggregate import Aggregate
 from gmongo.operations.keys import index_document
-from gmongo.operations.run_command import Administer, Explain
+from gmongo.operations.run_command import Explain, WriteCommand
 
 from . import scene as scenes
 from .differences import explained
@@ -74,7 +74,7 @@ def explain_ignores_codec_options(patch: pytest.MonkeyPatch) -> None:
 
 @seeded('create_collection("v", validator={"a": U})')
 def administration_ignores_codec_options(patch: pytest.MonkeyPatch) -> None:
-    _without_codec_options(patch, Administer)
+    _without_codec_options(patch, WriteCommand)
 
 
 @seeded("upsert=True).upserted_id, c.update_many")

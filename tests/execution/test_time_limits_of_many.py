@@ -12,8 +12,8 @@ import pytest
 import gmongo
 from gmongo import InsertOne, MongoClient
 from gmongo.errors import NetworkTimeout, OperationFailure, PyMongoError
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.operation import Operation
-from gmongo.execution.overload import Overload
 from gmongo.execution.retry import Retry
 from gmongo.testing import Deployment
 from tests.execution.harness import Client, eventually, in_turn, rejected, slow
@@ -150,9 +150,13 @@ def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Clie
 )
 def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMongoError, goes_on: bool) -> None:
     """Another error is tried again, in vain, so that the application is told of a time-out, with this as its cause."""
-    retry = Retry(Operation("db"), Overload(), monotonic() - 1)
+    read = Operation("db")
+    read.retryable = True
+    with MongoClient[Any](connect=False) as client:
+        retry = Retry(client._executor._policy, monotonic() - 1)
+        delay = retry.next_delay(error, Attempt(read, None, None))
     if goes_on:
-        assert retry.after(error, None, regular=True, any_kind=True) == 0
+        assert delay == 0
     else:
-        assert retry.after(error, None, regular=True, any_kind=True) is None
+        assert delay is None
         assert retry.error is error

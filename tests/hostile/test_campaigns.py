@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gmongo.cmap.connection import Connection
-from gmongo.execution import executor
+from gmongo.execution import command
 from gmongo.operations.server_cursor import ServerCursor
 from tests.hostile.__main__ import main
 from tests.hostile.hellos import Hellos
@@ -61,20 +61,20 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_campaign_finds_an_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "misread", lambda failure, operation: failure)
-    monkeypatch.setattr(executor, "raise_error_of", lambda reply, version: reply.get("errmsg", "").lower())
+    monkeypatch.setattr(command, "misread", lambda failure, operation: failure)
+    monkeypatch.setattr(command, "raise_error_of", lambda reply, version: reply.get("errmsg", "").lower())
     assert Replies(SEED).run(500).violations
 
 
 def test_campaign_finds_an_event_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     choose = random.Random(1)
-    failed = executor.CommandEvents.failed
+    failed = command.CommandEvents.failed
 
-    def forgetful(self: executor.CommandEvents, *arguments: object) -> None:
+    def forgetful(self: command.CommandEvents, *arguments: object) -> None:
         if choose.random() < 0.9:
             failed(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(executor.CommandEvents, "failed", forgetful)
+    monkeypatch.setattr(command.CommandEvents, "failed", forgetful)
     assert Replies(SEED).run(200).violations
 
 

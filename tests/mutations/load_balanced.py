@@ -2,9 +2,9 @@
 
 from tests.mutations.mutation import Mutation as M
 
-PIN, EXECUTOR, CURSOR, TRANSACTION = (
+PIN, ATTEMPT, CURSOR, TRANSACTION = (
     "cmap/pin.py",
-    "execution/executor.py",
+    "execution/attempt.py",
     "operations/server_cursor.py",
     "execution/transaction.py",
 )
@@ -53,39 +53,39 @@ MUTATIONS = (
     M(
         "l07",
         "a transaction is not pinned",
-        EXECUTOR,
-        "            if self._load_balanced and attempt.starts:\n",
+        ATTEMPT,
+        "            if load_balanced and self.starts_transaction:\n",
         "            if False:\n",
         "load_balanced/test_pinned_transactions",
     ),
     M(
         "l08",
         "a cursor is not pinned",
-        EXECUTOR,
-        "            if self._load_balanced and operation.leaves_cursor(result):\n",
+        ATTEMPT,
+        "            if load_balanced and operation.keeps_cursor_open(self.result):\n",
         "            if False:\n",
         "load_balanced/test_pinned_cursors",
     ),
     M(
         "l09",
         "a cursor that is exhausted is pinned",
-        EXECUTOR,
-        "            if self._load_balanced and operation.leaves_cursor(result):\n",
-        "            if self._load_balanced and operation.retryable and hasattr(result, 'cursor_id'):\n",
+        ATTEMPT,
+        "            if load_balanced and operation.keeps_cursor_open(self.result):\n",
+        '            if load_balanced and operation.retryable and hasattr(self.result, "cursor_id"):\n',
         "load_balanced/test_pinned_cursors",
     ),
     M(
         "l10",
         "a cursor in a transaction does not share its connection",
-        EXECUTOR,
-        "            return operation.pinned(result, pin.share()) if operation.leaves_cursor(result) else result\n",
-        "            return result\n",
+        ATTEMPT,
+        "        return operation.pinned(self.result, pin.share()) if operation.keeps_cursor_open(self.result) else self.result\n",
+        "        return self.result\n",
         "load_balanced/test_pinned_transactions load_balanced/test_pinned_cursors",
     ),
     M(
         "l11",
         "a transaction's connection counts as a cursor's",
-        EXECUTOR,
+        ATTEMPT,
         "checkout.keep(Purpose.TRANSACTION)",
         "checkout.keep(Purpose.CURSOR)",
         "load_balanced/test_purposes load_balanced/test_pinned_transactions",
@@ -93,7 +93,7 @@ MUTATIONS = (
     M(
         "l12",
         "a cursor's connection counts as a transaction's",
-        EXECUTOR,
+        ATTEMPT,
         "checkout.keep(Purpose.CURSOR)",
         "checkout.keep(Purpose.TRANSACTION)",
         "load_balanced/test_purposes",

@@ -96,8 +96,8 @@ MUTATIONS = (
     M(
         "r12",
         "a cursor is not pinned",
-        "execution/executor.py",
-        "            if self._load_balanced and operation.leaves_cursor(result):\n",
+        "execution/attempt.py",
+        "            if load_balanced and operation.keeps_cursor_open(self.result):\n",
         "            if False:\n",
         "LB-43",
     ),
@@ -121,8 +121,8 @@ MUTATIONS = (
         "r15",
         "the server is passed over from the second retry on",
         "execution/retry.py",
-        "        if failed_on is not None and (not overloaded or self._overload.retargeting):\n",
-        "        if failed_on is not None and self._retries > 1 and (not overloaded or self._overload.retargeting):\n",
+        "        if failed_on is not None:\n            self.failed_on",
+        "        if failed_on is not None and self._retries > 1:\n            self.failed_on",
         "BP-37",
     ),
     M(

@@ -1,0 +1,216 @@
+"""One command on one connection: build, observe, exchange, classify."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import bson
+from bson.errors import BSONError
+
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.hello import Hello
+from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
+from gmongo.errors import DocumentTooLarge, OperationFailure, ProtocolError, PyMongoError
+from gmongo.events.command import CommandEvents, Sent
+from gmongo.execution.classify import error_of, misread, raise_error_of
+from gmongo.execution.deadline import remaining
+from gmongo.execution.decorate import Decorator
+from gmongo.execution.operation import Operation
+from gmongo.execution.sessions import ServerSession
+from gmongo.sdam.topology import Topology
+from gmongo.wire.message import MORE_TO_COME, next_request_id
+
+if TYPE_CHECKING:
+    from gmongo.execution.attempt import Attempt
+
+# What the driver adds to a command may go this far beyond the largest document.
+_COMMAND_OVERHEAD = 16 * 1024
+_REAUTHENTICATION_REQUIRED = 391
+
+
+class CommandRunner:
+    """Runs the commands of one client.
+
+    :param topology: learns cluster times, and what errors say of servers.
+    :param events: the publisher of command events.
+    """
+
+    __slots__ = ("_decorator", "_events", "_topology", "orphan_taker")
+
+    def __init__(self, topology: Topology, events: CommandEvents) -> None:
+        self._topology = topology
+        self._events = events
+        self._decorator = Decorator(topology)
+        # What takes cursors that were opened for an operation that was interrupted; None if it is gone.
+        self.orphan_taker: Callable[[], Callable[[Any], None] | None] = _no_taker
+
+    def run(
+        self,
+        operation: Operation,
+        connection: Connection,
+        server_session: ServerSession | None,
+        is_retryable_write: bool,
+        attempt: Attempt | None,
+        reauthenticates: bool = True,
+    ) -> Any:
+        """Run one command; returns the operation's result.
+
+        An error takes effect on connection, session and server before it leaves here, while the connection is still
+        checked out.
+
+        :param server_session: of a try that needs no more than this; else it is in `attempt`.
+        :param is_retryable_write: whether the command has a transaction number of its own.
+        :param attempt: what is special about the try; None if nothing is.
+        :param reauthenticates: whether the connection authenticates again if the server asks for it.
+        """
+        hello = connection.hello
+        connection.last_command = operation.name
+        reply = sent = None
+        try:
+            command = operation.command(hello)
+            self._decorator.decorate(command, operation, connection, server_session, is_retryable_write, attempt)
+            body = bson.encode(command, False, operation.codec_options)
+            if len(body) > hello.max_bson_size + _COMMAND_OVERHEAD:
+                raise _too_large(operation, body, hello)
+            request_id = next_request_id()
+            buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
+            if self._events.wanted():
+                sent = self._announce(operation, connection, command, request_id)
+            limit = connection.socket_timeout
+            if attempt is not None:
+                limit = attempt.begin_exchange(limit)
+            if operation.acknowledged:
+                reply = connection.exchange(request_id, buffers, limit, operation.decode)
+            else:
+                connection.send(buffers, limit)
+            if sent is not None:
+                ended, sent = sent, None
+                self._announce_end(ended, operation, reply)
+            if reply is None:
+                return operation.unacknowledged_result()
+            try:
+                cluster_time = reply.get("$clusterTime")
+                if cluster_time is not None:
+                    if CLUSTER_TIME(cluster_time) is not None:
+                        check(reply, TIMES)  # raises an error that names the rule
+                    self._topology.advance_cluster_time(cluster_time)
+                if attempt is not None:
+                    attempt.observe(reply)
+                if reply.get("ok") != 1 or "writeConcernError" in reply:
+                    raise_error_of(reply, hello.max_wire_version)
+                return operation.result(reply, connection.address)
+            except (PyMongoError, BSONError):
+                raise
+            except Exception as failure:
+                raise misread(failure, operation)
+        except BaseException as error:
+            if not (reauthenticates and _asks_to_reauthenticate(error, connection)):
+                self._report_error(error, operation, connection, server_session, attempt, sent, reply)
+                raise
+        self._reauthenticate(connection, operation, server_session, attempt)
+        return self.run(operation, connection, server_session, is_retryable_write, attempt, False)
+
+    def _reauthenticate(
+        self,
+        connection: Connection,
+        operation: Operation,
+        server_session: ServerSession | None,
+        attempt: Attempt | None,
+    ) -> None:
+        try:
+            connection.reauthenticate(remaining(None if attempt is None else attempt.deadline))
+        except BaseException as error:
+            self._report_error(error, operation, connection, server_session, attempt, None, None)
+            raise
+
+    # Observing. Every started event is followed by its end, whatever is thrown in between.
+
+    def _announce(self, operation: Operation, connection: Connection, command: dict[str, Any], request_id: int) -> Sent:
+        """Publish that a command is about to be sent."""
+        if operation.operation_id is None:
+            operation.operation_id = request_id  # of the first try, which all further ones keep
+        shown = operation.for_monitoring(command)
+        sent = Sent(shown, operation.database, request_id, operation.operation_id, connection)
+        try:
+            self._events.started(sent)
+        except BaseException as error:
+            self._events.failed(sent, monotonic() - sent.started, error)
+            raise
+        return sent
+
+    def _announce_end(self, sent: Sent, operation: Operation, reply: dict[str, Any] | None) -> None:
+        """Publish how the exchange ended."""
+        try:
+            error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
+            shown = {"ok": 1} if reply is None else operation.reply_for_monitoring(reply)
+        except BaseException as failure:
+            self._events.failed(sent, monotonic() - sent.started, failure)
+            raise
+        duration = monotonic() - sent.started
+        if error is not None:
+            self._events.failed(sent, duration, error)
+        else:
+            self._events.succeeded(sent, duration, shown)
+
+    # Errors
+
+    def _report_error(
+        self,
+        error: BaseException,
+        operation: Operation,
+        connection: Connection,
+        server_session: ServerSession | None,
+        attempt: Attempt | None,
+        sent: Sent | None,
+        reply: dict[str, Any] | None,
+    ) -> None:
+        """Publish an error if a started event waits for its end, and let it take effect.
+
+        :param reply: if one has come; the cursor that it opened is an orphan if the operation was interrupted.
+        """
+        try:
+            if sent is not None:
+                self._events.failed(sent, monotonic() - sent.started, error)
+        except BaseException as interruption:
+            error = interruption
+            raise
+        finally:
+            if isinstance(error, ProtocolError):
+                connection.spoil(error)  # a server that has lied once is not believed again on it
+            if not connection.usable:  # the server may still be busy with its command
+                if attempt is not None and attempt.session is not None:
+                    attempt.session.server_session.dirty = True
+                elif server_session is not None:
+                    server_session.dirty = True
+            if isinstance(error, PyMongoError):
+                self._topology.handle_error(connection, error)
+            elif reply is not None:
+                self.reap(operation.orphaned_cursor(reply, connection.address))
+            del error  # it refers to this frame
+
+    def reap(self, cursor: Any) -> None:
+        """Have a cursor ended, if there is one, that an interrupted operation had opened."""
+        take = self.orphan_taker()
+        if cursor is not None and take is not None:
+            take(cursor)
+
+
+def _asks_to_reauthenticate(error: BaseException, connection: Connection) -> bool:
+    return (
+        isinstance(error, OperationFailure)
+        and error.code == _REAUTHENTICATION_REQUIRED
+        and connection.authentication is not None
+    )
+
+
+def _too_large(operation: Operation, body: bytes, hello: Hello) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"{operation.name} command is {len(body)} bytes, but the server takes documents "
+        f"of at most {hello.max_bson_size} bytes"
+    )
+
+
+def _no_taker() -> None:
+    return None
