@@ -58,7 +58,7 @@ version_tuple = tuple(int(part) if part.isdigit() else part for part in __versio
 
 
 def get_version_string() -> str:
-    """The version of gmongo."""
+    """The version of gmongo, such as ``"0.2.0"``."""
     return __version__
 
 

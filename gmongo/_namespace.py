@@ -32,22 +32,22 @@ class Defaults:
 
     @property
     def codec_options(self) -> CodecOptions[Any]:
-        """How documents are encoded and decoded."""
+        """How documents are encoded and decoded: :class:`bson.codec_options.CodecOptions`."""
         return self._codec_options
 
     @property
     def read_preference(self) -> _ReadPreference:
-        """Which servers reads go to."""
+        """Which servers reads go to: see :mod:`gmongo.read_preferences`."""
         return self._read_preference
 
     @property
     def write_concern(self) -> WriteConcern:
-        """What acknowledgement writes ask for."""
+        """Which acknowledgement writes wait for: a :class:`~gmongo.write_concern.WriteConcern`."""
         return self._write_concern
 
     @property
     def read_concern(self) -> ReadConcern:
-        """What isolation reads ask for."""
+        """Which isolation reads ask for: a :class:`~gmongo.read_concern.ReadConcern`."""
         return self._read_concern
 
     def _defaults(self, *overrides: Any) -> list[Any]:

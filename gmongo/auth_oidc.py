@@ -63,5 +63,8 @@ class OIDCCallback(ABC):
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         """Get an access token. It is never called twice at a time, and waits as gevent wants it to.
 
+        Specification: Authentication, "MONGODB-OIDC".
+
         :param context: what there is to know.
+        :returns: the token, and how long it is valid.
         """

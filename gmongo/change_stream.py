@@ -36,12 +36,38 @@ _RAW = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
 class ChangeStream(Generic[DocumentType]):
     """Iterates over changes; made by the ``watch`` methods of collections, databases and clients.
 
+    ::
+
+        with orders.watch() as stream:
+            for change in stream:
+                print(change["operationType"])
+
     It outlives failovers and lost connections: it opens a new cursor where it stood. So it also outlives a time-out, or
     a :class:`gevent.Timeout` thrown into :meth:`next`: the next call goes on, and no change is lost.
 
-    The parameters are those of :meth:`gmongo.collection.Collection.watch`.
+    Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
+    :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
+    :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
+        ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
+    :param resume_after: a resume token; begin after that change.
+    :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
+        milliseconds; None leaves it to the server (a second).
+    :param batch_size: the most changes in one reply; None leaves it to the server.
+    :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or its
+        document. None compares bytes.
+    :param start_at_operation_time: begin at this time.
+    :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+    :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
+    :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+        (MongoDB 4.4; before that, strings only). None is without.
+    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB 6.0).
+        None adds none.
+    :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+    :raises TypeError: an option has the wrong type.
+    :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
+    :raises OperationFailure: the server refuses, for example because it is a standalone.
     """
 
     _closed = True  # until the constructor has checked everything
@@ -231,7 +257,7 @@ class ChangeStream(Generic[DocumentType]):
     @property
     def resume_token(self) -> Mapping[str, Any] | None:
         """The token to go on with after the change returned last, by `resume_after` or `start_after`; None before there
-        is one.
+        is one. It may be stored: any client can go on with it.
         """
         token = self._position.token
         if token is None or not self._decodes:
@@ -269,21 +295,23 @@ class ChangeStream(Generic[DocumentType]):
 
 
 class CollectionChangeStream(ChangeStream[DocumentType]):
-    """The changes of one collection."""
+    """The changes of one collection; made by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
 
     def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
         return target, target.name
 
 
 class DatabaseChangeStream(ChangeStream[DocumentType]):
-    """The changes of all collections of a database."""
+    """The changes of all collections of a database; made by :meth:`Database.watch <gmongo.database.Database.watch>`."""
 
     def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
         return target["$cmd.aggregate"], 1
 
 
 class ClusterChangeStream(ChangeStream[DocumentType]):
-    """The changes of all databases but ``admin``, ``config`` and ``local``."""
+    """The changes of all databases but ``admin``, ``config`` and ``local``; made by :meth:`MongoClient.watch
+    <gmongo.mongo_client.MongoClient.watch>`.
+    """
 
     def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
         return target["admin"]["$cmd.aggregate"], 1

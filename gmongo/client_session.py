@@ -42,10 +42,13 @@ _SNAPSHOTS_SUPPORTED = 13
 class TransactionOptions:
     """The options of a transaction. What is None is taken from the session's defaults, and then from the client.
 
-    :param read_concern: of the first command.
-    :param write_concern: of the commit and the abort; it must be an acknowledged one.
-    :param read_preference: of the reads; it must be primary.
-    :param max_commit_time_ms: how long a commit may take on the server, in milliseconds.
+    Specification: Transactions, "TransactionOptions".
+
+    :param read_concern: which isolation the transaction has: ``"local"``, ``"majority"`` or ``"snapshot"``.
+    :param write_concern: which acknowledgement its commit and abort wait for; it must be an acknowledged one.
+    :param read_preference: which server it runs on; servers take only primary.
+    :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; without limit if it is None
+        everywhere.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: the write concern is not acknowledged.
     """
@@ -94,10 +97,12 @@ class TransactionOptions:
 class SessionOptions:
     """The options of a session.
 
-    :param causal_consistency: whether reads see what the session has written and read before; true by default, but
-        not with `snapshot`.
-    :param default_transaction_options: for transactions that are started without options.
-    :param snapshot: whether all reads see the data as of the first one.
+    Specification: Driver Sessions, "SessionOptions".
+
+    :param causal_consistency: whether reads see what the session has written and read before; None is True, but False
+        with `snapshot`.
+    :param default_transaction_options: for transactions that are started without options; None takes the client's.
+    :param snapshot: True lets all reads see the data as of the first one (MongoDB 5.0); False by default.
     :raises TypeError: `default_transaction_options` are no :class:`TransactionOptions`.
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
     """
@@ -134,12 +139,17 @@ class SessionOptions:
 
 
 class ClientSession:
-    """A session of the application's; made by :meth:`MongoClient.start_session`. One greenlet at a time uses it.
+    """A session of the application's; made by :meth:`MongoClient.start_session
+    <gmongo.mongo_client.MongoClient.start_session>`. One greenlet at a time uses it: another one gets
+    :class:`~gmongo.errors.InvalidOperation`.
 
-    :param client: that it belongs to.
+    Specification: Driver Sessions; Transactions.
+
+    :param client: the client that it belongs to.
     :param server_session: what the server knows it by.
-    :param options: of the session.
-    :param implicit: False; what operations without a session use is of another class.
+    :param options: the options of the session.
+    :param implicit: must be False, the default: what operations without a session use is of another class.
+    :raises ValueError: `implicit` is true.
     """
 
     def __init__(
@@ -170,12 +180,12 @@ class ClientSession:
 
     @property
     def options(self) -> SessionOptions:
-        """Its options."""
+        """The options that it was started with."""
         return self._options
 
     @property
     def session_id(self) -> Mapping[str, Any]:
-        """What the server knows it by.
+        """What the server knows it by, such as ``{"id": Binary(…)}``.
 
         :raises InvalidOperation: the session has ended.
         """
@@ -188,18 +198,25 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Mapping[str, Any] | None:
-        """The newest cluster time that the session has seen."""
+        """The newest cluster time that the session has seen, for :meth:`advance_cluster_time` of another; None before
+        its first operation.
+        """
         return self._cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The time of the session's last operation."""
+        """The time of the session's last operation, for :meth:`advance_operation_time` of another; None before its
+        first operation.
+        """
         return self._operation_time
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
-        """Take over the cluster time of another session, if it is newer.
+        """Take over the cluster time of another session, if it is newer. With :meth:`advance_operation_time`, this
+        session's reads see what that one has done.
 
-        :param cluster_time: the `cluster_time` of that session.
+        Specification: Driver Sessions, "advanceClusterTime"; Causal Consistency.
+
+        :param cluster_time: the :attr:`cluster_time` of that session.
         :raises TypeError: it is no mapping.
         :raises ValueError: it has no ``clusterTime`` that is a timestamp.
         """
@@ -212,7 +229,13 @@ class ClientSession:
             self._cluster_time = cluster_time
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Take over the operation time of another session, if it is newer."""
+        """Take over the operation time of another session, if it is newer.
+
+        Specification: Causal Consistency, "advanceOperationTime".
+
+        :param operation_time: the :attr:`operation_time` of that session.
+        :raises TypeError: it is no :class:`~bson.timestamp.Timestamp`.
+        """
         if not isinstance(operation_time, Timestamp):
             raise TypeError(f"operation_time must be a Timestamp, not {short(operation_time)}")
         if self._operation_time is None or operation_time > self._operation_time:
@@ -222,7 +245,7 @@ class ClientSession:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is in progress."""
+        """Whether a transaction is in progress: started, and neither committed nor aborted."""
         return self._transaction.active
 
     def start_transaction(
@@ -232,14 +255,23 @@ class ClientSession:
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
     ) -> _TransactionBlock:
-        """Start a transaction. Nothing is sent before its first operation.
+        """Start a transaction (replica sets and sharded clusters). Nothing is sent before its first operation.
 
         In a ``with``, the end of the block commits it, or aborts it if an exception leaves the block. An error of a
         command may abort the transaction on the server; committing it after that fails with NoSuchTransaction.
 
-        :param read_concern: see :class:`TransactionOptions` for all four.
+        Specification: Transactions, "startTransaction".
+
+        :param read_concern: which isolation it has: ``"local"``, ``"majority"`` or ``"snapshot"``; None takes the
+            session's default, and then the client's, here and in the next two.
+        :param write_concern: which acknowledgement its commit and abort wait for.
+        :param read_preference: which server it runs on; servers take only primary.
+        :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; None takes the session's
+            default, and then is without limit.
+        :returns: something to use in a ``with``.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         :raises ConfigurationError: the write concern is not acknowledged.
+        :raises TypeError: an option has the wrong type.
         """
         _ = self.server_session
         self._check_free()
@@ -267,9 +299,11 @@ class ClientSession:
     def commit_transaction(self) -> None:
         """Commit the transaction. It may be called again after an error, to find out how that ended.
 
+        Specification: Transactions, "commitTransaction".
+
         :raises InvalidOperation: there is no transaction, or it has been aborted.
-        :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` it may have
-            succeeded all the same, and may be tried again.
+        :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` it may have succeeded
+            all the same, and may be tried again.
         """
         _ = self.server_session
         if self._transaction.begin_commit():
@@ -277,6 +311,8 @@ class ClientSession:
 
     def abort_transaction(self) -> None:
         """Abort the transaction. Errors of the server are ignored, since it aborts by itself after a while.
+
+        Specification: Transactions, "abortTransaction".
 
         :raises InvalidOperation: there is no transaction in progress.
         """
@@ -316,18 +352,33 @@ class ClientSession:
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
     ) -> T:
-        """Run `callback` in a transaction, commit it, and return what `callback` returned.
+        """Run a function in a transaction, commit it, and return what the function returned::
 
-        The whole is tried again, for up to 120 seconds (or the limit of ``timeoutMS`` and :func:`gmongo.timeout`),
-        when the transaction fails for a reason that passes. So `callback` may be called several times, and must do
-        nothing outside of the transaction that it would not do twice. It must let errors of commands pass: they may
-        have aborted the transaction on the server, and swallowing them makes the whole be tried again in vain. To
-        handle errors in another way, use :meth:`start_transaction`.
+            def transfer(session):
+                accounts.update_one({"_id": "a"}, {"$inc": {"balance": -5}}, session=session)
+                accounts.update_one({"_id": "b"}, {"$inc": {"balance": 5}}, session=session)
+
+            with client.start_session() as session:
+                session.with_transaction(transfer)
+
+        The whole is tried again, for up to 120 seconds (or the limit of ``timeoutMS`` and :func:`gmongo.timeout`), when
+        the transaction fails for a reason that passes. So `callback` may be called several times, and must do nothing
+        outside of the transaction that it would not do twice. It must let errors of commands pass: they may have
+        aborted the transaction on the server, and swallowing them makes the whole be tried again in vain. To handle
+        errors in another way, use :meth:`start_transaction`.
+
+        Specification: Convenient API for Transactions.
 
         :param callback: is given this session, which its operations must use. The time limit covers only those that do,
             and cannot be changed inside.
-        :param read_concern: see :class:`TransactionOptions` for this and the following.
+        :param read_concern: which isolation it has; None takes the session's default, and then the client's, here and
+            in the next two.
+        :param write_concern: which acknowledgement its commit and abort wait for.
+        :param read_preference: which server it runs on; servers take only primary.
+        :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; None takes the session's
+            default, and then is without limit.
         :raises PyMongoError: what ended the last try; on a time-out with the last error as its cause.
+        :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         """
         options = read_concern, write_concern, read_preference, max_commit_time_ms
         self._limit = self._executor.deadline()
@@ -338,9 +389,13 @@ class ClientSession:
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
-        """Have all operations of the client in the block use this session without being given it.
+        """Have all operations of the client in the block use this session without being given it::
 
-        :param end_session: whether the session ends with the block.
+            with client.start_session().bind():
+                orders.insert_one(order)
+                orders.find_one(order["_id"])
+
+        :param end_session: True (the default) ends the session with the block.
         """
         try:
             with bind_session(self._executor, self):
@@ -418,8 +473,11 @@ class ClientSession:
         return self._operation_time if self._options.causal_consistency else None
 
     def begin(self, executor: Executor, operation: Operation) -> None:
-        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`.
+        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`. For the driver
+        itself.
 
+        :param executor: of the client that runs the operation.
+        :param operation: that is to run.
         :raises InvalidOperation: the session is of another client, has ended, or is in use by another greenlet.
         :raises ConfigurationError: the operation is an unacknowledged write.
         """
@@ -450,8 +508,11 @@ class ClientSession:
         self._user = None
 
     def decorate(self, command: dict[str, Any], follows_time: bool, hello: Hello) -> None:
-        """Make an operation causally consistent, or have it read the snapshot.
+        """Make an operation causally consistent, or have it read the snapshot. For the driver itself.
 
+        :param command: to add the read concern to.
+        :param follows_time: whether the operation may be causally consistent.
+        :param hello: of the server that it is sent to.
         :raises ConfigurationError: the server has no snapshot reads.
         """
         if self._options.snapshot:
@@ -470,7 +531,10 @@ class ClientSession:
         """The application ends it."""
 
     def observe(self, reply: Mapping[str, Any]) -> None:
-        """Learn the times of a reply."""
+        """Learn the times of a reply. For the driver itself.
+
+        :param reply: of the server.
+        """
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
         if "operationTime" in reply:

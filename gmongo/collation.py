@@ -61,9 +61,16 @@ class CollationCaseFirst:
 
 
 class Collation:
-    """A collation. Parameters left at None are not sent, so that the server's default for the locale holds.
+    """The rules by which strings are compared. Parameters left at None are not sent, so that the server's default for
+    the locale holds.
 
-    :param locale: an ICU locale such as ``"fr_CA"``, or ``"simple"`` for comparison of code units.
+    ::
+
+        people.find().sort("name").collation(Collation("fr_CA", strength=CollationStrength.SECONDARY))
+
+    Specification: Collation. Parameters have the names of its fields.
+
+    :param locale: an ICU locale such as ``"fr_CA"``, or ``"simple"`` for comparison of bytes.
     :param caseLevel: whether case counts at strength 1 and 2.
     :param caseFirst: a value of :class:`CollationCaseFirst`.
     :param strength: a value of :class:`CollationStrength`.
@@ -73,8 +80,7 @@ class Collation:
     :param normalization: whether strings are brought into Unicode normal form first.
     :param backwards: whether accents compare from the end of the string, as in some French dictionaries.
     :param kwargs: further fields, such as the ``version`` that a server tells of a collation.
-
-    Raises :class:`TypeError` if a parameter is of the wrong type. The values are judged by the server.
+    :raises TypeError: a parameter has the wrong type. The values are judged by the server.
     """
 
     __slots__ = ("_document",)
@@ -126,8 +132,7 @@ def validate_collation_or_none(value: Collation | Mapping[str, Any] | None) -> d
     """The document of a collation, or None if there is none.
 
     :param value: a :class:`Collation`, its document, or None.
-
-    Raises :class:`TypeError` if `value` is something else.
+    :raises TypeError: `value` is something else.
     """
     if value is None:
         return None

@@ -85,15 +85,36 @@ _SECONDARIES_WRITE = 13
 class Collection(Defaults, Generic[DocumentType]):
     """A collection, by attribute or item of a database: ``database.orders``, ``database["orders"]``.
 
-    :param database: it is part of.
-    :param name: of the collection.
-    :param create: create it now; further keyword arguments are fields of the ``create`` command.
-    :param codec_options: how documents are encoded and decoded; this and the next three default to the database's.
+    Nothing is sent to make one. A name with a dot is that of another collection: ``database.orders.archive`` is
+    ``database["orders.archive"]``.
+
+    Each operation may raise these, and what its own documentation names:
+
+    - :class:`~gmongo.errors.ServerSelectionTimeoutError`: no suitable server was found within
+      ``serverSelectionTimeoutMS`` (30 seconds by default).
+    - :class:`~gmongo.errors.WaitQueueTimeoutError`: no connection became free within ``waitQueueTimeoutMS``.
+    - :class:`~gmongo.errors.AutoReconnect` and its kinds: the network failed or the primary changed, and so did the
+      retry, if the operation is one that may be tried again (``docs/retries.md``).
+    - :class:`~gmongo.errors.OperationFailure` and its kinds: the server replied with an error.
+    - :class:`~gmongo.errors.InvalidOperation`: the client is closed, belongs to another native thread, or the session
+      cannot be used.
+    - :class:`TypeError` or :class:`ValueError`: an argument is wrong. Nothing was sent.
+
+    Specification: CRUD API.
+
+    :param database: the database that it is part of.
+    :param name: its name.
+    :param create: True creates it now, as :meth:`Database.create_collection
+        <gmongo.database.Database.create_collection>` does without looking first; False by default.
+    :param codec_options: how documents are encoded and decoded; None takes the database's, here and in the next three.
     :param read_preference: which servers reads go to.
-    :param write_concern: what acknowledgement writes ask for.
-    :param read_concern: what isolation reads ask for.
-    :param session: for creating it.
-    :raises InvalidName: the name is not allowed.
+    :param write_concern: which acknowledgement writes wait for.
+    :param read_concern: which isolation reads ask for.
+    :param session: the session in which it is created.
+    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. Any of them creates it now.
+    :raises TypeError: the name is not a string, or an option has the wrong type.
+    :raises InvalidName: no collection can have that name.
+    :raises OperationFailure: the server could not create it.
     """
 
     def __init__(
@@ -135,17 +156,17 @@ class Collection(Defaults, Generic[DocumentType]):
 
     @property
     def database(self) -> Database[Any]:
-        """The database it is part of."""
+        """The database that it is part of."""
         return self._database
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Its name, such as ``"orders"``."""
         return self._name
 
     @property
     def full_name(self) -> str:
-        """Its name with that of the database: ``shop.orders``."""
+        """Its name with that of the database, such as ``"shop.orders"``."""
         return f"{self._database_name}.{self._name}"
 
     def with_options(
@@ -155,7 +176,17 @@ class Collection(Defaults, Generic[DocumentType]):
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
     ) -> Collection[Any]:
-        """The same collection with other options; those that are None stay."""
+        """The same collection with other options::
+
+            orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
+
+        :param codec_options: how documents are encoded and decoded; None keeps this collection's, here and below.
+        :param read_preference: which servers reads go to.
+        :param write_concern: which acknowledgement writes wait for.
+        :param read_concern: which isolation reads ask for.
+        :returns: another object; this one stays as it is.
+        :raises TypeError: an option has the wrong type.
+        """
         chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
         return Collection(self._database, self._name, False, *chosen)
 
@@ -179,10 +210,27 @@ class Collection(Defaults, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
     ) -> InsertOneResult:
-        """Insert a document. It is given an ``_id`` if it has none.
+        """Insert a document.
 
-        :raises DuplicateKeyError: another document has the same value in a unique index.
-        :raises DocumentTooLarge: the document is larger than the server takes.
+            >>> notes.insert_one({"_id": 1, "title": "first"}).inserted_id
+            1
+
+        Specification: CRUD API, "Write".
+
+        :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. One without ``_id`` is given an
+            :class:`~bson.objectid.ObjectId`, which is added to the mapping itself; a raw document is sent as it is.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: the ``_id``, in :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>`.
+        :raises TypeError: `document` is not a mapping.
+        :raises DuplicateKeyError: another document has the same value in a unique index, perhaps the same ``_id``.
+        :raises WriteError: the server refused the document, for example because it is not valid.
+        :raises WriteConcernError: the document was inserted, but its acknowledgement failed.
+        :raises DocumentTooLarge: the document is larger than the server takes (16 MB).
         """
         checked_mapping("document", document)
         inserted_id = insertable(document)
@@ -199,10 +247,28 @@ class Collection(Defaults, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
     ) -> InsertManyResult:
-        """Insert documents, in as few messages as they fit in.
+        """Insert documents, in as few messages as they fit in. Other greenlets run while they are encoded.
 
-        :param ordered: stop at the first error, rather than try the others too.
-        :raises BulkWriteError: some could not be inserted; its `details` say which.
+            >>> notes.insert_many([{"_id": 2}, {"_id": 3}]).inserted_ids
+            [2, 3]
+
+        Specification: CRUD API, "Write".
+
+        :param documents: a non-empty list, or any other iterable, of what :meth:`insert_one` takes.
+        :param ordered: True (the default) inserts one after the other and stops at the first error; False tries them
+            all, in any order.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: the ``_id`` of each, in their order.
+        :raises TypeError: `documents` is no iterable of mappings, or an empty list.
+        :raises InvalidOperation: an iterable has ended without a document.
+        :raises BulkWriteError: some could not be inserted; its `details` say which, by index, and how many were.
+        :raises DocumentTooLarge: the only document is larger than the server takes. Among others it is one of the
+            errors of a :class:`BulkWriteError`.
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
@@ -259,8 +325,38 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> UpdateResult:
         """Change the first document that matches.
 
-        :param update: operators such as ``$set``, or a pipeline.
-        :param upsert: insert a document if none matches.
+            >>> result = notes.update_one({"_id": 5}, {"$set": {"title": "changed"}})
+            >>> result.matched_count, result.modified_count
+            (1, 1)
+
+        Specification: CRUD API, "Write"; what begins with an operator: "Update vs. Replace Validation".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param update: operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
+        :param upsert: True inserts a document if none matches, made of the filter's equalities and the update; False by
+            default.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that
+            match the one on ``name``. None is without.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
+            server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping
+            (MongoDB 8.0). None takes whichever the server finds first.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: `update` is empty, or does not begin with an operator.
+        :raises DuplicateKeyError: the change would give two documents the same value in a unique index.
+        :raises WriteError: the server refused the change, for example because the document would not be valid.
+        :raises WriteConcernError: the change was made, but its acknowledgement failed.
         """
         checked_update(update)
         options = (upsert, collation, hint, array_filters, sort)
@@ -280,7 +376,37 @@ class Collection(Defaults, Generic[DocumentType]):
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
     ) -> UpdateResult:
-        """Change all documents that match. The parameters are those of :meth:`update_one`."""
+        """Change all documents that match. This is not tried again after a lost connection, as the server could not
+        tell it from a repetition.
+
+        Specification: CRUD API, "Write"; what begins with an operator: "Update vs. Replace Validation".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param update: operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
+        :param upsert: True inserts a document if none matches, made of the filter's equalities and the update; False by
+            default.
+        :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that
+            match the one on ``name``. None is without.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
+            server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: `update` is empty, or does not begin with an operator.
+        :raises DuplicateKeyError: the change would give two documents the same value in a unique index. Documents
+            changed before stay changed.
+        :raises WriteError: the server refused the change of a document. Documents changed before stay changed.
+        :raises WriteConcernError: the changes were made, but their acknowledgement failed.
+        """
         checked_update(update)
         options = (upsert, collation, hint, array_filters, None)
         extra = (bypass_document_validation, let, comment)
@@ -299,7 +425,34 @@ class Collection(Defaults, Generic[DocumentType]):
         sort: KeyOrList | None = None,
         comment: Any = None,
     ) -> UpdateResult:
-        """Replace the first document that matches by `replacement`."""
+        """Replace the first document that matches. Its ``_id`` stays.
+
+        Specification: CRUD API, "Write"; what is no replacement: "Update vs. Replace Validation".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param replacement: the new document, without update operators. If it has an ``_id``, it must be the same.
+        :param upsert: True inserts the replacement if no document matches; False by default.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
+            server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping
+            (MongoDB 8.0). None takes whichever the server finds first.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: `replacement` begins with an update operator.
+        :raises DuplicateKeyError: another document has the same value in a unique index.
+        :raises WriteError: the server refused the replacement, for example because it is not valid.
+        :raises WriteConcernError: the document was replaced, but the acknowledgement failed.
+        """
         checked_replacement(replacement)
         options = (upsert, collation, hint, None, sort)
         extra = (bypass_document_validation, let, comment)
@@ -346,7 +499,29 @@ class Collection(Defaults, Generic[DocumentType]):
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
     ) -> DeleteResult:
-        """Delete the first document that matches."""
+        """Delete the first document that matches.
+
+            >>> notes.delete_one({"_id": 6}).deleted_count
+            1
+
+        Specification: CRUD API, "Write".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
+            None lets the server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: whether one was deleted, as a count.
+        :raises TypeError: an argument has the wrong type.
+        :raises WriteError: the server refused the deletion.
+        :raises WriteConcernError: the document was deleted, but the acknowledgement failed.
+        """
         return self._delete(1, filter, collation, hint, session, let, comment)
 
     def delete_many(
@@ -358,7 +533,27 @@ class Collection(Defaults, Generic[DocumentType]):
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
     ) -> DeleteResult:
-        """Delete all documents that match."""
+        """Delete all documents that match. This is not tried again after a lost connection, as the server could not
+        tell it from a repetition. To delete all, :meth:`drop` is faster; it takes the indexes, too.
+
+        Specification: CRUD API, "Write".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
+            None lets the server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: how many were deleted.
+        :raises TypeError: an argument has the wrong type.
+        :raises WriteError: the server refused the deletion.
+        :raises WriteConcernError: the documents were deleted, but the acknowledgement failed.
+        """
         return self._delete(0, filter, collation, hint, session, let, comment)
 
     def _delete(
@@ -393,10 +588,37 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         let: Mapping[str, Any] | None = None,
     ) -> BulkWriteResult:
-        """Run many writes: ``InsertOne``, ``UpdateOne``, ``ReplaceOne``, ``DeleteOne``, …
+        """Run many writes, in as few messages as they fit in. Other greenlets run while they are encoded.
 
-        :param ordered: one after the other, stopping at the first error.
-        :raises BulkWriteError: some writes failed; its `details` say which, and what was done.
+            >>> from gmongo import DeleteOne, InsertOne, UpdateOne
+            >>> writes = [InsertOne({"_id": 4}), UpdateOne({"_id": 4}, {"$set": {"a": 1}}), DeleteOne({"_id": 4})]
+            >>> result = notes.bulk_write(writes)
+            >>> result.inserted_count, result.modified_count, result.deleted_count
+            (1, 1, 1)
+
+        :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` writes to several collections at a
+            time.
+
+        Specification: CRUD API, "Bulk Write Models".
+
+        :param requests: a non-empty list of :class:`~gmongo.operations.InsertOne`,
+            :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
+            :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
+            :class:`~gmongo.operations.DeleteMany`.
+        :param ordered: True (the default) runs one after the other and stops at the first error; False runs them all,
+            in any order.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :returns: the counts of all, and the ``_id`` of each document that was inserted because none matched.
+        :raises TypeError: `requests` is no list, or an element is no model.
+        :raises InvalidOperation: `requests` is empty.
+        :raises BulkWriteError: some writes failed; its `details` say which, by index, and what was done.
         """
         checked_session(session)
         if not isinstance(requests, list):
@@ -450,9 +672,60 @@ class Collection(Defaults, Generic[DocumentType]):
         allow_disk_use: bool | None = None,
         let: Mapping[str, Any] | None = None,
     ) -> Cursor[DocumentType]:
-        """A cursor over the documents that match; the parameters are those of :class:`~gmongo.cursor.Cursor`.
+        """A cursor over the documents that match. The query is sent when the first document is asked for.
 
-        The query is sent when the first document is asked for.
+            >>> for note in notes.find({"tags": "a"}, sort=[("title", 1)], limit=10):
+            ...     print(note["title"])
+            first
+            second
+
+        The methods of the cursor set the same options: ``notes.find({"tags": "a"}).sort("title").limit(10)``. Close a
+        cursor that is not read to its end, or use it in a ``with``: it is then ended on the server at once, and not by
+        its time-out.
+
+        Specification: CRUD API, "Read"; Find, getMore and killCursors commands.
+
+        :param filter: a query; None or ``{}`` matches every document.
+        :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
+            ``{"title": 1, "_id": 0}``. None returns all.
+        :param skip: how many documents to leave out at the beginning; 0 by default.
+        :param limit: how many documents to return at most; 0 (the default) is without limit. A negative number is the
+            same without its sign, in a single reply.
+        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
+            session, which ends after thirty, ends it all the same.
+        :param cursor_type: a value of :class:`~gmongo.cursor_type.CursorType`: what happens at the end of a capped
+            collection.
+        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the
+            order in which the server finds them.
+        :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
+        :param oplog_replay: of no effect since MongoDB 4.4.
+        :param batch_size: how many documents a reply brings; 0 (the default) leaves it to the server, which begins with
+            101.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the
+            server choose.
+        :param max_scan: sent as it is given; servers know it no longer.
+        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+            :func:`gmongo.timeout` limits the whole.
+        :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
+            ``(field, value)`` pairs in the order of its keys.
+        :param min: the bound below, which is part of it.
+        :param return_key: True returns the keys of the index rather than the documents.
+        :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
+        :param snapshot: sent as it is given; servers know it no longer.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
+            leaves it to the server.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
+        :raises InvalidOperation: an exhaust cursor is given a `limit`; or, with the first document, `min` or `max` are
+            given without `hint`.
         """
         return Cursor(
             self,
@@ -507,7 +780,57 @@ class Collection(Defaults, Generic[DocumentType]):
         allow_disk_use: bool | None = None,
         let: Mapping[str, Any] | None = None,
     ) -> RawBatchCursor:
-        """The same, as batches of encoded documents."""
+        """A cursor over the documents that match, as batches of encoded documents, for those who decode them in another
+        way (to a table, for instance).
+
+            >>> import bson
+            >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
+            2
+
+        Specification: CRUD API, "Read".
+
+        :param filter: a query; None or ``{}`` matches every document.
+        :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
+            ``{"title": 1, "_id": 0}``. None returns all.
+        :param skip: how many documents to leave out at the beginning; 0 by default.
+        :param limit: how many documents to return at most; 0 (the default) is without limit.
+        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
+            session, which ends after thirty, ends it all the same.
+        :param cursor_type: a value of :class:`~gmongo.cursor_type.CursorType`: what happens at the end of a capped
+            collection.
+        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the
+            order in which the server finds them.
+        :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
+        :param oplog_replay: of no effect since MongoDB 4.4.
+        :param batch_size: how many documents a reply brings; 0 (the default) leaves it to the server, which begins with
+            101.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the
+            server choose.
+        :param max_scan: sent as it is given; servers know it no longer.
+        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+            :func:`gmongo.timeout` limits the whole.
+        :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
+            ``(field, value)`` pairs in the order of its keys.
+        :param min: the bound below, which is part of it.
+        :param return_key: True returns the keys of the index rather than the documents.
+        :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
+        :param snapshot: sent as it is given; servers know it no longer.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
+            leaves it to the server.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :returns: a cursor whose items are ``bytes``: the documents of one reply, one after the other.
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
+        :raises InvalidOperation: an exhaust cursor is given a `limit`; or, with the first batch, `min` or `max` are
+            given without `hint`.
+        """
         return RawBatchCursor(
             self,
             filter,
@@ -563,7 +886,49 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> DocumentType | None:
         """The first document that matches, or None.
 
-        :param filter: a query, or the ``_id`` of the document.
+            >>> notes.find_one({"tags": "b"}, ["title"], sort=[("title", -1)])
+            {'_id': 6, 'title': 'second'}
+            >>> notes.find_one(6)["title"]
+            'second'
+
+        Specification: CRUD API, "Read".
+
+        :param filter: a query, or the ``_id`` of the document if it is no mapping. None or ``{}`` matches every
+            document.
+        :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
+            ``{"title": 1, "_id": 0}``. None returns all.
+        :param skip: how many documents to leave out at the beginning; 0 by default.
+        :param limit: of no effect: it is 1.
+        :param no_cursor_timeout: of no effect, as no cursor stays open.
+        :param cursor_type: leave it at the default, as no cursor stays open.
+        :param sort: which document is the first: a list of ``(field, direction)``, or a mapping of fields to
+            directions. None takes whichever the server finds first.
+        :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
+        :param oplog_replay: of no effect since MongoDB 4.4.
+        :param batch_size: of no effect, as there is one document at the most.
+        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
+            None takes the collection's own.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
+            server choose.
+        :param max_scan: sent as it is given; servers know it no longer.
+        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+        :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
+            ``(field, value)`` pairs in the order of its keys.
+        :param min: the bound below, which is part of it.
+        :param return_key: True returns the keys of the index rather than the document.
+        :param show_record_id: True adds the server's internal number to the document, as ``$recordId``.
+        :param snapshot: sent as it is given; servers know it no longer.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
+            leaves it to the server.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
+        :raises InvalidOperation: `min` or `max` are given without `hint`.
         """
         if filter is not None and not isinstance(filter, (dict, Mapping)):  # dict first: it is the quick one to ask for
             filter = {"_id": filter}
@@ -614,7 +979,33 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> DocumentType | None:
-        """Delete the first document that matches and return it, or None."""
+        """Delete the first document that matches, and return it.
+
+            >>> notes.find_one_and_delete({"tags": "a"}, ["title"], sort=[("_id", -1)])
+            {'_id': 6, 'title': 'second'}
+
+        Specification: CRUD API, "Find And Modify".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param projection: which fields to return: a list of names (``_id`` is always added), or a document. None
+            returns all.
+        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping. None
+            takes whichever the server finds first.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
+            None lets the server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
+            ``collation``.
+        :returns: the document as it was, or None if none matches.
+        :raises TypeError: an argument has the wrong type.
+        :raises OperationFailure: the server refused the command.
+        :raises WriteConcernError: the document was deleted, but the acknowledgement failed.
+        """
         fields = {"remove": True, **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
 
@@ -632,7 +1023,36 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> DocumentType | None:
-        """Replace the first document that matches and return it, as it was or as it is."""
+        """Replace the first document that matches, and return it.
+
+        Specification: CRUD API, "Find And Modify".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param replacement: the new document, without update operators. If it has an ``_id``, it must be the same.
+        :param projection: which fields to return: a list of names (``_id`` is always added), or a document. None
+            returns all.
+        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping. None
+            takes whichever the server finds first.
+        :param upsert: True inserts the replacement if no document matches; False by default.
+        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the document as it was,
+            :attr:`ReturnDocument.AFTER` as it is.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
+            None lets the server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
+            ``collation``.
+        :returns: the document, or None if none matches (or if it was inserted, with :attr:`ReturnDocument.BEFORE`).
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: `replacement` begins with an update operator.
+        :raises DuplicateKeyError: another document has the same value in a unique index.
+        :raises OperationFailure: the server refused the command.
+        :raises WriteConcernError: the document was replaced, but the acknowledgement failed.
+        """
         checked_replacement(replacement)
         fields = {"update": replacement, **_returning(return_document, upsert), **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
@@ -652,7 +1072,44 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> DocumentType | None:
-        """Change the first document that matches and return it, as it was or as it is."""
+        """Change the first document that matches, and return it.
+
+            >>> from gmongo import ReturnDocument
+            >>> counters.find_one_and_update(
+            ...     {"_id": "orders"}, {"$inc": {"n": 1}}, upsert=True, return_document=ReturnDocument.AFTER
+            ... )
+            {'_id': 'orders', 'n': 1}
+
+        Specification: CRUD API, "Find And Modify".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param update: operators such as ``{"$inc": {"n": 1}}``, or a pipeline as a list of stages.
+        :param projection: which fields to return: a list of names (``_id`` is always added), or a document. None
+            returns all.
+        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping. None
+            takes whichever the server finds first.
+        :param upsert: True inserts a document if none matches; False by default.
+        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the document as it was,
+            :attr:`ReturnDocument.AFTER` as it is.
+        :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that
+            match the one on ``name``. None is without.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
+            None lets the server choose.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
+            ``collation``.
+        :returns: the document, or None if none matches (or if it was inserted, with :attr:`ReturnDocument.BEFORE`).
+        :raises TypeError: an argument has the wrong type.
+        :raises ValueError: `update` is empty, or does not begin with an operator.
+        :raises DuplicateKeyError: the change would give two documents the same value in a unique index.
+        :raises OperationFailure: the server refused the command.
+        :raises WriteConcernError: the document was changed, but the acknowledgement failed.
+        """
         checked_update(update)
         fields = {"update": update, **_returning(return_document, upsert), **kwargs}
         if array_filters is not None:
@@ -690,9 +1147,25 @@ class Collection(Defaults, Generic[DocumentType]):
     def count_documents(
         self, filter: _Filter, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> int:
-        """The number of documents that match.
+        """Count the documents that match, exactly. It runs an aggregation, so ``$where``, ``$near`` and ``$nearSphere``
+        cannot be in the filter: use ``$expr`` and ``$geoWithin``. :meth:`estimated_document_count` is quicker for the
+        whole collection.
 
-        :param kwargs: ``skip``, ``limit``, ``hint``, ``collation``, ``maxTimeMS``.
+            >>> notes.count_documents({"tags": "a"})
+            2
+
+        Specification: CRUD API, "Count API Details".
+
+        :param filter: a query; ``{}`` matches every document.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: ``skip`` and ``limit`` (how many to leave out, and to count at most), ``hint`` (an index, by name
+            or keys), ``collation``, ``maxTimeMS`` (in milliseconds), and further fields of the ``aggregate`` command.
+        :returns: the count; 0 for a collection that does not exist.
+        :raises TypeError: `filter` is not a mapping, or another argument has the wrong type.
+        :raises OperationFailure: the server refused the filter or an option.
         """
         pipeline: list[dict[str, Any]] = [{"$match": checked_mapping("filter", filter)}]
         for stage in ("skip", "limit"):
@@ -714,10 +1187,17 @@ class Collection(Defaults, Generic[DocumentType]):
         return int(required(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Any = None, **kwargs: Any) -> int:
-        """The number of documents, quickly, from the collection's metadata.
+        """Count all documents quickly, from the metadata of the collection. The count may be wrong after a crash of the
+        server, and counts orphaned documents of a sharded cluster.
 
-        :param kwargs: ``maxTimeMS``.
+        Specification: CRUD API, "Count API Details".
+
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
+        :returns: the count; 0 for a collection that does not exist.
         :raises ConfigurationError: a session was given, which this command does not take.
+        :raises OperationFailure: the server refused the command.
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
@@ -735,7 +1215,27 @@ class Collection(Defaults, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """The distinct values of a field among the documents that match."""
+        """The distinct values of a field among the documents that match. Elements of arrays are values of their own.
+
+            >>> sorted(notes.distinct("tags"))
+            ['a', 'b']
+
+        Specification: CRUD API, "Read".
+
+        :param key: the field, with dots for fields of fields.
+        :param filter: a query; None or ``{}`` matches every document.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 7.1).
+            None lets the server choose.
+        :param kwargs: further fields of the ``distinct`` command, such as ``maxTimeMS`` (in milliseconds) and
+            ``collation``.
+        :returns: a list of the values, in no order.
+        :raises TypeError: `key` is no string, or another argument has the wrong type.
+        :raises OperationFailure: the server refused, for example because the values are larger than 16 MB.
+        """
         if not isinstance(key, str):
             raise TypeError(f"key must be a string, not {short(key)}")
         fields = _present(
@@ -759,9 +1259,32 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> CommandCursor[DocumentType]:
-        """Run a pipeline, and return a cursor over its documents.
+        """Run a pipeline, and return a cursor over its result.
 
-        :param kwargs: further fields of the command, and ``batchSize``.
+            >>> pipeline = [{"$unwind": "$tags"}, {"$sortByCount": "$tags"}]
+            >>> notes.aggregate(pipeline).to_list()
+            [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
+
+        The command is sent at once, to a server that suits the read preference. A pipeline that ends in ``$out`` or
+        ``$merge`` writes: it goes to a secondary only if all servers are of MongoDB 5.0 or newer, it is never tried
+        again after a lost connection, and the write concern holds for it.
+
+        Specification: CRUD API, "Read".
+
+        :param pipeline: a list of stages.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: ``batchSize`` (how many documents a reply brings), ``maxAwaitTimeMS`` (of a ``$changeStream``, in
+            milliseconds), and further fields of the command: ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
+            ``collation``, ``hint``, ``bypassDocumentValidation``.
+        :raises TypeError: `pipeline` is no list, or another argument has the wrong type.
+        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``; :meth:`Database.command
+            <gmongo.database.Database.command>` runs what they would say.
+        :raises OperationFailure: the server refused the pipeline.
         """
         fields = _present(kwargs, let=checked_let(let), comment=comment)
         return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields)
@@ -773,7 +1296,21 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> RawBatchCommandCursor:
-        """The same, as batches of encoded documents."""
+        """Run a pipeline, and return a cursor over its result as batches of encoded documents.
+
+        Specification: CRUD API, "Read".
+
+        :param pipeline: a list of stages.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: what :meth:`aggregate` takes, ``let`` included.
+        :returns: a cursor whose items are ``bytes``: the documents of one reply, one after the other.
+        :raises TypeError: `pipeline` is no list, or another argument has the wrong type.
+        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
+        :raises OperationFailure: the server refused the pipeline.
+        """
         fields = _present(kwargs, comment=comment)
         cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields)
         assert isinstance(cursor, RawBatchCommandCursor)
@@ -796,21 +1333,36 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> CollectionChangeStream[DocumentType]:
         """Watch the changes of the collection (replica sets and sharded clusters only).
 
+        ::
+
+            with orders.watch([{"$match": {"operationType": "insert"}}]) as stream:
+                for change in stream:
+                    ship(change["fullDocument"])
+
         The stream resumes by itself after failovers and lost connections, which a plain aggregation with
         ``$changeStream`` does not. The read concern must be the default or ``majority``.
 
-        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay.
+        Specification: Change Streams, "Driver API".
+
+        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
         :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
-            ``"required"`` that right after the update (MongoDB 6.0).
+            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
         :param resume_after: a resume token; begin after that change.
-        :param max_await_time_ms: how long the server waits for changes before it replies that there are none.
-        :param batch_size: the most changes in one reply.
+        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
+            milliseconds; None leaves it to the server (a second).
+        :param batch_size: the most changes in one reply; None leaves it to the server.
+        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
+            its document. None compares bytes.
         :param start_at_operation_time: begin at this time.
-        :param start_after: like `resume_after`, and also after an ``invalidate``.
-        :param comment: which the server logs.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was
-            (MongoDB 6.0).
-        :param show_expanded_events: also report changes of indexes and of the schema (MongoDB 6.0).
+        :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only). None is without.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
+            6.0). None adds none.
+        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :raises TypeError: an option has the wrong type.
+        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
         :raises OperationFailure: the server refuses, for example because it is a standalone.
         """
         return CollectionChangeStream(
@@ -834,10 +1386,28 @@ class Collection(Defaults, Generic[DocumentType]):
     def create_index(
         self, keys: KeyOrList, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> str:
-        """Create an index, and return its name.
+        """Create an index, if it is not there yet.
 
-        :param keys: a field, or a list of fields and directions.
-        :param kwargs: options of the index, such as ``unique``, ``name``, ``expireAfterSeconds``; and ``maxTimeMS``.
+            >>> notes.create_index([("title", 1), ("tags", -1)], unique=True)
+            'title_1_tags_-1'
+
+        Specification: Index Management, "Standard API".
+
+        :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping. A direction is
+            :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or a kind of index: :data:`gmongo.TEXT`,
+            :data:`gmongo.GEOSPHERE`, :data:`gmongo.GEO2D`, :data:`gmongo.HASHED`.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: options of the index: ``name`` (made of the keys by default), ``unique``, ``sparse``, ``hidden``
+            (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``, ``collation``, ``wildcardProjection``
+            and others that the server knows; and of the command: ``maxTimeMS`` (in milliseconds), ``commitQuorum``
+            (MongoDB 4.4).
+        :returns: the name of the index.
+        :raises TypeError: the keys or the collation have the wrong type.
+        :raises ValueError: there are no keys.
+        :raises OperationFailure: the server refused, for example because there is such an index with other options.
         """
         extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
@@ -849,7 +1419,25 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Create indexes, and return their names."""
+        """Create indexes, with one command; those that are there already stay.
+
+            >>> from gmongo import IndexModel
+            >>> notes.create_indexes([IndexModel("created"), IndexModel("place", sparse=True)])
+            ['created_1', 'place_1']
+
+        Specification: Index Management, "Standard API".
+
+        :param indexes: a list of :class:`~gmongo.operations.IndexModel`.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds) and ``commitQuorum``
+            (MongoDB 4.4).
+        :returns: the names of the indexes.
+        :raises TypeError: `indexes` is no list of index models.
+        :raises OperationFailure: the server refused; none of them was created.
+        """
         if not isinstance(indexes, list) or not all(isinstance(each, IndexModel) for each in indexes):
             raise TypeError(f"indexes must be a list of IndexModel, not {short(indexes)}")
         documents = [index.document for index in indexes]
@@ -859,11 +1447,34 @@ class Collection(Defaults, Generic[DocumentType]):
     def drop_index(
         self, index_or_name: KeyOrList, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> None:
-        """Drop an index, by its name or its keys."""
+        """Drop an index. That the collection does not exist is no error.
+
+        Specification: Index Management, "Standard API".
+
+        :param index_or_name: the name of the index, or its keys as :meth:`create_index` takes them, if it has the name
+            that is made of them.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+        :raises TypeError: the keys have the wrong type.
+        :raises OperationFailure: there is no such index, or it is that on ``_id``.
+        """
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
 
     def drop_indexes(self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> None:
-        """Drop all indexes but the one on ``_id``."""
+        """Drop all indexes but the one on ``_id``. That the collection does not exist is no error.
+
+        Specification: Index Management, "Standard API".
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+        :raises OperationFailure: the server refused.
+        """
         self._drop_indexes("*", session, comment, kwargs)
 
     def _drop_indexes(self, name: str, session: ClientSession | None, comment: Any, fields: Mapping[str, Any]) -> None:
@@ -875,7 +1486,20 @@ class Collection(Defaults, Generic[DocumentType]):
                 raise
 
     def list_indexes(self, session: ClientSession | None = None, comment: Any = None) -> CommandCursor[dict[str, Any]]:
-        """A cursor over the specifications of the indexes."""
+        """A cursor over the descriptions of the indexes.
+
+            >>> [index["name"] for index in notes.list_indexes()]
+            ['_id_']
+
+        Specification: Index Management, "Standard API"; Enumerating Indexes.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: a cursor over documents with ``name``, ``key`` and the options; empty if the collection does not
+            exist.
+        """
         command = _present({"listIndexes": self._name, "cursor": {}}, comment=comment)
         operation = CursorCommand(self._database_name, command, self._codec_options, decoded_as=_IN_ORDER)
         try:
@@ -886,7 +1510,20 @@ class Collection(Defaults, Generic[DocumentType]):
             raise
 
     def index_information(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, dict[str, Any]]:
-        """The indexes by name; ``key`` is a list of fields and directions."""
+        """The indexes by name.
+
+            >>> notes.index_information()
+            {'_id_': {'v': 2, 'key': [('_id', 1)]}}
+
+        Specification: Index Management, "Standard API"; Enumerating Indexes.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: a mapping of names to the options; ``key`` is a list of fields and directions. Empty if the collection
+            does not exist.
+        """
         return indexes.information(self.list_indexes(session, comment))
 
     # Search indexes
@@ -898,7 +1535,21 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> str:
-        """Create a search index, and return its name."""
+        """Create an index for Atlas Search. The server builds it after it has replied; :meth:`list_search_indexes`
+        tells when it is ready.
+
+        Specification: Index Management, "Search Indexes".
+
+        :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping of its parameters.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+        :returns: the name of the index.
+        :raises TypeError: `model` is neither, or has unknown parameters.
+        :raises OperationFailure: the server refused, for example because it is not part of Atlas.
+        """
         if not isinstance(model, SearchIndexModel):
             model = SearchIndexModel(**model)
         return self.create_search_indexes([model], session, comment, **kwargs)[0]
@@ -910,9 +1561,19 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Create search indexes, and return their names.
+        """Create indexes for Atlas Search, with one command.
 
-        :raises TypeError: `models` holds something else than :class:`~gmongo.operations.SearchIndexModel`.
+        Specification: Index Management, "Search Indexes".
+
+        :param models: a list of :class:`~gmongo.operations.SearchIndexModel`.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+        :returns: the names of the indexes.
+        :raises TypeError: `models` holds something else.
+        :raises OperationFailure: the server refused, for example because it is not part of Atlas.
         """
         if not all(isinstance(model, SearchIndexModel) for model in models):
             raise TypeError("models must be a list of SearchIndexModel")
@@ -923,7 +1584,18 @@ class Collection(Defaults, Generic[DocumentType]):
     def drop_search_index(
         self, name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> None:
-        """Drop a search index, if it exists."""
+        """Drop an index for Atlas Search. That the collection does not exist is no error.
+
+        Specification: Index Management, "Search Indexes".
+
+        :param name: of the index.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+        :raises OperationFailure: the server refused.
+        """
         try:
             self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
         except OperationFailure as error:
@@ -938,7 +1610,19 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Change the definition of a search index."""
+        """Give an index for Atlas Search another definition.
+
+        Specification: Index Management, "Search Indexes".
+
+        :param name: of the index.
+        :param definition: the new definition, as a whole.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+        :raises OperationFailure: the server refused, for example because there is no such index.
+        """
         command = {"updateSearchIndex": self._name, "name": name, "definition": definition, **kwargs}
         self._search_command(command, session, comment)
 
@@ -949,7 +1633,20 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> CommandCursor[Any]:
-        """A cursor over the search indexes, or over the one called `name`."""
+        """A cursor over the descriptions of the indexes for Atlas Search. Read and write concern of the collection do
+        not hold for it.
+
+        Specification: Index Management, "Search Indexes".
+
+        :param name: of one index; None lists them all.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: what :meth:`aggregate` takes, such as ``batchSize``; but no ``pipeline``.
+        :raises ConfigurationError: `kwargs` has ``pipeline``.
+        :raises OperationFailure: the server refused, for example because it is not part of Atlas.
+        """
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() makes the pipeline; the option pipeline cannot be given")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
@@ -968,15 +1665,36 @@ class Collection(Defaults, Generic[DocumentType]):
         comment: Any = None,
         encrypted_fields: Mapping[str, Any] | None = None,
     ) -> None:
-        """Drop the collection, if it exists."""
+        """Drop the collection with its indexes. That it does not exist is no error.
+
+        Specification: Collection Management.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param encrypted_fields: which fields are encrypted; taken for the sake of PyMongo's programs, and checked to be
+            a mapping.
+        :raises OperationFailure: the server refused.
+        """
         database = self._database.with_options(write_concern=self._write_concern)
         database.drop_collection(self._name, session, comment, encrypted_fields)
 
     def rename(self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> Any:
-        """Rename the collection.
+        """Rename the collection, within its database. This object keeps the old name.
 
-        :param kwargs: ``dropTarget=True`` replaces a collection that has the new name.
-        :raises InvalidName: the new name is not allowed.
+        Specification: Collection Management.
+
+        :param new_name: its name from now on.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: ``dropTarget=True`` replaces a collection that has the new name; further fields of the command.
+        :returns: the reply of the server.
+        :raises TypeError: `new_name` is no string.
+        :raises InvalidName: no collection can have the new name.
+        :raises OperationFailure: the server refused, for example because there is a collection of that name.
         """
         _check_name(new_name)
         command = _present(
@@ -987,13 +1705,30 @@ class Collection(Defaults, Generic[DocumentType]):
         return self._executor.run(operation, session)
 
     def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
-        """The options that the collection was created with."""
+        """The options that the collection was created with.
+
+            >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
+            True
+
+        Specification: Enumerating Collections.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty without options, and if the collection
+            does not exist.
+        """
         found = self._database.list_collections(session, {"name": self._name}, comment).to_list()
         return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
 
     # Being an object
 
     def __next__(self) -> NoReturn:
+        """Not possible: :meth:`find` makes what can be iterated over.
+
+        :raises TypeError: always.
+        """
         raise TypeError("'Collection' object is not iterable")
 
     next = __next__

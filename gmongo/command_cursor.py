@@ -27,9 +27,24 @@ DocumentType = TypeVar("DocumentType")
 
 
 class CommandCursor(Generic[DocumentType]):
-    """Iterates over the documents that a command returns.
+    """Iterates over the documents that a command returns; made by methods such as :meth:`Collection.aggregate
+    <gmongo.collection.Collection.aggregate>` and :meth:`Database.cursor_command
+    <gmongo.database.Database.cursor_command>`.
 
-    It is made by methods of collections, databases and clients. Its parameters describe the server's reply.
+    Iterating may raise what every operation may (see :class:`~gmongo.collection.Collection`), and
+    :class:`~gmongo.errors.CursorNotFound` if the server no longer knows the cursor. A cursor that is dropped before its
+    end is ended on the server in the background; :meth:`close` or a ``with`` does so at once.
+
+    Specification: Find, getMore and killCursors commands.
+
+    :param collection: whose codec options hold.
+    :param cursor_info: the field ``cursor`` of the reply: ``id``, ``ns`` and ``firstBatch``.
+    :param address: the server that has the cursor, as host and port.
+    :param batch_size: how many documents each further reply brings; 0 (the default) leaves it to the server.
+    :param max_await_time_ms: how long the server may wait for documents before a further reply, in milliseconds; None
+        leaves it to the server.
+    :param session: the session that further commands are part of; None is one of the driver's.
+    :param comment: of further commands.
     """
 
     _raw = False
@@ -121,7 +136,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor."""
+        """The address of the server that has the cursor, as host and port."""
         return self._cursor.address
 
     @property
@@ -131,9 +146,13 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Ask for this many documents with each further batch; 0 leaves it to the server.
+        """Set how many documents each further reply brings. This changes how often the server is asked, and not the
+        result.
 
-        :raises ValueError: `batch_size` is negative.
+        :param batch_size: how many; 0 leaves it to the server.
+        :returns: this cursor.
+        :raises TypeError: `batch_size` is no integer.
+        :raises ValueError: it is negative.
         """
         if not isinstance(batch_size, int):
             raise TypeError(f"batch_size must be an integer, not {short(batch_size)}")
@@ -146,19 +165,29 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
+        """The next document; waits for it.
+
+        :raises StopIteration: there is none.
+        """
         cursor = self._cursor
         return cursor.documents.popleft() if cursor.documents else cursor.next_document()
 
     next = __next__
 
     def try_next(self) -> DocumentType | None:
-        """The next document, or None if there is none after asking the server at most once."""
+        """The next document, or None if there is none after asking the server at most once. Of a ``$changeStream`` or a
+        tailable cursor, one may come later.
+        """
         return self._cursor.try_next_document()
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """The remaining documents, or at most `length` of them.
+        """The remaining documents as a list.
 
         Of a ``$changeStream`` there are always more to come, so it gives those that are there.
+
+        :param length: how many at most; None (the default) is all.
+        :raises TypeError: `length` is no integer.
+        :raises ValueError: it is less than 1.
         """
         return take_list(iter(self.try_next, None) if self._awaits else self, length)
 
@@ -176,7 +205,10 @@ class CommandCursor(Generic[DocumentType]):
 
 
 class RawBatchCommandCursor(CommandCursor[bytes]):
-    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other."""
+    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other; made by
+    :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>`. It has the parameters
+    and methods of :class:`CommandCursor`.
+    """
 
     _raw = True
 

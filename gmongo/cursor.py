@@ -46,10 +46,62 @@ _FLAGS = {
 
 
 class Cursor(Generic[DocumentType]):
-    """Iterates over the documents that match a query; made by :meth:`Collection.find`.
+    """Iterates over the documents that match a query; made by :meth:`Collection.find
+    <gmongo.collection.Collection.find>`.
 
-    The query is sent when the first document is asked for; until then its options can be changed. The parameters are
-    those of :meth:`Collection.find`.
+        >>> cursor = notes.find({"tags": "a"}).sort("title").limit(2)
+        >>> [note["title"] for note in cursor]
+        ['first', 'second']
+
+    The query is sent when the first document is asked for; until then its options can be changed. After that, methods
+    that change them raise :class:`~gmongo.errors.InvalidOperation`. One greenlet at a time uses a cursor.
+
+    Iterating may raise what every operation may (see :class:`~gmongo.collection.Collection`), and
+    :class:`~gmongo.errors.CursorNotFound` if the server no longer knows the cursor. A cursor that is dropped before its
+    end is ended on the server in the background; :meth:`close` or a ``with`` does so at once.
+
+    Specification: CRUD API, "Read"; Find, getMore and killCursors commands.
+
+    :param collection: the collection that is queried.
+    :param filter: a query; None or ``{}`` matches every document.
+    :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
+        ``{"title": 1, "_id": 0}``. None returns all.
+    :param skip: how many documents to leave out at the beginning; 0 by default.
+    :param limit: how many documents to return at most; 0 (the default) is without limit. A negative number is the same
+        without its sign, in a single reply.
+    :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
+        session, which ends after thirty, ends it all the same.
+    :param cursor_type: a value of :class:`~gmongo.cursor_type.CursorType`: what happens at the end of a capped
+        collection.
+    :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the order in
+        which the server finds them.
+    :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
+    :param oplog_replay: of no effect since MongoDB 4.4.
+    :param batch_size: how many documents a reply brings; 0 (the default) leaves it to the server, which begins with
+        101.
+    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
+        takes the collection's own.
+    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
+        choose.
+    :param max_scan: sent as it is given; servers know it no longer.
+    :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+        :func:`gmongo.timeout` limits the whole.
+    :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
+        ``(field, value)`` pairs in the order of its keys.
+    :param min: the bound below, which is part of it.
+    :param return_key: True returns the keys of the index rather than the documents.
+    :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
+    :param snapshot: sent as it is given; servers know it no longer.
+    :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+        (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+    :param session: the session that this is part of; None (the default) is one that the driver takes for this operation
+        alone.
+    :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
+        leaves it to the server.
+    :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is without.
+    :raises TypeError: an argument has the wrong type.
+    :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
+    :raises InvalidOperation: an exhaust cursor is given a `limit`.
     """
 
     _raw = False
@@ -146,18 +198,47 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def sort(self, key_or_list: KeyOrList, direction: Direction | None = None) -> Cursor[DocumentType]:
-        """Sort by a field, or by a list of fields and directions."""
+        """Sort the result. The last call counts.
+
+        ::
+
+            notes.find().sort("title")
+            notes.find().sort([("title", gmongo.ASCENDING), ("created", gmongo.DESCENDING)])
+
+        :param key_or_list: a field; or a list of fields and ``(field, direction)`` pairs; or a mapping of fields to
+            directions.
+        :param direction: of a single field: :data:`gmongo.ASCENDING` (1, the default), :data:`gmongo.DESCENDING` (-1),
+            or ``{"$meta": "textScore"}``.
+        :returns: this cursor.
+        :raises TypeError: the keys have the wrong type.
+        :raises ValueError: there are no keys.
+        :raises InvalidOperation: the query has been sent.
+        """
         keys: Any = [(key_or_list, direction)] if direction is not None else key_or_list
         return self._change("sort", index_document(keys))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
-        """Leave out the first `skip` documents."""
+        """Leave out documents at the beginning.
+
+        :param skip: how many; 0 or more.
+        :returns: this cursor.
+        :raises TypeError: `skip` is no integer.
+        :raises ValueError: it is negative.
+        :raises InvalidOperation: the query has been sent.
+        """
         self._check_unsent()
         self._skip = _natural("skip", skip)
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
-        """Return at most `limit` documents; 0 is without limit, and a negative one is served in a single batch."""
+        """Return no more than so many documents.
+
+        :param limit: how many; 0 is without limit, and a negative number is the same without its sign, in a single
+            reply.
+        :returns: this cursor.
+        :raises TypeError: `limit` is no integer.
+        :raises InvalidOperation: the query has been sent, or is that of an exhaust cursor.
+        """
         self._check_unsent()
         self._limit = _integer("limit", limit)
         self._empty = False
@@ -165,25 +246,59 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Ask for this many documents with each batch; 0 leaves it to the server."""
+        """Set how many documents a reply brings. This changes how often the server is asked, and not the result.
+
+        :param batch_size: how many; 0 leaves it to the server.
+        :returns: this cursor.
+        :raises TypeError: `batch_size` is no integer.
+        :raises ValueError: it is negative.
+        :raises InvalidOperation: the query has been sent.
+        """
         self._check_unsent()
         self._batch_size = _natural("batch_size", batch_size)
         return self
 
     def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
-        """Use this index: its name, or its keys; None lets the server choose."""
+        """Choose the index to use.
+
+        :param index: its name, or its keys in any form that ``create_index`` takes; None lets the server choose.
+        :returns: this cursor.
+        :raises TypeError: the keys have the wrong type.
+        :raises InvalidOperation: the query has been sent.
+        """
         return self._change("hint", None if index is None else checked_hint(index))
 
     def comment(self, comment: Any) -> Cursor[DocumentType]:
-        """Attach a comment, which the server logs."""
+        """Attach a comment to the query and what follows it.
+
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: this cursor.
+        :raises InvalidOperation: the query has been sent.
+        """
         return self._change("comment", comment)
 
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
-        """Let the server work on the query for at most this many milliseconds."""
+        """Limit the server's work on the query. :func:`gmongo.timeout` limits the whole, the network included.
+
+        :param max_time_ms: in milliseconds; None is without limit.
+        :returns: this cursor. When the time is over, iterating raises :class:`~gmongo.errors.ExecutionTimeout`.
+        :raises TypeError: `max_time_ms` is no integer.
+        :raises ValueError: it is negative.
+        :raises InvalidOperation: the query has been sent.
+        """
         return self._change("maxTimeMS", None if max_time_ms is None else _natural("max_time_ms", max_time_ms))
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Let the server wait up to this many milliseconds for new documents (TAILABLE_AWAIT cursors only)."""
+        """Set how long the server waits for new documents before it replies that there are none. Cursors of other types
+        than ``TAILABLE_AWAIT`` ignore it.
+
+        :param max_await_time_ms: in milliseconds; None leaves it to the server (a second).
+        :returns: this cursor.
+        :raises TypeError: `max_await_time_ms` is no integer.
+        :raises ValueError: it is negative.
+        :raises InvalidOperation: the query has been sent.
+        """
         self._check_unsent()
         if max_await_time_ms is not None:
             _natural("max_await_time_ms", max_await_time_ms)
@@ -192,41 +307,91 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def max_scan(self, max_scan: int | None) -> Cursor[DocumentType]:
-        """Look at no more than this many documents (servers before 4.2 only)."""
+        """Set ``maxScan``, which servers know no longer.
+
+        :param max_scan: sent as it is given; None leaves it out.
+        :returns: this cursor.
+        :raises InvalidOperation: the query has been sent.
+        """
         return self._change("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return documents below these keys of the hinted index."""
+        """Return documents below these keys of the index that :meth:`hint` names.
+
+        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the keys of the index.
+        :returns: this cursor.
+        :raises TypeError: `spec` has the wrong type.
+        :raises InvalidOperation: the query has been sent. So does iterating, without a hint.
+        """
         return self._change("max", _bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return documents from these keys of the hinted index on."""
+        """Return documents from these keys on of the index that :meth:`hint` names.
+
+        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the keys of the index.
+        :returns: this cursor.
+        :raises TypeError: `spec` has the wrong type.
+        :raises InvalidOperation: the query has been sent. So does iterating, without a hint.
+        """
         return self._change("min", _bound("min", spec) or None)
 
     def collation(self, collation: Collation | Mapping[str, Any] | None) -> Cursor[DocumentType]:
-        """Compare strings like this."""
+        """Set the rules by which strings are compared.
+
+        :param collation: a :class:`~gmongo.collation.Collation` or its document; None takes the collection's own.
+        :returns: this cursor.
+        :raises TypeError: it is something else.
+        :raises InvalidOperation: the query has been sent.
+        """
         return self._change("collation", validate_collation_or_none(collation))
 
     def allow_disk_use(self, allow_disk_use: bool) -> Cursor[DocumentType]:
-        """Whether the server may use disk space for sorting."""
+        """Let the server sort on disk what does not fit into its memory (MongoDB 4.4), or forbid it.
+
+        :param allow_disk_use: whether it may.
+        :returns: this cursor.
+        :raises TypeError: it is neither True nor False.
+        :raises InvalidOperation: the query has been sent.
+        """
         return self._change("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
-        """Return only documents for which this JavaScript is true."""
+        """Return only documents for which JavaScript is true, in which ``this`` is the document. It replaces an earlier
+        one. Where ``$expr`` can say the same, it is faster.
+
+        :param code: text, or a :class:`~bson.code.Code` with its scope.
+        :returns: this cursor.
+        :raises TypeError: `code` is neither.
+        :raises InvalidOperation: the query has been sent.
+        """
         self._check_unsent()
         code = code if isinstance(code, Code) else Code(code)
         self._filter = {**self._filter, "$where": code}
         return self
 
     def add_option(self, mask: int) -> Cursor[DocumentType]:
-        """Set bits of the query's flags."""
+        """Set flags of the query by their numbers, as old programs do: 2 tailable, 8 oplog replay, 16 no time-out, 32
+        await data, 64 exhaust, 128 partial results. New ones give :meth:`Collection.find
+        <gmongo.collection.Collection.find>` the options by name.
+
+        :param mask: the sum of the flags.
+        :returns: this cursor.
+        :raises TypeError: `mask` is no integer.
+        :raises InvalidOperation: the query has been sent; or it has a limit and is made exhaust.
+        """
         self._check_unsent()
         self._flags |= _integer("mask", mask)
         self._check_exhaust()
         return self
 
     def remove_option(self, mask: int) -> Cursor[DocumentType]:
-        """Clear bits of the query's flags."""
+        """Clear flags of the query; see :meth:`add_option`.
+
+        :param mask: the sum of the flags.
+        :returns: this cursor.
+        :raises TypeError: `mask` is no integer.
+        :raises InvalidOperation: the query has been sent.
+        """
         self._check_unsent()
         self._flags &= ~_integer("mask", mask)
         return self
@@ -302,7 +467,13 @@ class Cursor(Generic[DocumentType]):
         return self._cursor
 
     def explain(self) -> Any:
-        """How the server would run the query."""
+        """Ask how the server would run the query, without running it for its documents. :meth:`Database.command
+        <gmongo.database.Database.command>` with ``explain`` takes a verbosity.
+
+        :returns: the reply of the server.
+        :raises InvalidOperation: `min` or `max` are given without `hint`.
+        :raises OperationFailure: the server refused the query.
+        """
         filter, fields = self._query()
         command = {"explain": {"find": self._collection.name, "filter": filter, **fields}}
         operation = Explain(self._collection.database.name, command, codec_options=self._collection.codec_options)
@@ -310,7 +481,13 @@ class Cursor(Generic[DocumentType]):
         return self._collection.database.client._executor.run(operation, self._session)
 
     def distinct(self, key: str) -> list[Any]:
-        """The distinct values of a field among the documents that match."""
+        """The distinct values of a field among the documents that match. Of the options of the query, the filter,
+        ``max_time_ms``, ``comment``, ``collation`` and ``hint`` hold, and not ``skip`` and ``limit``.
+
+        :param key: the field, with dots for fields of fields.
+        :returns: a list of the values, in no order.
+        :raises TypeError: `key` is no string.
+        """
         options = {
             name: self._fields[name] for name in ("maxTimeMS", "comment", "collation", "hint") if name in self._fields
         }
@@ -322,6 +499,10 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
+        """The next document; waits for it.
+
+        :raises StopIteration: there is none; of a tailable cursor, for now.
+        """
         cursor = self._cursor
         if cursor is None:
             if self._empty or self._closed:
@@ -332,7 +513,12 @@ class Cursor(Generic[DocumentType]):
     next = __next__
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """The remaining documents, or at most `length` of them. Of a tailable cursor, those that are there."""
+        """The remaining documents as a list.
+
+        :param length: how many at most; None (the default) is all. Of a tailable cursor, those that are there.
+        :raises TypeError: `length` is no integer.
+        :raises ValueError: it is less than 1.
+        """
         return take_list(self, length)
 
     def __getitem__(self, index: int | slice) -> Any:
@@ -363,7 +549,7 @@ class Cursor(Generic[DocumentType]):
     # Copies
 
     def clone(self) -> Cursor[DocumentType]:
-        """An unsent copy of the query."""
+        """A copy of the query that has not been sent, whatever this cursor has done. It has the same session."""
         return self._copied(copy.copy)
 
     def __copy__(self) -> Cursor[DocumentType]:
@@ -380,7 +566,10 @@ class Cursor(Generic[DocumentType]):
         return clone
 
     def rewind(self) -> Cursor[DocumentType]:
-        """Close the cursor and make the query unsent again."""
+        """Close the cursor and make the query unsent again.
+
+        :returns: this cursor.
+        """
         self.close()
         self._cursor, self._closed = None, False
         return self
@@ -404,12 +593,12 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def address(self) -> Address | None:
-        """The server that answered; None before the query is sent."""
+        """The address of the server that answered, as host and port; None before the query is sent."""
         return None if self._cursor is None else self._cursor.address
 
     @property
     def retrieved(self) -> int:
-        """How many documents have arrived so far."""
+        """How many documents have arrived so far, those included that have not been iterated over."""
         return 0 if self._cursor is None else self._cursor.retrieved
 
     @property
@@ -433,7 +622,10 @@ class Cursor(Generic[DocumentType]):
 
 
 class RawBatchCursor(Cursor[bytes]):
-    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other."""
+    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other; made by
+    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>`. It has the parameters and
+    methods of :class:`Cursor`, but takes no index or slice.
+    """
 
     _raw = True
 

@@ -6,7 +6,9 @@ __all__ = ["CursorType"]
 
 
 class CursorType:
-    """What a cursor does at the end of its results."""
+    """What a cursor does at the end of the documents; for `cursor_type` of :meth:`Collection.find
+    <gmongo.collection.Collection.find>`.
+    """
 
     NON_TAILABLE = 0
     """It closes."""
@@ -15,4 +17,4 @@ class CursorType:
     TAILABLE_AWAIT = 34
     """As `TAILABLE`, and the server waits a while for something to be added."""
     EXHAUST = 64
-    """It closes, but batches come without being asked for, as long as there are any."""
+    """As `NON_TAILABLE`: the server is asked for each batch all the same. It cannot have a limit."""

@@ -47,13 +47,16 @@ _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 class Database(Defaults, Generic[DocumentType]):
     """A database, by attribute or item of a client: ``client.shop``, ``client["shop"]``.
 
-    :param client: of the deployment.
-    :param name: of the database.
-    :param codec_options: how documents are encoded and decoded; this and the next three default to the client's.
+    Nothing is sent to make one. What every operation may raise is listed at :class:`~gmongo.collection.Collection`.
+
+    :param client: the client that it is reached by.
+    :param name: its name.
+    :param codec_options: how documents are encoded and decoded; None takes the client's, here and in the next three.
     :param read_preference: which servers reads go to.
-    :param write_concern: what acknowledgement writes ask for.
-    :param read_concern: what isolation reads ask for.
-    :raises InvalidName: the name has a character that is not allowed.
+    :param write_concern: which acknowledgement writes wait for.
+    :param read_concern: which isolation reads ask for.
+    :raises TypeError: the name is not a string, or an option has the wrong type.
+    :raises InvalidName: the name is empty, or has a character that is not allowed.
     """
 
     def __init__(
@@ -75,12 +78,12 @@ class Database(Defaults, Generic[DocumentType]):
 
     @property
     def client(self) -> MongoClient[Any]:
-        """The client it was made with."""
+        """The client that it is reached by."""
         return self._client
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Its name, such as ``"shop"``."""
         return self._name
 
     def with_options(
@@ -90,7 +93,15 @@ class Database(Defaults, Generic[DocumentType]):
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
     ) -> Database[Any]:
-        """The same database with other options; those that are None stay."""
+        """The same database with other options, which its collections take over.
+
+        :param codec_options: how documents are encoded and decoded; None keeps this database's, here and below.
+        :param read_preference: which servers reads go to.
+        :param write_concern: which acknowledgement writes wait for.
+        :param read_concern: which isolation reads ask for.
+        :returns: another object; this one stays as it is.
+        :raises TypeError: an option has the wrong type.
+        """
         chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
         return Database(self._client, self._name, *chosen)
 
@@ -104,7 +115,18 @@ class Database(Defaults, Generic[DocumentType]):
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
     ) -> Collection[Any]:
-        """A collection. Options that are None are the database's."""
+        """A collection, with options of its own::
+
+            database.get_collection("orders", write_concern=WriteConcern("majority"))
+
+        :param name: its name.
+        :param codec_options: how documents are encoded and decoded; None takes the database's, here and below.
+        :param read_preference: which servers reads go to.
+        :param write_concern: which acknowledgement writes wait for.
+        :param read_concern: which isolation reads ask for.
+        :raises TypeError: the name is not a string, or an option has the wrong type.
+        :raises InvalidName: no collection can have that name.
+        """
         return Collection(
             self,
             name,
@@ -135,11 +157,30 @@ class Database(Defaults, Generic[DocumentType]):
         check_exists: bool | None = True,
         **kwargs: Any,
     ) -> Collection[Any]:
-        """Create a collection, and return it.
+        """Create a collection, and return it. One without options need not be created: the first write does so.
 
-        :param check_exists: look first whether it is there; not in a transaction, where servers refuse that.
-        :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``validator``.
-        :raises CollectionInvalid: it exists already.
+            >>> capped = database.create_collection("events", capped=True, size=100_000)
+            >>> capped.name
+            'events'
+
+        Specification: Collection Management.
+
+        :param name: its name.
+        :param codec_options: how documents are encoded and decoded; None takes the database's, here and in the next
+            three.
+        :param read_preference: which servers reads go to.
+        :param write_concern: which acknowledgement writes wait for.
+        :param read_concern: which isolation reads ask for.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param check_exists: True (the default) looks first whether it is there; not in a transaction, where servers
+            refuse that.
+        :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``max``, ``validator``,
+            ``collation``, ``viewOn`` and ``pipeline``, ``timeseries`` (MongoDB 5.0), ``expireAfterSeconds``,
+            ``changeStreamPreAndPostImages`` (MongoDB 6.0), ``clusteredIndex`` (MongoDB 5.3).
+        :raises CollectionInvalid: it exists already, and `check_exists` is True.
+        :raises OperationFailure: the server refused, for example because it exists already with other options.
+        :raises InvalidName: no collection can have that name.
         """
         in_transaction = session is not None and checked_session(session).in_transaction
         if check_exists and not in_transaction and name in self.list_collection_names(session, {"name": name}):
@@ -155,8 +196,18 @@ class Database(Defaults, Generic[DocumentType]):
         comment: Any = None,
         encrypted_fields: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Drop a collection, if it exists.
+        """Drop a collection with its indexes. That it does not exist is no error.
 
+        Specification: Collection Management.
+
+        :param name_or_collection: its name, or the collection.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param encrypted_fields: which fields are encrypted; taken for the sake of PyMongo's programs, and checked to be
+            a mapping.
+        :returns: the reply of the server.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
@@ -184,8 +235,19 @@ class Database(Defaults, Generic[DocumentType]):
     ) -> CommandCursor[dict[str, Any]]:
         """A cursor over descriptions of the collections.
 
-        :param filter: which ones.
-        :param kwargs: further fields of the command, such as ``nameOnly``.
+            >>> [each["name"] for each in database.list_collections(filter={"type": "collection"})]
+            ['notes']
+
+        Specification: Enumerating Collections.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param filter: a query for the descriptions; None matches all.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
+        :returns: a cursor over documents with ``name``, ``type``, ``options`` and ``info``.
+        :raises TypeError: `filter` is no mapping.
         """
         command: dict[str, Any] = {"listCollections": 1, "cursor": {}, **kwargs}
         if filter is not None:
@@ -202,7 +264,22 @@ class Database(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> list[str]:
-        """The names of the collections."""
+        """The names of the collections.
+
+            >>> database.list_collection_names()
+            ['notes']
+
+        Specification: Enumerating Collections.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param filter: a query for the descriptions that :meth:`list_collections` returns; None matches all.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``authorizedCollections=True``.
+        :returns: a list, in no order.
+        :raises TypeError: `filter` is no mapping.
+        """
         if not filter or (len(filter) == 1 and "name" in filter):
             kwargs["nameOnly"] = True
         return [required(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)]
@@ -216,8 +293,19 @@ class Database(Defaults, Generic[DocumentType]):
         background: bool | None = None,
         comment: Any = None,
     ) -> dict[str, Any]:
-        """Have the server check a collection.
+        """Have the server check the data and indexes of a collection, which locks it meanwhile unless `background` is
+        True.
 
+        :param name_or_collection: its name, or the collection.
+        :param scandata: True looks at all documents; False by default.
+        :param full: True checks more, and takes longer; False by default.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param background: True lets others write meanwhile (MongoDB 4.4).
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: the reply of the server.
+        :raises TypeError: `name_or_collection` is neither a name nor a collection.
         :raises CollectionInvalid: it is not valid.
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
@@ -253,15 +341,32 @@ class Database(Defaults, Generic[DocumentType]):
         comment: Any = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Run a command and return the reply.
+        """Run a command, and return the reply.
+
+            >>> database.command("ping")["ok"]
+            1.0
+
+        The command is sent as it is given: neither the concerns nor the read preference of the database hold for it. It
+        is not tried again after a lost connection.
+
+        Specification: Run Command.
 
         :param command: its name, or the whole document.
-        :param value: of the first field, if `command` is a name.
-        :param check: raise an error if the reply is one.
-        :param allowable_errors: codes or messages of errors that are returned rather than raised.
-        :param read_preference: which servers suit; the primary by default, whatever the database's is.
-        :param kwargs: further fields of the command.
-        :raises OperationFailure: the reply is an error.
+        :param value: of the first field, if `command` is a name; 1 by default.
+        :param check: True (the default) raises an error if the reply is one; False returns it.
+        :param allowable_errors: codes or messages of errors that are returned rather than raised; None is none.
+        :param read_preference: which servers suit; None (the default) is the primary, whatever the database's is.
+        :param codec_options: how the command is encoded and the reply decoded; None is the defaults of ``bson``,
+            whatever the database's are.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command. A :class:`~gmongo.read_concern.ReadConcern` or
+            :class:`~gmongo.write_concern.WriteConcern` becomes its document.
+        :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
+        :raises ValueError: `command` is empty.
+        :raises OperationFailure: the reply is an error, which is neither allowed nor unchecked.
         """
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
@@ -286,10 +391,27 @@ class Database(Defaults, Generic[DocumentType]):
         max_await_time_ms: int | None = None,
         **kwargs: Any,
     ) -> CommandCursor[Any]:
-        """Run a command whose reply is a cursor, and return the cursor. The parameters are those of :meth:`command`.
+        """Run a command whose reply is a cursor, and return the cursor.
 
-        :param comment: of the commands that get further batches.
-        :param max_await_time_ms: how long the server may wait for a further batch, in milliseconds.
+            >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
+            [{'_id': 6, 'title': 'second', 'tags': ['a', 'b']}]
+
+        Specification: Run Command, "runCursorCommand".
+
+        :param command: its name, or the whole document.
+        :param value: of the first field, if `command` is a name; 1 by default.
+        :param read_preference: which servers suit; None (the default) is the primary, whatever the database's is.
+        :param codec_options: how documents are encoded and decoded; None takes the database's.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: of the commands that get further batches: any value that BSON can hold (MongoDB 4.4).
+        :param max_await_time_ms: how long the server may wait for documents before a further reply, in milliseconds;
+            None leaves it to the server.
+        :param kwargs: further fields of the command.
+        :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
+        :raises ValueError: `command` is empty.
+        :raises InvalidOperation: the reply is no cursor.
+        :raises OperationFailure: the reply is an error.
         """
         if max_await_time_ms is not None and not isinstance(max_await_time_ms, int):
             raise TypeError(f"max_await_time_ms must be an integer, not {short(max_await_time_ms)}")
@@ -302,9 +424,23 @@ class Database(Defaults, Generic[DocumentType]):
     def aggregate(
         self, pipeline: Sequence[Mapping[str, Any]], session: ClientSession | None = None, **kwargs: Any
     ) -> CommandCursor[Any]:
-        """Run a pipeline that begins without a collection, such as ``$currentOp`` or ``$documents``.
+        """Run a pipeline that begins without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
+        (MongoDB 5.1).
 
-        :param kwargs: further fields of the command, and ``batchSize``.
+            >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
+            [{'n': 2}]
+
+        Specification: CRUD API, "Read".
+
+        :param pipeline: a list of stages.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param kwargs: what :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>` takes, ``let`` and
+            ``comment`` included.
+        :returns: a cursor over the result.
+        :raises TypeError: `pipeline` is no list.
+        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
+        :raises OperationFailure: the server refused the pipeline.
         """
         collection: Collection[Any] = Collection(
             self, "$cmd.aggregate", read_preference=self._read_preference, write_concern=self._write_concern
@@ -326,9 +462,31 @@ class Database(Defaults, Generic[DocumentType]):
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
     ) -> DatabaseChangeStream[DocumentType]:
-        """Watch the changes of all collections of the database.
+        """Watch the changes of all collections of the database (replica sets and sharded clusters only).
+        :meth:`Collection.watch <gmongo.collection.Collection.watch>` says more.
 
-        The parameters are those of :meth:`gmongo.collection.Collection.watch`.
+        Specification: Change Streams, "Driver API".
+
+        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
+        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
+            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
+        :param resume_after: a resume token; begin after that change.
+        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
+            milliseconds; None leaves it to the server (a second).
+        :param batch_size: the most changes in one reply; None leaves it to the server.
+        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
+            its document. None compares bytes.
+        :param start_at_operation_time: begin at this time.
+        :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only). None is without.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
+            6.0). None adds none.
+        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :raises TypeError: an option has the wrong type.
+        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
+        :raises OperationFailure: the server refuses, for example because it is a standalone.
         """
         return DatabaseChangeStream(
             self,
@@ -351,6 +509,15 @@ class Database(Defaults, Generic[DocumentType]):
     ) -> Any:
         """The document that a reference points to, or None.
 
+        Specification: DBRef.
+
+        :param dbref: the reference.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
+        :raises TypeError: `dbref` is no :class:`~bson.dbref.DBRef`.
         :raises ValueError: the reference points into another database.
         """
         if not isinstance(dbref, DBRef):
@@ -362,6 +529,10 @@ class Database(Defaults, Generic[DocumentType]):
     # Being an object
 
     def __next__(self) -> NoReturn:
+        """Not possible: :meth:`list_collections` makes what can be iterated over.
+
+        :raises TypeError: always.
+        """
         raise TypeError("'Database' object is not iterable")
 
     next = __next__

@@ -17,14 +17,17 @@ class _Fields(NamedTuple):
 
 
 class DriverInfo(_Fields):
-    """What a library adds to the driver's own name, version and platform in the handshake.
+    """What a library adds to the driver's own name, version and platform in the handshake::
 
-    :param name: the library's name, such as ``"Motor"``.
+        MongoClient(driver=DriverInfo("OurMapper", "1.2"))
+
+    Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
+
+    :param name: the library's name, such as ``"OurMapper"``; None adds none, here and below.
     :param version: its version.
     :param platform: what it runs on.
-
-    Raises :class:`TypeError` if one of them is neither a string nor None, and :class:`ValueError` if one
-    contains ``|``, which separates the entries in the handshake.
+    :raises TypeError: one of them is neither a string nor None.
+    :raises ValueError: one contains ``|``, which separates the entries in the handshake.
     """
 
     __slots__ = ()

@@ -50,7 +50,12 @@ _MAX_TIME_MS_EXPIRED = 50
 
 
 class PyMongoError(Exception):
-    """Base class of every exception the driver raises."""
+    """Base class of every exception the driver raises, but :class:`DocumentTooLarge` and those for wrong arguments
+    (:class:`TypeError`, :class:`ValueError`).
+
+    :param message: what happened; empty by default.
+    :param error_labels: what may be done about it, as the server or the driver says; None is none.
+    """
 
     def __init__(self, message: str = "", error_labels: Iterable[str] | None = None) -> None:
         super().__init__(message)
@@ -58,7 +63,10 @@ class PyMongoError(Exception):
         self._error_labels: set[str] = set(error_labels or ())
 
     def has_error_label(self, label: str) -> bool:
-        """Whether the error carries `label`, such as ``"TransientTransactionError"``."""
+        """Whether the error has a label.
+
+        :param label: such as ``"TransientTransactionError"``, ``"RetryableWriteError"`` or ``"SystemOverloadedError"``.
+        """
         return label in self._error_labels
 
     def _add_error_label(self, label: str) -> None:
@@ -81,7 +89,8 @@ class ConnectionFailure(PyMongoError):
 class AutoReconnect(ConnectionFailure):
     """A connection was lost; the driver reconnects by itself when the next operation runs.
 
-    :param errors: the errors behind this one: a list, or a reply of the server.
+    :param message: what happened; empty by default.
+    :param errors: the errors behind this one: a list, or a reply of the server; None is none.
     """
 
     errors: Mapping[str, Any] | Sequence[Any]
@@ -94,7 +103,7 @@ class AutoReconnect(ConnectionFailure):
 
 
 class NetworkTimeout(AutoReconnect):
-    """An open connection did not answer in time (``socketTimeoutMS``, ``connectTimeoutMS``)."""
+    """An open connection did not answer in time (``socketTimeoutMS``, ``connectTimeoutMS``, ``timeoutMS``)."""
 
     @property
     def timeout(self) -> bool:
@@ -104,7 +113,10 @@ class NetworkTimeout(AutoReconnect):
 class NotPrimaryError(AutoReconnect):
     """The server replied that it is not the primary, is recovering or is shutting down.
 
-    :param errors: the reply of the server.
+    Specification: Server Discovery and Monitoring, "Error handling".
+
+    :param message: what the server says; empty by default.
+    :param errors: the reply of the server; None is none.
     """
 
     def __init__(self, message: str = "", errors: Mapping[str, Any] | None = None) -> None:
@@ -120,6 +132,8 @@ class ServerSelectionTimeoutError(AutoReconnect):
     """No suitable server was found within ``serverSelectionTimeoutMS``.
 
     The message names what was asked for and shows the topology as the client last saw it.
+
+    Specification: Server Selection.
     """
 
     @property
@@ -128,9 +142,12 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """A check-out met a paused pool, or a connection was interrupted by a clear; may be retried (CMAP-235).
+    """A check-out met a paused pool, or a connection was interrupted by a clear; may be retried.
 
-    :param address: the address of the pool.
+    Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
+
+    :param message: what happened.
+    :param address: the address of the pool, as host and port.
     """
 
     def __init__(self, message: str, address: Any = None) -> None:
@@ -139,9 +156,11 @@ class PoolClearedError(AutoReconnect):
 
 
 class PoolClosedError(ConnectionFailure):
-    """A check-out met a closed pool (CMAP-234).
+    """A check-out met a closed pool.
 
-    :param address: the address of the pool.
+    Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
+
+    :param address: the address of the pool, as host and port.
     """
 
     def __init__(self, address: Any = None) -> None:
@@ -150,12 +169,16 @@ class PoolClosedError(ConnectionFailure):
 
 
 class WaitQueueTimeoutError(ConnectionFailure):
-    """No connection became free within ``waitQueueTimeoutMS`` (CMAP-236).
+    """No connection became free within ``waitQueueTimeoutMS``.
 
-    `holders` says who held the connections: up to five, the longest holder first, as in ``MongoClient.pool_stats()``.
-    From Python 3.11 on a traceback shows them below the message, whose text is fixed.
+    `holders` says who held the connections: up to five, the longest holder first, as in :meth:`MongoClient.pool_stats()
+    <gmongo.mongo_client.MongoClient.pool_stats>`. From Python 3.11 on a traceback shows them below the message, whose
+    text is fixed.
 
-    :param address: the address of the pool.
+    Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
+
+    :param message: what happened.
+    :param address: the address of the pool, as host and port.
     :param holders: a mapping for each.
     """
 
@@ -193,8 +216,10 @@ class InvalidURI(ConfigurationError):
 class OperationFailure(PyMongoError):
     """The server replied with an error.
 
-    :param code: the error code of the reply.
-    :param details: the whole reply.
+    :param error: what the server says.
+    :param code: the error code of the reply; None if it has none.
+    :param details: the whole reply; None is none.
+    :param max_wire_version: the newest wire protocol version of the server; taken for the sake of PyMongo's programs.
     """
 
     def __init__(
@@ -264,7 +289,10 @@ class DuplicateKeyError(WriteError):
 class BulkWriteError(OperationFailure):
     """Some writes of a bulk failed; `details` says which, and what was done.
 
-    :param results: ``writeErrors``, ``writeConcernErrors`` and the counts of the whole bulk.
+    Specification: CRUD API, "Error Handling".
+
+    :param results: ``writeErrors`` (each with ``index``, ``code``, ``errmsg`` and ``op``), ``writeConcernErrors`` and
+        the counts of the whole bulk.
     """
 
     details: Mapping[str, Any]
@@ -285,10 +313,12 @@ class BulkWriteError(OperationFailure):
 
 
 class ClientBulkWriteException(OperationFailure):
-    """Some writes of :meth:`MongoClient.bulk_write` failed.
+    """Some writes of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` failed.
+
+    Specification: Bulk Write, "Exception".
 
     :param results: the errors and the partial result.
-    :param verbose: whether verbose results were asked for.
+    :param verbose: whether verbose results were asked for; False by default.
     """
 
     details: Mapping[str, Any]
@@ -370,6 +400,7 @@ class EncryptionError(PyMongoError):
 class EncryptedCollectionError(EncryptionError):
     """Creating an encrypted collection failed part of the way.
 
+    :param cause: the exception behind it.
     :param encrypted_fields: the fields with the data keys that were made before the failure.
     """
 

@@ -67,23 +67,113 @@ DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 
 
 class MongoClient(Defaults, Generic[DocumentType]):
-    """A client for a MongoDB deployment, to be shared by all greenlets of a process.
+    r"""A client for a MongoDB deployment, to be shared by all greenlets of a process::
+
+        client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
+        orders = client.shop.orders
 
     It looks for its servers from the moment it is made, in greenlets that never keep the process or ``hub.join()``
-    waiting, and belongs to the native thread it is made in (with ``connect=False``, to the thread of its first use).
-    It may be made before a fork: the child starts afresh by itself.
+    waiting, and belongs to the native thread it is made in (with ``connect=False``, to the thread of its first use). It
+    may be made before a fork: the child starts afresh by itself. :meth:`close` or a ``with`` ends it; so does dropping
+    it.
 
-    :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://``
-        URI, or a list of these. ``localhost`` by default.
-    :param port: of hosts given without one; 27017 by default.
-    :param document_class: the class of documents that queries return; ``dict`` by default.
-    :param tz_aware: whether datetimes are aware of their time zone (UTC).
-    :param connect: look for servers at once (the default), or with the first operation.
-    :param type_registry: how types of the application's are encoded and decoded.
-    :param kwargs: any option of the URI, by the same name, and those that only a keyword can carry. Keywords override
-        the URI.
+    What every operation may raise is listed at :class:`~gmongo.collection.Collection`.
+
+    **Options** may be in the URI or keywords, in any case; keywords override the URI. Those marked \* can only be
+    keywords. Times are in milliseconds.
+
+    *The pool of each server:*
+
+    - ``maxPoolSize``: the most connections; 100 by default, 0 is without limit.
+    - ``minPoolSize``: how many are kept open; 0 by default.
+    - ``maxIdleTimeMS``: how long a connection may be unused; without limit by default.
+    - ``maxConnecting``: how many are established at a time; 2 by default.
+    - ``waitQueueTimeoutMS``: how long an operation may wait for one; without limit by default.
+
+    *Times:*
+
+    - ``timeoutMS``: the limit of each operation as a whole; without limit by default, and so with 0.
+      :func:`gmongo.timeout` sets another in a block.
+    - ``connectTimeoutMS``: the limit of connecting with all handshakes; 20,000 by default, 0 is without limit.
+    - ``socketTimeoutMS``: the limit of a request with its reply; without limit by default. ``timeoutMS`` is better.
+    - ``serverSelectionTimeoutMS``: how long an operation waits for a suitable server; 30,000 by default.
+    - ``heartbeatFrequencyMS``: the time between two checks of a server; 10,000 by default, 500 at the least.
+    - ``localThresholdMS``: how much slower than the nearest server another may be to be chosen; 15 by default.
+
+    *Servers:*
+
+    - ``replicaSet``: the name that the replica set must have.
+    - ``directConnection``: True talks to the one given host only, whatever it is part of.
+    - ``loadBalanced``: True if the host is a load balancer (MongoDB 5.0).
+    - ``serverMonitoringMode``: ``"auto"`` (the default), ``"stream"`` or ``"poll"``.
+    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: which hosts are taken from DNS with
+      ``mongodb+srv``: ``"mongodb"``, 0 (all), and those of the URI's own domain by default.
+    - ``srv_host_validator`` \*: a function that says whether to take a host from DNS.
+    - ``server_selector`` \*: a function from a list of descriptions of suitable servers to those that may be chosen.
+
+    *Connections:*
+
+    - ``appName``: the application's name, of up to 128 bytes, which the server logs.
+    - ``compressors``: which of ``zstd``, ``snappy`` and ``zlib`` to use, in the order of preference; none by default.
+    - ``zlibCompressionLevel``: 0 to 9; -1 (the default) is zlib's own choice.
+    - ``proxyHost``, ``proxyPort``, ``proxyUsername``, ``proxyPassword``: a SOCKS5 proxy; its port is 1080 by default.
+    - ``driver`` \*: a :class:`~gmongo.driver_info.DriverInfo` of the library that makes the client.
+    - ``server_api`` \*: a :class:`~gmongo.server_api.ServerApi`.
+    - ``event_listeners`` \*: a list of listeners (:mod:`gmongo.monitoring`).
+
+    *TLS:*
+
+    - ``tls`` (or ``ssl``): whether connections are encrypted; False by default, but True with ``mongodb+srv``.
+    - ``tlsCAFile``: the certificates of authorities to trust; the system's by default.
+    - ``tlsCRLFile``: a list of revoked certificates.
+    - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the client's certificate with its key.
+    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: True takes what should be refused.
+    - ``tlsDisableOCSPEndpointCheck``, ``tlsDisableCertificateRevocationCheck``: of no effect, as OCSP is not there.
+
+    *Authentication:*
+
+    - ``username`` \*, ``password`` \*: in a URI, they stand before the host.
+    - ``authSource``: the database that has the user; that of the URI or ``"admin"`` by default.
+    - ``authMechanism``, ``authMechanismProperties``: which proof to give; with a user name, the server names a SCRAM by
+      default.
+    - ``auto_encryption_opts`` \*: client-side field level encryption.
+
+    *Retries:*
+
+    - ``retryReads``, ``retryWrites``: whether anything is tried again; True by default.
+    - ``maxAdaptiveRetries``: how often an operation is tried again on an overloaded server; 5 by default.
+    - ``baseBackoffMS``: the longest wait before the first of these; 100 by default.
+    - ``enableOverloadRetargeting``: whether they pass over the overloaded server; True by default.
+
+    *Reads and writes:*
+
+    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: which servers reads go to; ``"primary"`` by
+      default.
+    - ``read_preference`` \*: the same as an object (:mod:`gmongo.read_preferences`).
+    - ``readConcernLevel``: which isolation reads ask for; the server's default.
+    - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: see :class:`~gmongo.write_concern.WriteConcern`.
+
+    *Documents* (see :class:`bson.codec_options.CodecOptions`):
+
+    - ``uuidRepresentation``: how UUIDs are stored; ``"unspecified"`` by default, which refuses to encode them.
+    - ``unicode_decode_error_handler``: ``"strict"`` (the default), ``"replace"`` or ``"ignore"``.
+    - ``datetime_conversion``: what becomes of datetimes; ``"datetime"`` by default.
+    - ``tzinfo`` \*: the time zone of datetimes, with ``tz_aware``; UTC by default.
+
+    Specification: URI Options; Connection String; the pool's: Connection Monitoring and Pooling, "Connection Pool
+    Options".
+
+    :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://`` URI,
+        or a list of these. None is ``localhost``.
+    :param port: of hosts given without one; None is 27017.
+    :param document_class: the class of documents that queries return; None is ``dict``.
+    :param tz_aware: whether datetimes are aware of their time zone (UTC, or `tzinfo`); False by default.
+    :param connect: True (the default) looks for servers at once, False with the first operation.
+    :param type_registry: how types of the application's are encoded and decoded; None knows no others than ``bson``.
+    :param kwargs: the options above.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another; the message names it.
     :raises InvalidURI: the URI could not be parsed.
+    :raises TypeError: an argument has the wrong type.
     """
 
     HOST = "localhost"
@@ -133,9 +223,18 @@ class MongoClient(Defaults, Generic[DocumentType]):
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
     ) -> Database[Any]:
-        """A database; the URI's if `name` is None. Options that are None are the client's.
+        """A database, with options of its own.
 
-        :raises ConfigurationError: there is neither a name nor a default database.
+            >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
+            'shop'
+
+        :param name: its name; None takes that of the URI.
+        :param codec_options: how documents are encoded and decoded; None takes the client's, here and below.
+        :param read_preference: which servers reads go to.
+        :param write_concern: which acknowledgement writes wait for.
+        :param read_concern: which isolation reads ask for.
+        :raises ConfigurationError: there is neither a name nor a database in the URI.
+        :raises InvalidName: no database can have that name.
         """
         if name is None:
             name = self._default_database_name(None)
@@ -149,9 +248,15 @@ class MongoClient(Defaults, Generic[DocumentType]):
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
     ) -> Database[Any]:
-        """The database that the URI names, or `default`.
+        """The database that the URI names.
 
+        :param default: a name to take if the URI has none; None is an error then.
+        :param codec_options: how documents are encoded and decoded; None takes the client's, here and below.
+        :param read_preference: which servers reads go to.
+        :param write_concern: which acknowledgement writes wait for.
+        :param read_concern: which isolation reads ask for.
         :raises ConfigurationError: neither is there.
+        :raises InvalidName: no database can have that name.
         """
         name = self._default_database_name(default)
         return Database(self, name, codec_options, read_preference, write_concern, read_concern)
@@ -177,7 +282,14 @@ class MongoClient(Defaults, Generic[DocumentType]):
     ) -> CommandCursor[dict[str, Any]]:
         """A cursor over descriptions of the databases.
 
-        :param kwargs: further fields of the command, such as ``filter`` and ``nameOnly``.
+        Specification: Enumerating Databases.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param kwargs: further fields of the command, such as ``filter``, ``nameOnly`` and ``authorizedDatabases``.
+        :returns: a cursor over documents with ``name``, ``sizeOnDisk`` and ``empty``.
         """
         command = {"listDatabases": 1, **kwargs}
         if comment is not None:
@@ -186,14 +298,28 @@ class MongoClient(Defaults, Generic[DocumentType]):
         return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
-        """The names of the databases."""
+        """The names of the databases.
+
+        Specification: Enumerating Databases.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :returns: a list, in no order.
+        """
         return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
         self, name_or_database: str | Database[Any], session: ClientSession | None = None, comment: Any = None
     ) -> None:
-        """Drop a database.
+        """Drop a database with its collections. That it does not exist is no error.
 
+        :param name_or_database: its name, or the database.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
         :raises TypeError: `name_or_database` is neither a name nor a database.
         :raises InvalidName: no database can have that name.
         """
@@ -217,15 +343,38 @@ class MongoClient(Defaults, Generic[DocumentType]):
         let: Mapping[str, Any] | None = None,
         write_concern: WriteConcern | None = None,
     ) -> ClientBulkWriteResult:
-        """Run many writes on any collections (MongoDB 8.0), in as few messages as they fit in.
+        """Run many writes on any collections (MongoDB 8.0), in as few messages as they fit in. Other greenlets run
+        while they are encoded::
 
-        :param models: a list of ``InsertOne``, ``UpdateOne``, ``DeleteOne``, …, each with its `namespace`.
-        :param ordered: one after the other, stopping at the first error. Unacknowledged writes (``w=0``) need False.
-        :param verbose_results: return the result of each write, not only the counts; not for unacknowledged writes.
-        :param write_concern: what acknowledgement the writes ask for; the client's by default.
+            client.bulk_write(
+                [
+                    InsertOne({"_id": 1, "total": 12}, namespace="shop.orders"),
+                    UpdateOne({"_id": "ann"}, {"$inc": {"orders": 1}}, namespace="shop.customers"),
+                ]
+            )
+
+        Specification: Bulk Write.
+
+        :param models: a list of :class:`~gmongo.operations.InsertOne`, :class:`~gmongo.operations.UpdateOne`,
+            :class:`~gmongo.operations.UpdateMany`, :class:`~gmongo.operations.ReplaceOne`,
+            :class:`~gmongo.operations.DeleteOne` and :class:`~gmongo.operations.DeleteMany`, each with its `namespace`.
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        :param ordered: True (the default) runs one after the other and stops at the first error; False runs them all,
+            in any order. Unacknowledged writes (``w=0``) need False.
+        :param verbose_results: True returns the result of each write, and not only the counts; not for unacknowledged
+            writes.
+        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
+            field out, and the server validates.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
+            without.
+        :param write_concern: which acknowledgement the writes wait for; None takes the client's.
         :raises ClientBulkWriteException: some writes failed; it says which, and what was done.
         :raises InvalidOperation: there are no models, one has no namespace, or the server is older than MongoDB 8.0.
         :raises DocumentTooLarge: a write does not fit into a message.
+        :raises TypeError: a model is none, or an argument has the wrong type.
         """
         writes = Writes(checked_models(models), self._codec_options)
         checked_session(session)
@@ -265,9 +414,31 @@ class MongoClient(Defaults, Generic[DocumentType]):
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
     ) -> ClusterChangeStream[DocumentType]:
-        """Watch the changes of all databases but ``admin``, ``config`` and ``local``.
+        """Watch the changes of all databases but ``admin``, ``config`` and ``local`` (replica sets and sharded clusters
+        only). :meth:`Collection.watch <gmongo.collection.Collection.watch>` says more.
 
-        The parameters are those of :meth:`gmongo.collection.Collection.watch`.
+        Specification: Change Streams, "Driver API".
+
+        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
+        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
+            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
+        :param resume_after: a resume token; begin after that change.
+        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
+            milliseconds; None leaves it to the server (a second).
+        :param batch_size: the most changes in one reply; None leaves it to the server.
+        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
+            its document. None compares bytes.
+        :param start_at_operation_time: begin at this time.
+        :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
+        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
+            (MongoDB 4.4; before that, strings only). None is without.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
+            6.0). None adds none.
+        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :raises TypeError: an option has the wrong type.
+        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
+        :raises OperationFailure: the server refuses, for example because it is a standalone.
         """
         return ClusterChangeStream(
             self,
@@ -293,13 +464,20 @@ class MongoClient(Defaults, Generic[DocumentType]):
         default_transaction_options: TransactionOptions | None = None,
         snapshot: bool | None = False,
     ) -> ClientSession:
-        """A session, to be used in a ``with``, by one greenlet at a time.
+        """A session, to be used in a ``with``, by one greenlet at a time::
 
-        :param causal_consistency: whether reads see what the session has written and read before; true by default, but
-            not with `snapshot`.
-        :param default_transaction_options: for transactions that are started without options.
-        :param snapshot: whether all reads see the data as of the first one.
+            with client.start_session() as session, session.start_transaction():
+                orders.insert_one(order, session=session)
+                stock.update_one(filter, update, session=session)
+
+        Specification: Driver Sessions; Causal Consistency; Snapshot Reads.
+
+        :param causal_consistency: whether reads see what the session has written and read before; None is True, but
+            False with `snapshot`.
+        :param default_transaction_options: for transactions that are started without options; None takes the client's.
+        :param snapshot: True lets all reads see the data as of the first one (MongoDB 5.0); False by default.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
+        :raises TypeError: `default_transaction_options` are no :class:`~gmongo.client_session.TransactionOptions`.
         """
         options = SessionOptions(causal_consistency, default_transaction_options, snapshot)
         self._topology.open()
@@ -314,9 +492,10 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     @property
     def address(self) -> Address | None:
-        """The server's address, for a standalone, a mongos or the primary; waits for it.
+        """The server's address as host and port, for a standalone, a mongos or the primary; waits for it.
 
         :raises InvalidOperation: there are several mongos.
+        :raises ServerSelectionTimeoutError: there is no such server within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "address")
         kind = self._topology.description.topology_type
@@ -356,21 +535,27 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     @property
     def is_primary(self) -> bool:
-        """Whether the server takes writes; waits for one."""
+        """Whether the server takes writes; waits for one.
+
+        :raises ServerSelectionTimeoutError: there is none within ``serverSelectionTimeoutMS``.
+        """
         server = self._topology.select_server(WRITABLE, "is_primary")
         description = self._topology.description.get(server.address)
         return description is not None and description.is_writable
 
     @property
     def is_mongos(self) -> bool:
-        """Whether the server is a mongos; waits for one."""
+        """Whether the server is a mongos; waits for one.
+
+        :raises ServerSelectionTimeoutError: there is none within ``serverSelectionTimeoutMS``.
+        """
         server = self._topology.select_server(WRITABLE, "is_mongos")
         description = self._topology.description.get(server.address)
         return description is not None and description.mongos
 
     @property
     def options(self) -> ClientOptions:
-        """The client's options."""
+        """The client's options, with their defaults."""
         return self._client_options
 
     def append_metadata(self, driver_info: DriverInfo) -> None:
@@ -378,6 +563,9 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
         What was added before stays, and the same information is added only once.
 
+        Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
+
+        :param driver_info: the library's name, version and platform.
         :raises TypeError: `driver_info` is not a DriverInfo.
         """
         if not isinstance(driver_info, DriverInfo):
@@ -395,24 +583,41 @@ class MongoClient(Defaults, Generic[DocumentType]):
         metadata.update(updated)
 
     def server_info(self, session: ClientSession | None = None) -> dict[str, Any]:
-        """What the server says of its build."""
+        """What the server says of its build: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
+
+        :param session: the session that this is part of; None (the default) is one that the driver takes for this
+            operation alone.
+        """
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
     def pool_stats(self) -> list[dict[str, Any]]:
-        """The state of the connection pools now, one mapping for each server.
+        """The state of the connection pools now: one mapping for each server, with these keys.
 
-        The keys are ``address``, ``state`` (paused, ready, closed), ``generation``, ``total``, ``available``,
-        ``pending``, ``in_use``, ``in_use_by`` (a count for each purpose), ``held`` (who holds connections, the longest
-        holder first: ``connection``, ``greenlet``, ``operation``, ``purpose``, ``seconds``), ``waiting``, and
-        ``oldest_wait`` (in seconds, or None).
+        - ``address``: of the server.
+        - ``state``: ``"paused"`` (nothing is handed out until the server is known to be there), ``"ready"`` or
+          ``"closed"``.
+        - ``generation``: how often the pool was cleared.
+        - ``total``, ``available``, ``pending``, ``in_use``: how many connections there are, and how many of them are
+          free, being established, and checked out.
+        - ``in_use_by``: the last one by purpose.
+        - ``held``: who holds connections, the longest holder first; each a mapping with ``connection`` (its number),
+          ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
+        - ``waiting``: how many greenlets wait for a connection.
+        - ``oldest_wait``: for how long the first of them has waited, in seconds, or None.
+
+        Nothing is sent. Counts of the specification: Connection Monitoring and Pooling, "Connection Pool".
         """
         return [pool.stats() for pool in self._topology.pools()]
 
     def retry_stats(self) -> dict[str, float]:
-        """What the client has done about overloaded servers since it was made.
+        """What the client has done about overloaded servers since it was made, as a mapping with these keys.
 
-        The keys are ``tokens`` (what is left for retries, of 1000), ``retries``, ``slept`` (before retries, in seconds)
-        and ``exhausted`` (how often an operation failed because no token was left).
+        - ``tokens``: what is left for retries, of 1000.
+        - ``retries``: how many there were.
+        - ``slept``: for how long they waited, in seconds.
+        - ``exhausted``: how often an operation failed because no token was left.
+
+        Nothing is sent. Specification: Client Backpressure.
         """
         return self._executor.overload.stats()
 
@@ -448,6 +653,10 @@ class MongoClient(Defaults, Generic[DocumentType]):
         self.close()
 
     def __next__(self) -> NoReturn:
+        """Not possible: :meth:`list_databases` makes what can be iterated over.
+
+        :raises TypeError: always.
+        """
         raise TypeError("'MongoClient' object is not iterable")
 
     next = __next__

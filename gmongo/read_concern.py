@@ -9,11 +9,15 @@ __all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
 
 
 class ReadConcern:
-    """The isolation that reads ask of the server.
+    """The isolation that reads ask of the server::
 
-    :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"`` or a level
-        that only the server knows; None leaves the choice to the server.
-    :raises TypeError: if `level` is neither a string nor None.
+        orders.with_options(read_concern=ReadConcern("majority")).find_one(1)
+
+    Specification: Read and Write Concern, "Read Concern".
+
+    :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"`` (MongoDB 5.0, outside
+        of transactions) or a level that only the server knows; None leaves the choice to the server.
+    :raises TypeError: `level` is neither a string nor None.
     """
 
     __slots__ = ("__level",)

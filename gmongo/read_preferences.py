@@ -150,7 +150,10 @@ class _ReadPreference:
 
 
 class Primary(_ReadPreference):
-    """Only the primary serves reads. It takes neither tags nor a maximum staleness."""
+    """Only the primary serves reads. It takes neither tags nor a maximum staleness.
+
+    Specification: Server Selection, "Read Preference".
+    """
 
     __slots__ = ()
 
@@ -164,11 +167,15 @@ class Primary(_ReadPreference):
 class PrimaryPreferred(_ReadPreference):
     """The primary serves reads; a secondary does while there is no primary.
 
-    :param tag_sets: tag sets in the order of preference; ``{}`` matches any secondary.
-    :param max_staleness: how far behind a secondary may be, in seconds (at least 90); -1 is without limit.
-    :param hedge: settings of hedged reads; deprecated by the server.
-    :raises TypeError: if a parameter has the wrong type.
-    :raises ValueError: if `tag_sets` is empty or `max_staleness` is neither -1 nor positive.
+    Specification: Server Selection, "Read Preference"; Max Staleness.
+
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
+        any.
+    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
+        without limit.
+    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
 
     __slots__ = ()
@@ -183,7 +190,18 @@ class PrimaryPreferred(_ReadPreference):
 
 
 class Secondary(_ReadPreference):
-    """Only secondaries serve reads. The parameters and errors are those of :class:`PrimaryPreferred`."""
+    """Only secondaries serve reads.
+
+    Specification: Server Selection, "Read Preference"; Max Staleness.
+
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
+        any.
+    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
+        without limit.
+    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
+    """
 
     __slots__ = ()
 
@@ -199,7 +217,15 @@ class Secondary(_ReadPreference):
 class SecondaryPreferred(_ReadPreference):
     """Secondaries serve reads; the primary does while no secondary fits.
 
-    The parameters and errors are those of :class:`PrimaryPreferred`.
+    Specification: Server Selection, "Read Preference"; Max Staleness.
+
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
+        any.
+    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
+        without limit.
+    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
 
     __slots__ = ()
@@ -214,9 +240,17 @@ class SecondaryPreferred(_ReadPreference):
 
 
 class Nearest(_ReadPreference):
-    """Any member within the latency window serves reads.
+    """Any member within the latency window (``localThresholdMS``) serves reads.
 
-    The parameters and errors are those of :class:`PrimaryPreferred`.
+    Specification: Server Selection, "Read Preference"; Max Staleness.
+
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
+        any.
+    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
+        without limit.
+    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
 
     __slots__ = ()
@@ -251,9 +285,9 @@ def make_read_preference(
 
     :param mode: 0 for primary to 4 for nearest, see :func:`read_pref_mode_from_name`.
     :param tag_sets: tag sets in the order of preference, or None.
-    :param max_staleness: in seconds; -1 is without limit.
-    :raises gmongo.errors.ConfigurationError: for tags or a maximum staleness with the mode primary.
-    :raises IndexError: if there is no such mode.
+    :param max_staleness: in seconds; -1 (the default) is without limit.
+    :raises ConfigurationError: tags or a maximum staleness are given with the mode primary.
+    :raises IndexError: there is no such mode.
     """
     if mode == 0:
         if tag_sets not in (None, [{}]):
@@ -267,9 +301,11 @@ def make_read_preference(
 
 
 def read_pref_mode_from_name(name: str) -> int:
-    """The number of the mode that is spelled `name` on the wire, such as ``"primaryPreferred"``.
+    """The number of a mode, for :func:`make_read_preference`.
 
-    :raises ValueError: if there is no such mode.
+    :param name: as it is spelled on the wire, such as ``"primaryPreferred"``.
+    :returns: 0 for primary to 4 for nearest.
+    :raises ValueError: there is no such mode.
     """
     if name not in _NAMES:
         raise ValueError(f"a read preference mode is one of {', '.join(_NAMES)}, not {short(name)}")

@@ -39,6 +39,8 @@ class _Result:
 class InsertOneResult(_Result):
     """The result of ``insert_one``.
 
+    Specification: CRUD API, "Write Results".
+
     :param inserted_id: the ``_id`` of the document.
     :param acknowledged: whether the server confirmed the write.
     """
@@ -61,7 +63,9 @@ class InsertOneResult(_Result):
 class InsertManyResult(_Result):
     """The result of ``insert_many``.
 
-    :param inserted_ids: the ``_id`` of each document, in order.
+    Specification: CRUD API, "Write Results".
+
+    :param inserted_ids: the ``_id`` of each document, in their order.
     :param acknowledged: whether the server confirmed the writes.
     """
 
@@ -83,11 +87,12 @@ class InsertManyResult(_Result):
 class UpdateResult(_Result):
     """The result of ``update_one``, ``update_many`` and ``replace_one``.
 
-    The counts raise :class:`~gmongo.errors.InvalidOperation` if the write was not acknowledged.
+    Specification: CRUD API, "Write Results".
 
     :param raw_result: the reply; its ``upserted`` is the bare ``_id`` (in a client's bulk, ``{"_id": ...}``).
     :param acknowledged: whether the server confirmed the write.
-    :param in_client_bulk: whether the reply is one of those of ``MongoClient.bulk_write``.
+    :param in_client_bulk: whether the reply is one of those of :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>`; False by default.
     """
 
     __slots__ = ("_in_client_bulk", "_raw_result")
@@ -99,12 +104,15 @@ class UpdateResult(_Result):
 
     @property
     def raw_result(self) -> Mapping[str, Any] | None:
-        """The reply of the server."""
+        """The reply of the server; None if the write was not acknowledged."""
         return self._raw_result
 
     @property
     def matched_count(self) -> int:
-        """How many documents matched; an upserted one is counted in a client's bulk only."""
+        """How many documents matched; an upserted one is counted in a client's bulk only.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         self._require_acknowledged("matched_count")
         # In the reply to `update` an upsert counts in `n`, though nothing matched.
         reply = self._reply
@@ -112,20 +120,29 @@ class UpdateResult(_Result):
 
     @property
     def modified_count(self) -> int:
-        """How many documents were changed."""
+        """How many documents were changed, and not equal before.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         self._require_acknowledged("modified_count")
         return self._reply.get("nModified", 0)
 
     @property
     def upserted_id(self) -> Any:
-        """The ``_id`` of the document that was inserted because nothing matched; None if there is none."""
+        """The ``_id`` of the document that was inserted because nothing matched; None if there is none.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         self._require_acknowledged("upserted_id")
         upserted = self._reply.get("upserted")
         return upserted["_id"] if self._in_client_bulk and upserted is not None else upserted
 
     @property
     def did_upsert(self) -> bool:
-        """Whether a document was inserted because nothing matched, be its ``_id`` None or not."""
+        """Whether a document was inserted because nothing matched, be its ``_id`` None or not.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         self._require_acknowledged("did_upsert")
         return "upserted" in self._reply
 
@@ -139,6 +156,8 @@ class UpdateResult(_Result):
 
 class DeleteResult(_Result):
     """The result of ``delete_one`` and ``delete_many``.
+
+    Specification: CRUD API, "Write Results".
 
     :param raw_result: the reply of the server.
     :param acknowledged: whether the server confirmed the write.
@@ -157,7 +176,10 @@ class DeleteResult(_Result):
 
     @property
     def deleted_count(self) -> int:
-        """How many documents were deleted. Raises InvalidOperation if the write was not acknowledged."""
+        """How many documents were deleted.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         self._require_acknowledged("deleted_count")
         return self._raw_result.get("n", 0)
 
@@ -179,27 +201,42 @@ class _BulkResult(_Result):
 
     @property
     def inserted_count(self) -> int:
-        """How many documents were inserted."""
+        """How many documents were inserted.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         return self._count("inserted_count", "nInserted")
 
     @property
     def matched_count(self) -> int:
-        """How many documents matched an update."""
+        """How many documents matched an update.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         return self._count("matched_count", "nMatched")
 
     @property
     def modified_count(self) -> int:
-        """How many documents were changed."""
+        """How many documents were changed.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         return self._count("modified_count", "nModified")
 
     @property
     def deleted_count(self) -> int:
-        """How many documents were deleted."""
+        """How many documents were deleted.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         return self._count("deleted_count", "nRemoved")
 
     @property
     def upserted_count(self) -> int:
-        """How many documents were inserted because nothing matched an update."""
+        """How many documents were inserted because nothing matched an update.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         return self._count("upserted_count", "nUpserted")
 
     def _count(self, name: str, field: str) -> int:
@@ -208,9 +245,9 @@ class _BulkResult(_Result):
 
 
 class BulkWriteResult(_BulkResult):
-    """The result of ``Collection.bulk_write``.
+    """The result of :meth:`Collection.bulk_write <gmongo.collection.Collection.bulk_write>`.
 
-    The counts raise :class:`~gmongo.errors.InvalidOperation` if the writes were not acknowledged.
+    Specification: CRUD API, "Write Results".
 
     :param bulk_api_result: the counts and errors of all batches, summed up.
     :param acknowledged: whether the server confirmed the writes.
@@ -220,7 +257,10 @@ class BulkWriteResult(_BulkResult):
 
     @property
     def upserted_ids(self) -> dict[int, Any]:
-        """The ``_id`` of each document inserted because nothing matched, by the index of the operation."""
+        """The ``_id`` of each document inserted because nothing matched, by the index of the operation.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         self._require_acknowledged("upserted_ids")
         return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
 
@@ -229,10 +269,9 @@ class BulkWriteResult(_BulkResult):
 
 
 class ClientBulkWriteResult(_BulkResult):
-    """The result of ``MongoClient.bulk_write``.
+    """The result of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>`.
 
-    The counts raise :class:`~gmongo.errors.InvalidOperation` if the writes were not acknowledged, the results
-    of single operations also if ``verbose_results=True`` was not asked for.
+    Specification: Bulk Write, "Result".
 
     :param bulk_api_result: the counts, errors and results of all batches.
     :param acknowledged: whether the server confirmed the writes.
@@ -247,7 +286,10 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def deleted_count(self) -> int:
-        """How many documents were deleted."""
+        """How many documents were deleted.
+
+        :raises InvalidOperation: the write was not acknowledged.
+        """
         return self._count("deleted_count", "nDeleted")
 
     @property
@@ -257,17 +299,26 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:
-        """The result of each insert that was done, by the index of the operation."""
+        """The result of each insert that was done, by the index of the operation.
+
+        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results=True`` was not asked for.
+        """
         return self._verbose("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
-        """The result of each update and replacement that was done, by the index of the operation."""
+        """The result of each update and replacement that was done, by the index of the operation.
+
+        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results=True`` was not asked for.
+        """
         return self._verbose("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
-        """The result of each delete that was done, by the index of the operation."""
+        """The result of each delete that was done, by the index of the operation.
+
+        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results=True`` was not asked for.
+        """
         return self._verbose("delete_results", "deleteResults")
 
     def _verbose(self, name: str, field: str) -> Mapping[int, Any]:

@@ -18,15 +18,22 @@ _VERSIONS = (ServerApiVersion.V1,)
 
 
 class ServerApi:
-    """Asks the server to hold to a version of the Stable API: ``MongoClient(server_api=ServerApi("1"))``.
+    """Asks the server to hold to a version of the Stable API (MongoDB 5.0)::
 
-    It cannot be changed once made. What is left at None is not sent.
+        MongoClient(server_api=ServerApi("1", strict=True))
+
+    It cannot be changed once made. What is left at None is not sent. ``python -m gmongo.stable_api`` tells what of a
+    program is outside of the version.
+
+    Specification: Stable API.
 
     :param version: a value of :class:`ServerApiVersion`.
-    :param strict: whether the server refuses commands that are not part of the version.
-    :param deprecation_errors: whether the server refuses what is deprecated in the version.
-
-    Raises :class:`ValueError` if there is no such version, :class:`TypeError` if a flag is no flag.
+    :param strict: whether the server refuses commands that are not part of the version; None is its default, which is
+        False.
+    :param deprecation_errors: whether the server refuses what is deprecated in the version; None is its default, which
+        is False.
+    :raises ValueError: there is no such version.
+    :raises TypeError: a flag is neither True, False nor None.
     """
 
     __slots__ = ("_deprecation_errors", "_strict", "_version")

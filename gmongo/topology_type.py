@@ -8,7 +8,17 @@ __all__ = ["TOPOLOGY_TYPE", "TopologyType"]
 
 
 class TopologyType(NamedTuple):
-    """The kinds of topologies, each with its number; :data:`TOPOLOGY_TYPE` is the only instance."""
+    """The kinds of topologies, each with its number; :data:`TOPOLOGY_TYPE` is the only instance.
+
+    Specification: Server Discovery and Monitoring, "TopologyType".
+
+    :param Single: one server, by its own or by ``directConnection``.
+    :param ReplicaSetNoPrimary: a replica set without a known primary.
+    :param ReplicaSetWithPrimary: a replica set with one.
+    :param Sharded: the routers of a sharded cluster.
+    :param Unknown: no server has said yet what it is part of.
+    :param LoadBalanced: a load balancer.
+    """
 
     Single: int
     ReplicaSetNoPrimary: int
@@ -18,7 +28,10 @@ class TopologyType(NamedTuple):
     LoadBalanced: int
 
     def name_of(self, value: int) -> str:
-        """The name of a kind, such as ``"Sharded"``."""
+        """The name of a kind, such as ``"Sharded"``.
+
+        :param value: its number.
+        """
         return self._fields[value]
 
 

@@ -11,16 +11,21 @@ __all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]
 
 
 class WriteConcern:
-    """The acknowledgement that writes ask of the server.
+    """The acknowledgement that writes ask of the server::
 
-    :param w: how many members have to acknowledge a write (0 asks for no acknowledgement at all), or a name
-        such as ``"majority"`` or one from the configuration of the replica set.
-    :param wtimeout: how long the server waits for that, in milliseconds; 0 is without limit.
-    :param j: whether the write has to be in the journal before it is acknowledged.
+        orders.with_options(write_concern=WriteConcern("majority", wtimeout=5000))
+
+    Specification: Read and Write Concern, "Write Concern".
+
+    :param w: how many members have to acknowledge a write (0 asks for no acknowledgement at all), or a name such as
+        ``"majority"`` or one from the configuration of the replica set. None is the server's default.
+    :param wtimeout: how long the server waits for that, in milliseconds; 0 and None are without limit. The write stays
+        done when it is over, and :class:`~gmongo.errors.WTimeoutError` is raised.
+    :param j: whether the write has to be in the journal before it is acknowledged; None is the server's default.
     :param fsync: whether the server flushes its files before it acknowledges; deprecated, use `j`.
-    :raises TypeError: if a parameter has the wrong type.
-    :raises ValueError: if `w` or `wtimeout` is negative.
-    :raises gmongo.errors.ConfigurationError: for ``w=0`` with ``j=True``, and for `j` and `fsync` both true.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `w` or `wtimeout` is negative.
+    :raises ConfigurationError: ``w=0`` with ``j=True``, or `j` and `fsync` both true.
     """
 
     __slots__ = ("__acknowledged", "__document")

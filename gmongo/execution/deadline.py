@@ -52,6 +52,8 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
     The limit covers everything: finding a server, waiting for a connection, the network, the server's work, retries.
     The errors that it ends in have ``error.timeout`` set. Inside another such block it can only shorten the time.
 
+    Specification: Client Side Operations Timeout.
+
     :param seconds: 0 is without limit, but does replace the older time-outs such as ``socketTimeoutMS``; None changes
         nothing.
     :raises TypeError: `seconds` is not a number.

@@ -21,13 +21,23 @@ from gmongo.write_concern import WriteConcern
 class GridFSBucket:
     """A bucket of files.
 
-    A file is known by its ``_id``. Several files may have the same name: they are revisions of it.
+        >>> bucket = GridFSBucket(database)
+        >>> with bucket.open_upload_stream("greeting") as file:
+        ...     file.write(b"Hello")
+        >>> bucket.open_download_stream_by_name("greeting").read()
+        b'Hello'
+
+    A file is known by its ``_id``. Several files may have the same name: they are revisions of it. GridFS takes no part
+    in transactions.
+
+    Specification: GridFS.
 
     :param db: the database that it is in.
-    :param bucket_name: its name, which is also the beginning of the names of its two collections.
-    :param chunk_size_bytes: of new files.
-    :param write_concern: what acknowledgement writes ask for; the database's by default.
-    :param read_preference: which servers reads go to; the database's by default.
+    :param bucket_name: its name, which is also the beginning of the names of its two collections; ``"fs"`` by default.
+    :param chunk_size_bytes: the size of the chunks of new files, in bytes; 255 KiB by default.
+    :param write_concern: which acknowledgement writes wait for; None takes the database's.
+    :param read_preference: which servers reads go to; None takes the database's.
+    :raises TypeError: `db` is no :class:`~gmongo.database.Database`.
     :raises ConfigurationError: writes are not acknowledged.
     """
 
@@ -57,8 +67,16 @@ class GridFSBucket:
     ) -> GridIn:
         """A new file to write to; it is there for others when it is closed.
 
-        :param chunk_size_bytes: of this file.
-        :param metadata: what else is to be known of it.
+        Specification: GridFS, "File Upload".
+
+        :param filename: its name.
+        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
+        :param metadata: a mapping of what else is to be known of it; None is nothing.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :returns: the file; its ``_id`` is an attribute.
+        :raises TypeError: `filename` is no string, or the chunk size no integer.
+        :raises ValueError: the chunk size is less than 1.
         """
         return self._new_file({}, filename, chunk_size_bytes, metadata, session)
 
@@ -70,7 +88,19 @@ class GridFSBucket:
         metadata: Mapping[str, Any] | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
-        """The same with an ``_id`` of the application's choice."""
+        """A new file to write to, with an ``_id`` of the application's choice.
+
+        Specification: GridFS, "File Upload".
+
+        :param file_id: its ``_id``.
+        :param filename: its name.
+        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
+        :param metadata: a mapping of what else is to be known of it; None is nothing.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `filename` is no string, or the chunk size no integer.
+        :raises ValueError: the chunk size is less than 1.
+        """
         return self._new_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
 
     def _new_file(
@@ -97,9 +127,17 @@ class GridFSBucket:
         metadata: Mapping[str, Any] | None = None,
         session: ClientSession | None = None,
     ) -> Any:
-        """Write a file in one go, and return its ``_id``.
+        """Write a file in one go, and return its ``_id``. If that fails, what was stored is removed.
 
-        :param source: bytes, or a file, which is read to its end. If that fails, what was stored is removed.
+        Specification: GridFS, "File Upload".
+
+        :param filename: its name.
+        :param source: bytes, or a file, which is read to its end.
+        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
+        :param metadata: a mapping of what else is to be known of it; None is nothing.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `filename` is no string, or `source` something else.
         """
         with self.open_upload_stream(filename, chunk_size_bytes, metadata, session) as file:
             file.write(source)
@@ -114,7 +152,21 @@ class GridFSBucket:
         metadata: Mapping[str, Any] | None = None,
         session: ClientSession | None = None,
     ) -> None:
-        """The same with an ``_id`` of the application's choice."""
+        """Write a file in one go, with an ``_id`` of the application's choice. If that fails, what was stored is
+        removed.
+
+        Specification: GridFS, "File Upload".
+
+        :param file_id: its ``_id``.
+        :param filename: its name.
+        :param source: bytes, or a file, which is read to its end.
+        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
+        :param metadata: a mapping of what else is to be known of it; None is nothing.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `filename` is no string, or `source` something else.
+        :raises FileExists: there is a file with that ``_id`` already.
+        """
         with self.open_upload_stream_with_id(file_id, filename, chunk_size_bytes, metadata, session) as file:
             file.write(source)
 
@@ -123,6 +175,11 @@ class GridFSBucket:
     def open_download_stream(self, file_id: Any, session: ClientSession | None = None) -> GridOut:
         """A file to read from.
 
+        Specification: GridFS, "File Download".
+
+        :param file_id: its ``_id``.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
         :raises NoFile: there is none with that ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
@@ -134,7 +191,13 @@ class GridFSBucket:
     ) -> GridOut:
         """A revision of a file to read from.
 
-        :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
+        Specification: GridFS, "File Download by Filename".
+
+        :param filename: its name.
+        :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `filename` is no string, or `revision` no integer.
         :raises NoFile: there is no such file, or no such revision of it.
         """
         _check_name("filename", filename)
@@ -152,7 +215,14 @@ class GridFSBucket:
     def download_to_stream(self, file_id: Any, destination: Any, session: ClientSession | None = None) -> None:
         """Write the contents of a file into another, which stays open.
 
+        Specification: GridFS, "File Download".
+
+        :param file_id: its ``_id``.
+        :param destination: what they are written to, by its ``write`` method.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
         :raises NoFile: there is none with that ``_id``.
+        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
         with self._storage.in_time(), self.open_download_stream(file_id, session) as file:
             _copy(file, destination)
@@ -160,9 +230,18 @@ class GridFSBucket:
     def download_to_stream_by_name(
         self, filename: str, destination: Any, revision: int = -1, session: ClientSession | None = None
     ) -> None:
-        """The same for a revision of a file.
+        """Write the contents of a revision of a file into another file, which stays open.
 
+        Specification: GridFS, "File Download by Filename".
+
+        :param filename: its name.
+        :param destination: what they are written to, by its ``write`` method.
+        :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `filename` is no string, or `revision` no integer.
         :raises NoFile: there is no such file, or no such revision of it.
+        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
         with self._storage.in_time(), self.open_download_stream_by_name(filename, revision, session) as file:
             _copy(file, destination)
@@ -177,7 +256,21 @@ class GridFSBucket:
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> GridOutCursor:
-        """A cursor over files; the parameters are those of :class:`GridOutCursor`."""
+        """A cursor over the files whose descriptions match.
+
+        Specification: GridFS, "Generic Find on Files Collection".
+
+        :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
+        :param skip: how many files to leave out at the beginning; 0 by default.
+        :param limit: how many files to return at most; 0 (the default) is without limit.
+        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes.
+        :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in
+            which the server finds them.
+        :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :returns: a cursor of :class:`GridOut`.
+        """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     # Changing
@@ -185,7 +278,12 @@ class GridFSBucket:
     def delete(self, file_id: Any, session: ClientSession | None = None) -> None:
         """Remove a file.
 
-        :raises NoFile: there is none with that ``_id``.
+        Specification: GridFS, "File Deletion".
+
+        :param file_id: its ``_id``.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises NoFile: there is none with that ``_id``; chunks that it has left are removed all the same.
         """
         check_session(session)
         with self._storage.in_time():
@@ -197,6 +295,12 @@ class GridFSBucket:
     def delete_by_name(self, filename: str, session: ClientSession | None = None) -> None:
         """Remove all revisions of a file.
 
+        Specification: GridFS, "File Deletion".
+
+        :param filename: their name.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `filename` is no string.
         :raises NoFile: there is none with that name.
         """
         _check_name("filename", filename)
@@ -212,6 +316,13 @@ class GridFSBucket:
     def rename(self, file_id: Any, new_filename: str, session: ClientSession | None = None) -> None:
         """Give a file another name.
 
+        Specification: GridFS, "Renaming Stored Files".
+
+        :param file_id: its ``_id``.
+        :param new_filename: its name from now on.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: `new_filename` is no string.
         :raises NoFile: there is none with that ``_id``.
         """
         _check_name("new_filename", new_filename)
@@ -224,6 +335,13 @@ class GridFSBucket:
     def rename_by_name(self, filename: str, new_filename: str, session: ClientSession | None = None) -> None:
         """Give all revisions of a file another name.
 
+        Specification: GridFS, "Renaming Stored Files".
+
+        :param filename: their name.
+        :param new_filename: their name from now on.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :raises TypeError: a name is no string.
         :raises NoFile: there is none with that name.
         """
         _check_name("filename", filename)

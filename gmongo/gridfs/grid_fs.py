@@ -18,10 +18,11 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridFS:
-    """Files of a database. New programs are better served by :class:`GridFSBucket`.
+    """Files of a database, by the older interface. New programs are better served by :class:`GridFSBucket`.
 
-    :param database: that they are in.
-    :param collection: the name of the root collection.
+    :param database: the database that they are in.
+    :param collection: the name of the root collection; ``"fs"`` by default.
+    :raises TypeError: `database` is no :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the database's writes are not acknowledged.
     """
 
@@ -33,14 +34,22 @@ class GridFS:
         self._storage = Storage(self._collection)
 
     def new_file(self, **kwargs: Any) -> GridIn:
-        """A new file to write to; the parameters are those of :class:`GridIn`."""
+        """A new file to write to, which readers see when it is closed.
+
+        :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
+        """
         return GridIn(self._collection, **kwargs)
 
     def put(self, data: Any, **kwargs: Any) -> Any:
         """Write a file in one go, and return its ``_id``.
 
-        :param data: bytes, text (with an `encoding`), or a file.
-        :param kwargs: the parameters of :class:`GridIn`.
+            >>> file_id = files.put(b"Hello", filename="greeting")
+            >>> files.get(file_id).read()
+            b'Hello'
+
+        :param data: bytes, text (with an `encoding`), or a file, which is read to its end.
+        :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
+        :raises TypeError: `data` is something else, or text without an encoding.
         :raises FileExists: there is a file with that ``_id`` already.
         """
         with GridIn(self._collection, **kwargs) as file:
@@ -50,6 +59,9 @@ class GridFS:
     def get(self, file_id: Any, session: ClientSession | None = None) -> GridOut:
         """A file to read from.
 
+        :param file_id: its ``_id``.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
         :raises NoFile: there is none with that ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
@@ -65,7 +77,10 @@ class GridFS:
     ) -> GridOut:
         """A version of a file to read from.
 
-        :param version: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
+        :param filename: the name of the file; None is any.
+        :param version: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
         :param kwargs: further fields of the description, which must be equal.
         :raises NoFile: there is none.
         """
@@ -80,19 +95,32 @@ class GridFS:
     ) -> GridOut:
         """The newest version of a file to read from.
 
+        :param filename: the name of the file; None is any.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :param kwargs: further fields of the description, which must be equal.
         :raises NoFile: there is none.
         """
         return self.get_version(filename, session=session, **kwargs)
 
     def delete(self, file_id: Any, session: ClientSession | None = None) -> None:
-        """Remove a file, if it exists."""
+        """Remove a file, if it exists.
+
+        :param file_id: its ``_id``.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        """
         check_session(session)
         with self._storage.in_time():
             self._storage.files.delete_one(by_id(file_id), session=session)
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
-        """The names of all files that have one."""
+        """The names of all files that have one.
+
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        """
         check_session(session)
         return [name for name in self._storage.files.distinct("filename", session=session) if name is not None]
 
@@ -108,7 +136,15 @@ class GridFS:
     ) -> GridOut | None:
         """The first file whose description matches, or None.
 
-        :param filter: a query, or the ``_id`` of the file.
+        :param filter: a query, or the ``_id`` of the file if it is no mapping. None matches every file.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :param skip: how many files to leave out; 0 by default.
+        :param limit: of no effect: it is 1.
+        :param no_cursor_timeout: of no effect, as no cursor stays open.
+        :param sort: which file is the first: a list of fields and directions, or a mapping. None takes whichever the
+            server finds first.
+        :param batch_size: of no effect, as there is one file at the most.
         """
         if filter is not None and not isinstance(filter, Mapping):
             filter = by_id(filter)
@@ -125,14 +161,28 @@ class GridFS:
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> GridOutCursor:
-        """A cursor over files; the parameters are those of :class:`GridOutCursor`."""
+        """A cursor over the files whose descriptions match.
+
+        :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
+        :param skip: how many files to leave out at the beginning; 0 by default.
+        :param limit: how many files to return at most; 0 (the default) is without limit.
+        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes.
+        :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in
+            which the server finds them.
+        :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :returns: a cursor of :class:`GridOut`.
+        """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     def exists(self, document_or_id: Any = None, session: ClientSession | None = None, **kwargs: Any) -> bool:
         """Whether there is such a file; without a parameter, whether there is any.
 
-        :param document_or_id: its ``_id``, or a query for its description.
-        :param kwargs: fields of the description, which must be equal.
+        :param document_or_id: its ``_id``, or a query for its description; None is any file.
+        :param session: the session that this is part of, without a transaction; None (the default) is one that the
+            driver takes.
+        :param kwargs: fields of the description, which must be equal; then `document_or_id` is of no effect.
         """
         check_session(session)
         if kwargs:

@@ -33,19 +33,24 @@ _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_
 
 
 class GridIn:
-    """A file to be written, which readers see when it is closed.
+    """A file to be written, which readers see when it is closed; made by :meth:`GridFSBucket.open_upload_stream` and
+    :meth:`GridFS.new_file`.
 
     In a ``with``, it is closed at the end; if an exception leaves the block, the upload is aborted instead, and what
     was stored of it is removed (after a kill or a time-out, in the background).
 
     Attributes set on it become fields of the file's description.
 
-    :param root_collection: of the bucket.
-    :param session: for all its writes.
+    Specification: GridFS, "File Upload".
+
+    :param root_collection: the root collection of the bucket.
+    :param session: the session of all its writes; None (the default) is one that the driver takes for each.
     :param kwargs: fields of the description, such as ``_id``, ``filename``, ``contentType``, ``metadata``; and
-        ``chunkSize`` (in bytes) and ``encoding`` (of the text given to :meth:`write`).
+        ``chunkSize`` (in bytes, 255 KiB by default) and ``encoding`` (of the text given to :meth:`write`).
     :raises ConfigurationError: the collection's writes are not acknowledged.
     :raises InvalidOperation: the session is in a transaction.
+    :raises TypeError: ``chunkSize`` is no integer.
+    :raises ValueError: ``chunkSize`` is less than 1.
     """
 
     def __init__(self, root_collection: Collection[Any], session: ClientSession | None = None, **kwargs: Any) -> None:
@@ -118,7 +123,12 @@ class GridIn:
                     self._flush()
 
     def writelines(self, sequence: Iterable[Any]) -> None:
-        """Write one after the other. No line ends are added."""
+        """Write one after the other. No line ends are added.
+
+        :param sequence: what :meth:`write` takes, of each.
+        :raises ValueError: the file is closed.
+        :raises TypeError: an element is something else.
+        """
         for data in sequence:
             self.write(data)
 
@@ -218,7 +228,11 @@ class GridIn:
     # The description
 
     def set(self, name: str, value: Any) -> None:
-        """Set a field of the description; of a closed file too."""
+        """Set a field of the description; of a closed file too.
+
+        :param name: of the field.
+        :param value: of the field.
+        """
         field = _ALIASES.get(name, name)
         self._file[field] = value
         if self._closed:
@@ -290,6 +304,7 @@ class GridIn:
     def read(self, size: int = -1) -> NoReturn:
         """Not possible.
 
+        :param size: of no effect.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("read")

@@ -19,14 +19,20 @@ from gmongo.gridfs.storage import Storage, by_id, check_session, exactly
 
 
 class GridOut(io.IOBase):
-    """A file to be read, from the beginning or from wherever :meth:`seek` leads.
+    """A file to be read, from the beginning or from wherever :meth:`seek` leads; made by
+    :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get`.
 
     Its description is fetched when it is first needed, if it is not given. Other fields of it are attributes, too.
+    Iterating gives the lines.
 
-    :param root_collection: of the bucket.
+    Specification: GridFS, "File Download".
+
+    :param root_collection: the root collection of the bucket.
     :param file_id: the ``_id`` of the file.
     :param file_document: its description, instead.
-    :param session: for all its reads.
+    :param session: the session of all its reads; None (the default) is one that the driver takes for each.
+    :raises TypeError: `root_collection` is no :class:`~gmongo.collection.Collection`.
+    :raises InvalidOperation: the session is in a transaction.
     """
 
     def __init__(
@@ -124,8 +130,11 @@ class GridOut(io.IOBase):
     # Reading
 
     def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; all that is left by default. Empty at the end.
+        """Read on from the present position.
 
+        :param size: how many bytes at most; all that is left if it is negative, as by default.
+        :returns: the bytes; none at the end.
+        :raises NoFile: there is no such file.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
         start = self._position
@@ -156,7 +165,12 @@ class GridOut(io.IOBase):
         return self._take(self.chunk_size) if self._position < self.length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
-        """The next line, with its end; but no more than `size` bytes of it."""
+        """The next line, with its end.
+
+        :param size: how many bytes of it at most; all if it is negative, as by default, or None.
+        :returns: the bytes; none at the end.
+        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        """
         limit = self.length if size is None or size < 0 else size
         line = bytearray()
         with self._back_to(self._position):
@@ -168,7 +182,11 @@ class GridOut(io.IOBase):
         return bytes(line)
 
     def readlines(self, hint: int | None = -1) -> list[bytes]:
-        """The lines that are left; no further one after `hint` bytes."""
+        """The lines that are left.
+
+        :param hint: no further line is read after so many bytes; all are if it is negative, as by default, or None.
+        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        """
         lines = []
         size = 0
         while line := self.readline():
@@ -248,8 +266,8 @@ class GridOut(io.IOBase):
     def seek(self, pos: int, whence: int = os.SEEK_SET) -> int:
         """Go to another position, and return it.
 
-        :param pos: in bytes.
-        :param whence: from where it is counted: the beginning, ``os.SEEK_CUR`` or ``os.SEEK_END``.
+        :param pos: the position, in bytes.
+        :param whence: from where it is counted: the beginning (the default), ``os.SEEK_CUR`` or ``os.SEEK_END``.
         :raises OSError: `whence` is something else, or the position is negative.
         """
         bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.length}
@@ -294,6 +312,7 @@ class GridOut(io.IOBase):
     def write(self, value: Any) -> NoReturn:
         """Not possible.
 
+        :param value: of no effect.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("write")
@@ -301,6 +320,7 @@ class GridOut(io.IOBase):
     def writelines(self, lines: Iterable[Any]) -> NoReturn:
         """Not possible.
 
+        :param lines: of no effect.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("writelines")
@@ -312,6 +332,7 @@ class GridOut(io.IOBase):
     def truncate(self, size: int | None = None) -> NoReturn:
         """Not possible.
 
+        :param size: of no effect.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("truncate")

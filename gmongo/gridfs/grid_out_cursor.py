@@ -14,15 +14,21 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Any]):
-    """Iterates over the files whose descriptions match; each is a :class:`GridOut`.
+    """Iterates over the files whose descriptions match; each is a :class:`GridOut`. Made by :meth:`GridFSBucket.find`;
+    the methods of :class:`~gmongo.cursor.Cursor` set further options.
 
     :param collection: the root collection of the bucket.
-    :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``.
-    :param skip: leave out so many files.
-    :param limit: return at most so many; 0 is without limit.
-    :param sort: by which fields of the description.
-    :param batch_size: ask for so many descriptions at a time; 0 leaves it to the server.
-    :param session: for all reads.
+    :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
+    :param skip: how many files to leave out at the beginning; 0 by default.
+    :param limit: how many files to return at most; 0 (the default) is without limit.
+    :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes.
+    :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in which
+        the server finds them.
+    :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
+    :param session: the session that this is part of, without a transaction; None (the default) is one that the driver
+        takes.
+    :raises TypeError: an argument has the wrong type.
+    :raises InvalidOperation: the session is in a transaction.
     """
 
     def __init__(
@@ -50,6 +56,10 @@ class GridOutCursor(Cursor[Any]):
         )
 
     def __next__(self) -> GridOut:
+        """The next file.
+
+        :raises StopIteration: there is none.
+        """
         document = super().__next__()
         return GridOut(self._root_collection, file_document=document, session=self.session)
 
@@ -58,6 +68,7 @@ class GridOutCursor(Cursor[Any]):
     def add_option(self, mask: int) -> NoReturn:
         """Not possible.
 
+        :param mask: of no effect.
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")
@@ -65,6 +76,7 @@ class GridOutCursor(Cursor[Any]):
     def remove_option(self, mask: int) -> NoReturn:
         """Not possible.
 
+        :param mask: of no effect.
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")

@@ -54,114 +54,209 @@ class _Listener:
 
 
 class CommandListener(_Listener):
-    """Hears of every command that the application causes. A subclass defines all methods."""
+    """Hears of every command that the application causes. A subclass defines all methods::
+
+        class Slow(CommandListener):
+            def started(self, event): ...
+
+            def succeeded(self, event):
+                if event.duration_micros > 100_000:
+                    print(event.command_name, event.duration_micros)
+
+            failed = succeeded
+
+        client = MongoClient(event_listeners=[Slow()])
+
+    Specification: Command Logging and Monitoring.
+    """
 
     def started(self, event: CommandStartedEvent) -> None:
-        """A command is about to be sent."""
+        """A command is about to be sent.
+
+        :param event: the command, its number and where it goes.
+        """
         raise NotImplementedError
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """A command was answered."""
+        """A command was answered.
+
+        :param event: the reply, and how long it took.
+        """
         raise NotImplementedError
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """A command failed."""
+        """A command failed.
+
+        :param event: why, and how long it took.
+        """
         raise NotImplementedError
 
 
 class ConnectionPoolListener(_Listener):
-    """Hears of the pools and their connections. A subclass defines all methods."""
+    """Hears of the pools and their connections. A subclass defines all methods.
+
+    Specification: Connection Monitoring and Pooling, "Connection Pool Monitoring".
+    """
 
     def pool_created(self, event: PoolCreatedEvent) -> None:
-        """A pool was created."""
+        """A pool was created.
+
+        :param event: whose, and with which options.
+        """
         raise NotImplementedError
 
     def pool_ready(self, event: PoolReadyEvent) -> None:
-        """A pool is ready to hand out connections."""
+        """A pool is ready to hand out connections.
+
+        :param event: whose.
+        """
         raise NotImplementedError
 
     def pool_cleared(self, event: PoolClearedEvent) -> None:
-        """A pool was cleared."""
+        """A pool was cleared.
+
+        :param event: whose, and of which service.
+        """
         raise NotImplementedError
 
     def pool_closed(self, event: PoolClosedEvent) -> None:
-        """A pool was closed."""
+        """A pool was closed.
+
+        :param event: whose.
+        """
         raise NotImplementedError
 
     def connection_created(self, event: ConnectionCreatedEvent) -> None:
-        """A connection object was made; it is not connected yet."""
+        """A connection object was made; it is not connected yet.
+
+        :param event: its number.
+        """
         raise NotImplementedError
 
     def connection_ready(self, event: ConnectionReadyEvent) -> None:
-        """A connection is connected, greeted and authenticated."""
+        """A connection is established: connected, with hello and authentication done.
+
+        :param event: its number, and how long that took.
+        """
         raise NotImplementedError
 
     def connection_closed(self, event: ConnectionClosedEvent) -> None:
-        """A connection was closed."""
+        """A connection was closed.
+
+        :param event: its number, and why.
+        """
         raise NotImplementedError
 
     def connection_check_out_started(self, event: ConnectionCheckOutStartedEvent) -> None:
-        """Somebody asks the pool for a connection."""
+        """A greenlet asks the pool for a connection.
+
+        :param event: whose pool.
+        """
         raise NotImplementedError
 
     def connection_check_out_failed(self, event: ConnectionCheckOutFailedEvent) -> None:
-        """No connection could be had from the pool."""
+        """No connection could be had from the pool.
+
+        :param event: why, and after how long.
+        """
         raise NotImplementedError
 
     def connection_checked_out(self, event: ConnectionCheckedOutEvent) -> None:
-        """A connection was handed out."""
+        """A connection was handed out.
+
+        :param event: its number, and after how long.
+        """
         raise NotImplementedError
 
     def connection_checked_in(self, event: ConnectionCheckedInEvent) -> None:
-        """A connection was given back."""
+        """A connection was given back.
+
+        :param event: its number.
+        """
         raise NotImplementedError
 
 
 class ServerHeartbeatListener(_Listener):
-    """Hears of the checks that monitors make. A subclass defines all methods."""
+    """Hears of the checks that monitors make. A subclass defines all methods.
+
+    Specification: SDAM Logging and Monitoring.
+    """
 
     def started(self, event: ServerHeartbeatStartedEvent) -> None:
-        """A monitor is about to check a server."""
+        """A monitor is about to check a server.
+
+        :param event: which one.
+        """
         raise NotImplementedError
 
     def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
-        """A server answered a check."""
+        """A server answered a check.
+
+        :param event: what, and after how long.
+        """
         raise NotImplementedError
 
     def failed(self, event: ServerHeartbeatFailedEvent) -> None:
-        """A check of a server failed."""
+        """A check of a server failed.
+
+        :param event: why, and after how long.
+        """
         raise NotImplementedError
 
 
 class ServerListener(_Listener):
-    """Hears of the servers of the topology. A subclass defines all methods."""
+    """Hears of the servers of the topology. A subclass defines all methods.
+
+    Specification: SDAM Logging and Monitoring.
+    """
 
     def opened(self, event: ServerOpeningEvent) -> None:
-        """A server was added to the topology."""
+        """A server was added to the topology.
+
+        :param event: which one.
+        """
         raise NotImplementedError
 
     def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
-        """What is known of a server changed."""
+        """What is known of a server changed.
+
+        :param event: from what, and to what.
+        """
         raise NotImplementedError
 
     def closed(self, event: ServerClosedEvent) -> None:
-        """A server was removed from the topology."""
+        """A server was removed from the topology.
+
+        :param event: which one.
+        """
         raise NotImplementedError
 
 
 class TopologyListener(_Listener):
-    """Hears of the topology as a whole. A subclass defines all methods."""
+    """Hears of the topology as a whole. A subclass defines all methods.
+
+    Specification: SDAM Logging and Monitoring.
+    """
 
     def opened(self, event: TopologyOpenedEvent) -> None:
-        """A client began to look for its servers."""
+        """A client began to look for its servers.
+
+        :param event: its topology's identity.
+        """
         raise NotImplementedError
 
     def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
-        """What is known of the topology changed."""
+        """What is known of the topology changed.
+
+        :param event: from what, and to what.
+        """
         raise NotImplementedError
 
     def closed(self, event: TopologyClosedEvent) -> None:
-        """A client was closed."""
+        """A client was closed.
+
+        :param event: its topology's identity.
+        """
         raise NotImplementedError
 
 
@@ -171,11 +266,10 @@ _L = TypeVar("_L", bound=_Listener)
 
 
 def register(listener: _Listener) -> None:
-    """Let `listener` hear of every client that is made from now on.
+    """Let a listener hear of every client that is made from now on.
 
     :param listener: an instance of a subclass of one or several listener classes.
-
-    Raises :class:`TypeError` if it is not.
+    :raises TypeError: it is not.
     """
     _registered.append(_checked_listener(listener))
 
@@ -188,9 +282,8 @@ def global_listeners() -> tuple[Any, ...]:
 class EventListeners:
     """The listeners of one client, sorted by kind: those registered for all clients first, then its own.
 
-    :param listeners: the client's own listeners.
-
-    Raises :class:`TypeError` if one of them is not a listener, or `listeners` is not a sequence.
+    :param listeners: the client's own listeners; none by default.
+    :raises TypeError: one of them is not a listener, or `listeners` is not a sequence.
     """
 
     __slots__ = ("all", "command", "heartbeat", "pool", "server", "topology")

@@ -41,7 +41,10 @@ CollationIn = Collation | Mapping[str, Any] | None
 
 
 class ReturnDocument:
-    """Which version of the document ``find_one_and_replace`` and ``find_one_and_update`` return."""
+    """Which version of the document ``find_one_and_replace`` and ``find_one_and_update`` return.
+
+    Specification: CRUD API, "Find And Modify".
+    """
 
     BEFORE = False
     """The document as it was, or None if it was inserted."""
@@ -70,9 +73,14 @@ class _Model:
 class InsertOne(_Model, Generic[DocumentType]):
     """Insert one document.
 
+    Specification: CRUD API, "Bulk Write Models".
+
     :param document: the document. It gets an ``_id`` when it is sent, if it has none. That it is a mapping is checked
         then, too.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
+    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :raises TypeError: `namespace` is no string.
+    :raises ValueError: it has no dot.
     """
 
     _fields = ("document", "namespace")
@@ -103,12 +111,17 @@ class _Delete(_Model):
 class DeleteOne(_Delete):
     """Delete the first document that matches.
 
-    :param filter: which document to delete.
-    :param collation: how strings are compared.
-    :param hint: the index to use: its name, or its keys.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
+    Specification: CRUD API, "Bulk Write Models".
 
-    Raises :class:`TypeError` if a parameter is of the wrong type.
+    :param filter: a query; ``{}`` matches every document.
+    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
+        takes the collection's own.
+    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes (MongoDB 4.4). None
+        lets the server choose.
+    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
 
     __slots__ = ()
@@ -117,12 +130,17 @@ class DeleteOne(_Delete):
 class DeleteMany(_Delete):
     """Delete every document that matches.
 
-    :param filter: which documents to delete.
-    :param collation: how strings are compared.
-    :param hint: the index to use: its name, or its keys.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
+    Specification: CRUD API, "Bulk Write Models".
 
-    Raises :class:`TypeError` if a parameter is of the wrong type.
+    :param filter: a query; ``{}`` matches every document.
+    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
+        takes the collection's own.
+    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes (MongoDB 4.4). None
+        lets the server choose.
+    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
 
     __slots__ = ()
@@ -131,16 +149,21 @@ class DeleteMany(_Delete):
 class ReplaceOne(_Model, Generic[DocumentType]):
     """Replace the first document that matches.
 
-    :param filter: which document to replace.
-    :param replacement: the new document, without update operators.
-    :param upsert: whether to insert the replacement if nothing matches.
-    :param collation: how strings are compared.
-    :param hint: the index to use: its name, or its keys.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
-    :param sort: which document is the first, if several match (MongoDB 8.0).
+    Specification: CRUD API, "Bulk Write Models".
 
-    Raises :class:`TypeError` if a parameter is of the wrong type. The replacement is checked when it is written: it
-    must not begin with an update operator.
+    :param filter: a query; ``{}`` matches every document.
+    :param replacement: the new document. When it is written, it is checked to begin with no update operator.
+    :param upsert: True inserts the replacement if nothing matches; None leaves it to the server, which does not.
+    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
+        takes the collection's own.
+    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
+        choose.
+    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :param sort: which document is the first, if several match: a list of fields and directions, or a mapping (MongoDB
+        8.0). None takes whichever the server finds first.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
 
     _fields = ("filter", "replacement", "upsert", "collation", "hint", "namespace", "sort")
@@ -188,18 +211,24 @@ class _Update(_Model):
 
 
 class UpdateMany(_Update):
-    """Update every document that matches.
+    """Change every document that matches.
 
-    :param filter: which documents to update.
-    :param update: update operators, such as ``{"$set": {"a": 1}}``, or a pipeline.
-    :param upsert: whether to insert a document if nothing matches.
-    :param collation: how strings are compared.
-    :param array_filters: which elements of arrays ``$[name]`` stands for.
-    :param hint: the index to use: its name, or its keys.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
+    Specification: CRUD API, "Bulk Write Models".
 
-    Raises :class:`TypeError` if a parameter is of the wrong type. The update is checked when it is written: it must
-    begin with an operator, or be a pipeline.
+    :param filter: a query; ``{}`` matches every document.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. When it is written, it
+        is checked to begin with an operator.
+    :param upsert: True inserts a document if nothing matches; None leaves it to the server, which does not.
+    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
+        takes the collection's own.
+    :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that match
+        the one on ``name``. None is without.
+    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
+        choose.
+    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace")
@@ -207,19 +236,26 @@ class UpdateMany(_Update):
 
 
 class UpdateOne(_Update):
-    """Update the first document that matches.
+    """Change the first document that matches.
 
-    :param filter: which document to update.
-    :param update: update operators, such as ``{"$set": {"a": 1}}``, or a pipeline.
-    :param upsert: whether to insert a document if nothing matches.
-    :param collation: how strings are compared.
-    :param array_filters: which elements of arrays ``$[name]`` stands for.
-    :param hint: the index to use: its name, or its keys.
-    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write` only.
-    :param sort: which document is the first, if several match (MongoDB 8.0).
+    Specification: CRUD API, "Bulk Write Models".
 
-    Raises :class:`TypeError` if a parameter is of the wrong type. The update is checked when it is written: it must
-    begin with an operator, or be a pipeline.
+    :param filter: a query; ``{}`` matches every document.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. When it is written, it
+        is checked to begin with an operator.
+    :param upsert: True inserts a document if nothing matches; None leaves it to the server, which does not.
+    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
+        takes the collection's own.
+    :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that match
+        the one on ``name``. None is without.
+    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
+        choose.
+    :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
+        <gmongo.mongo_client.MongoClient.bulk_write>` only.
+    :param sort: which document is the first, if several match: a list of fields and directions, or a mapping (MongoDB
+        8.0). None takes whichever the server finds first.
+    :raises TypeError: a parameter has the wrong type.
+    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace", "sort")
@@ -241,13 +277,19 @@ class UpdateOne(_Update):
 
 
 class IndexModel(_Model):
-    """An index to create.
+    """An index to create, for :meth:`Collection.create_indexes <gmongo.collection.Collection.create_indexes>`.
+
+        >>> IndexModel([("place", "2dsphere"), ("created", -1)], sparse=True).document
+        {'sparse': True, 'name': 'place_2dsphere_created_-1', 'key': {'place': '2dsphere', 'created': -1}}
+
+    Specification: Index Management, "Standard API".
 
     :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping.
-    :param kwargs: any option of ``createIndexes``, such as ``name``, ``unique``, ``sparse``, ``hidden``,
-        ``expireAfterSeconds``, ``partialFilterExpression``, ``wildcardProjection`` or ``collation``.
-
-    Raises :class:`TypeError` or :class:`ValueError` if the keys or the collation are malformed.
+    :param kwargs: any option of ``createIndexes``, such as ``name`` (made of the keys by default), ``unique``,
+        ``sparse``, ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``,
+        ``wildcardProjection`` or ``collation``.
+    :raises TypeError: the keys or the collation have the wrong type.
+    :raises ValueError: there are no keys.
     """
 
     _fields = ("document",)
@@ -269,14 +311,16 @@ class IndexModel(_Model):
 
 
 class SearchIndexModel(_Model):
-    """A search index to create.
+    """An index for Atlas Search to create, for :meth:`Collection.create_search_indexes
+    <gmongo.collection.Collection.create_search_indexes>`.
 
-    :param definition: the definition of the index.
-    :param name: the name of the index; the server calls it ``"default"`` if None.
-    :param type: ``"search"`` or ``"vectorSearch"``; the server takes the former if None.
+    Specification: Index Management, "Search Indexes".
+
+    :param definition: the definition of the index, such as ``{"mappings": {"dynamic": True}}``.
+    :param name: its name; None is ``"default"``, which the server chooses.
+    :param type: ``"search"`` or ``"vectorSearch"``; None is the former, which the server chooses.
     :param kwargs: any further field of the specification.
-
-    Raises :class:`TypeError` if `definition` is not a mapping.
+    :raises TypeError: `definition` is not a mapping.
     """
 
     _fields = ("document",)

@@ -58,6 +58,7 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
     A plus sign is a space, as :func:`urllib.parse.quote_plus` writes it, unless other characters show that
     the text was not encoded so.
 
+    :param userinfo: the text before the at-sign.
     :returns: username and password; the password is empty if there is none.
     :raises gmongo.errors.InvalidURI: if the username is empty or reserved characters are not percent-encoded.
     """

@@ -45,13 +45,16 @@ def _member_type_of(hello: Mapping[str, Any]) -> int:
 class ServerDescription:
     """What the client knows of one server.
 
-    :param address: of the server.
+    Specification: Server Discovery and Monitoring, "ServerDescription".
+
+    :param address: of the server, as host and port.
     :param hello: the reply to its last hello; None makes the server Unknown.
     :param round_trip_time: average, in seconds.
     :param error: why the server is Unknown.
     :param min_round_trip_time: the smallest of the last ten samples, in seconds.
     :param server_type: overrides the type that follows from `hello`.
     :param topology_version: overrides that of `hello`.
+    :param last_update_time: when it was checked, on the clock of :func:`time.monotonic`; None is now.
     """
 
     __slots__ = (
@@ -91,7 +94,10 @@ class ServerDescription:
         self._topology_version = topology_version or self._hello.get("topologyVersion")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
-        """The description of the same server after `error`."""
+        """The description of the same server after an error.
+
+        :param error: which one; None is none.
+        """
         details = getattr(error, "details", None)
         version = details.get("topologyVersion") if isinstance(details, Mapping) else None
         return ServerDescription(self._address, error=error, topology_version=version)

@@ -83,7 +83,10 @@ class TopologyDescription:
         return dict(self._servers)
 
     def get(self, address: Address) -> ServerDescription | None:
-        """The description of the server at `address`, if it is part of the topology."""
+        """The description of a server, or None if it is not part of the topology.
+
+        :param address: of the server, as host and port.
+        """
         return self._servers.get(address)
 
     @property
@@ -157,11 +160,17 @@ class TopologyDescription:
         return self._logical_session_timeout_minutes
 
     def has_server(self, address: Address) -> bool:
-        """Whether the server at `address` is part of the topology."""
+        """Whether a server is part of the topology.
+
+        :param address: of the server, as host and port.
+        """
         return address in self._servers
 
     def has_readable_server(self, read_preference: Any = None) -> bool:
-        """Whether a server matches `read_preference` (the primary, if None)."""
+        """Whether a server takes reads of a kind.
+
+        :param read_preference: the kind; None is that of the primary.
+        """
         selector = WRITABLE if read_preference is None else read_preference
         return bool(self.apply_selector(selector))
 
@@ -201,13 +210,19 @@ class TopologyDescription:
         return self.replaced(topology_type=kind, server_descriptions=servers)
 
     def reset_server(self, address: Address) -> TopologyDescription:
-        """The same topology with the server at `address` Unknown."""
+        """The same topology with a server Unknown.
+
+        :param address: of the server, as host and port.
+        """
         from gmongo.sdam.transitions import updated  # transitions are defined over this class
 
         return updated(self, self._servers[address].to_unknown())
 
     def replaced(self, **changes: Any) -> TopologyDescription:
-        """A copy with some of the constructor's arguments changed."""
+        """A copy with some of the constructor's arguments changed.
+
+        :param changes: the arguments by name.
+        """
         fields = {
             "topology_type": self._topology_type,
             "server_descriptions": self._servers,

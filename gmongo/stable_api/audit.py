@@ -76,15 +76,24 @@ class Audit(CommandListener):
     # What the driver calls
 
     def started(self, event: CommandStartedEvent) -> None:
-        """Judge a command."""
+        """Judge a command.
+
+        :param event: the command.
+        """
         self.commands += 1
         self._note(remarks_on(event.command_name, event.command))
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """There is nothing to say of a success."""
+        """There is nothing to say of a success.
+
+        :param event: of the command.
+        """
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """Note what the server itself has refused because of the API version."""
+        """Note what the server itself has refused because of the API version.
+
+        :param event: of the command.
+        """
         failure: Any = event.failure
         if isinstance(failure, dict) and failure.get("code") in _REFUSALS:
             self._note([Remark(Verdict.REFUSED, event.command_name, advice=str(failure.get("errmsg", "")))])

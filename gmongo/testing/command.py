@@ -46,7 +46,8 @@ class CommandError(Exception):
 
     :param code: the server's error code, such as 26.
     :param name: the code's name, such as ``NamespaceNotFound``.
-    :param labels: error labels.
+    :param message: what happened.
+    :param labels: error labels; none by default.
     :param fields: further fields of the reply.
     """
 

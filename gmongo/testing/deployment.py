@@ -26,6 +26,7 @@ from gmongo.testing.store import Store
 class Members(list[Member]):
     """The members of a deployment.
 
+    :param members: of the deployment.
     :param topology: knows who is primary.
     """
 
@@ -49,17 +50,23 @@ class Members(list[Member]):
 class Deployment:
     """A MongoDB deployment on ports of the loopback interface, served by greenlets of the hub that starts it.
 
-    Make one with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`; use it in a
-    ``with``, or call :meth:`start` and :meth:`close`. All four take these keyword arguments:
+    Make one with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`, which take the
+    parameters from `version` on; use it in a ``with``, or call :meth:`start` and :meth:`close`.
 
+    :param topology: how the members belong together; the four methods choose it.
+    :param traits: of each member: ``tags``, ``priority``, ``hidden`` and ``arbiter``, as far as they differ from the
+        defaults.
+    :param load_balanced: whether the members stand behind a load balancer.
     :param version: the server that it passes for, ``'4.2'`` to ``'8.2'``.
-    :param users: name -> password: access control, with these users in ``admin``. A password of None makes a user
-        of ``$external``, such as the subject of an X.509 certificate. The URI has the first of them.
+    :param users: name -> password: access control, with these users in ``admin``. A password of None makes a user of
+        ``$external``, such as the subject of an X.509 certificate. The URI has the first of them.
     :param oidc_tokens: token -> user: access control that takes these tokens.
     :param tls: True for a certificate made on the spot (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: of ``'zlib'``, ``'snappy'``, ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
+    :param write_concern_modes: names that ``w`` may have besides ``"majority"``, as the configuration of a replica set
+        defines them.
     :param port: of the first member, and the next ones count up from it; by default any that are free.
     :param log: whether :attr:`commands` keeps what is received.
     :raises ValueError: one of them is not what it must be.
@@ -133,13 +140,14 @@ class Deployment:
         """A replica set; its first member is primary at first.
 
         :param members: how many have data, the hidden ones included.
+        :param name: of the replica set.
         :param arbiters: how many more have none.
         :param hidden: how many of the members, the last ones, are hidden.
         :param tags: of the first members.
         :param priorities: of the first members; by default 1 each.
         :param election_delay: seconds from the loss of a primary to the next one.
         :param settings: see :class:`Deployment`.
-        :raises ValueError: there would be nobody who can be primary.
+        :raises ValueError: no member could be primary.
         """
         traits: list[dict[str, Any]] = [{} for _ in range(members)]
         for each, tag_set in zip(traits, tags, strict=False):
@@ -234,7 +242,11 @@ class Deployment:
         return self.uri_of(hosts, **self._uri_options())
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """A connection string for some of the hosts, such as ``members[1].address``, with the same user and TLS."""
+        """A connection string for some of the hosts, with the same user and TLS.
+
+        :param hosts: such as ``members[1].address``; several with commas between them.
+        :param options: options of the URI.
+        """
         name, password = next(iter(self._users.items()), (None, None))
         login = f"{quote(name, safe='')}:{quote(password, safe='')}@" if name and password else ""
         if self._is_tls:
@@ -276,7 +288,11 @@ class Deployment:
     ) -> None:
         """Do what ``configureFailPoint`` does, on one member or on all.
 
+        :param name: ``"failCommand"`` (the default), or another that the simulation has.
+        :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
+            ``{"activationProbability": p}``.
         :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+        :param member: one member; None is all.
         :raises CommandError: the simulation has no such fail point, or the data are wrong.
         """
         for each in self._chosen(member):
@@ -297,7 +313,8 @@ class Deployment:
 
         :param requests: a second.
         :param connections: a second.
-        :param burst: how many seconds' worth may come at once.
+        :param burst: how many seconds' worth may come at once; one by default.
+        :param member: one member; None is all.
         """
         values = {
             **_limit("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),

@@ -29,7 +29,11 @@ class Certificates:
         self._authority.cert_pem.write_to_path(self.ca_file)
 
     def issue(self, *identities: str, common_name: str | None = None) -> str:
-        """The path of a new certificate with its key, for host names, addresses or, for clients, e-mail addresses."""
+        """The path of a new certificate with its key.
+
+        :param identities: host names, addresses or, for clients, e-mail addresses.
+        :param common_name: of its subject; None is none.
+        """
         leaf = self._authority.issue_cert(*identities, common_name=common_name)
         handle, path = tempfile.mkstemp(suffix=".pem", dir=self._directory.name)
         os.close(handle)

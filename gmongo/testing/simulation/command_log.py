@@ -38,7 +38,11 @@ class CommandLog(list[ReceivedCommand]):
     _bytes = 0
 
     def add(self, request: Request, size: int = 0) -> None:
-        """Keep a command, unless the log is off."""
+        """Keep a command, unless the log is off.
+
+        :param request: the command.
+        :param size: how many bytes its message had.
+        """
         if not self.enabled:
             return
         fields = request.name, request.body, request.database, request.member, request.connection
@@ -56,5 +60,8 @@ class CommandLog(list[ReceivedCommand]):
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Those with one of the names, such as ``"find"``."""
+        """Those with one of some names.
+
+        :param names: such as ``"find"``.
+        """
         return [each for each in self if each.name in names]

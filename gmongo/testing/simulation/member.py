@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 class Member:
-    """A server on the loopback interface.
+    """A server on the loopback interface; one of :attr:`Deployment.members <gmongo.testing.Deployment>`.
+
+    :param cluster: what it has in common with the other members.
+    :param port: to listen on; 0 (the default) is any that is free.
+    :param traits: ``tags``, ``priority``, ``hidden`` and ``arbiter``, as far as they differ from the defaults.
+    :param load_balanced: whether it stands behind a load balancer; False by default.
 
     :ivar host: always ``127.0.0.1``.
     :ivar port: the port, the same after a restart.
@@ -135,15 +140,18 @@ class Member:
         self.cluster.topology.restored(self)
 
     def delay(self, seconds: float) -> None:
-        """Send every reply `seconds` late; 0 is at once.
+        """Send every reply late.
 
+        :param seconds: how late; 0 is at once.
         :raises ValueError: `seconds` is no number from 0 up.
         """
         self.faults.delay = _number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Close the connection after the first `n_bytes` of the next reply (to `command`, if given).
+        """Close the connection in the middle of the next reply.
 
+        :param n_bytes: after how many bytes of it.
+        :param command: the next reply to this command; None is to any.
         :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is no string.
         """
         _number("n_bytes", n_bytes, whole=True)
@@ -151,16 +159,18 @@ class Member:
         self.faults.cut_next(n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message instead of the next reply (to `command`, if given).
+        """Send bytes that are no message instead of the next reply.
 
+        :param command: the next reply to this command; None is to any.
         :raises ValueError: `command` is no string.
         """
         _name(command)
         self.faults.spoil_next(command)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Stop being primary, and do not become it again for `seconds` unless there is nobody else.
+        """Stop being primary.
 
+        :param seconds: for how long not to become it again, unless no other member can; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
         """
         _number("seconds", seconds)
@@ -174,7 +184,10 @@ class Member:
     # Connections
 
     def accept(self, sock: Any) -> None:
-        """Serve one connection; runs in a greenlet of its own."""
+        """Serve one connection; runs in a greenlet of its own.
+
+        :param sock: its socket.
+        """
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
@@ -216,11 +229,17 @@ class Member:
         connection.serve()
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """A connection has ended.
+
+        :param connection: which one.
+        """
         self.connections.pop(connection.number, None)
 
     def answer(self, call: Call) -> dict[str, Any]:
-        """The reply to a command."""
+        """The reply to a command.
+
+        :param call: the command, with what it came by.
+        """
         return dispatch.answer(call)
 
     # The state that hello tells
@@ -236,7 +255,11 @@ class Member:
         self._change.announce()
 
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
-        """Wait until the state is not `known` any more, up to `seconds`."""
+        """Wait until the state is not the known one any more.
+
+        :param known: a :attr:`topology_version`.
+        :param seconds: for how long at most.
+        """
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
 

@@ -1,0 +1,200 @@
+"""The documentation of the public API is whole, and speaks of nothing that is not there.
+
+It walks all that users import: functions, classes with their constructors, methods and properties. A new name,
+method or parameter is found without a change here.
+"""
+
+from __future__ import annotations
+
+import doctest
+import enum
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import gmongo
+from gmongo import gridfs
+from gmongo.testing import Deployment
+
+MODULES = (
+    "gmongo",
+    "gmongo.auth_oidc",
+    "gmongo.change_stream",
+    "gmongo.client_options",
+    "gmongo.client_session",
+    "gmongo.collation",
+    "gmongo.collection",
+    "gmongo.command_cursor",
+    "gmongo.cursor",
+    "gmongo.cursor_type",
+    "gmongo.database",
+    "gmongo.driver_info",
+    "gmongo.errors",
+    "gmongo.event_loggers",
+    "gmongo.gridfs",
+    "gmongo.gridfs.errors",
+    "gmongo.mongo_client",
+    "gmongo.monitoring",
+    "gmongo.operations",
+    "gmongo.pool_options",
+    "gmongo.read_concern",
+    "gmongo.read_preferences",
+    "gmongo.results",
+    "gmongo.server_api",
+    "gmongo.server_description",
+    "gmongo.server_type",
+    "gmongo.stable_api",
+    "gmongo.testing",
+    "gmongo.topology_description",
+    "gmongo.topology_type",
+    "gmongo.uri_parser",
+    "gmongo.write_concern",
+)
+# What users get from a public name without importing it by theirs.
+BEHIND = (
+    "gmongo.testing.command.Request",
+    "gmongo.testing.deployment.Members",
+    "gmongo.testing.simulation.certificates.Certificates",
+    "gmongo.testing.simulation.command_log.CommandLog",
+    "gmongo.testing.simulation.member.Member",
+    "gmongo.testing.simulation.network.Network",
+)
+PARAMETER = re.compile(r"^:param (\w+):", re.MULTILINE)
+RAISES = re.compile(r"^:raises [\w.]+:", re.MULTILINE)
+FIELD = re.compile(r"^:(\w+)(?: [\w.]+)?:(?!`)", re.MULTILINE)
+FIELDS_KNOWN = frozenset({"param", "raises", "returns", "ivar"})
+
+
+def public(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def things() -> dict[str, Any]:
+    """The public functions and classes, each by the first name that it is found under."""
+    found: dict[int, tuple[str, Any]] = {}
+    for module_name in sorted(MODULES, key=len, reverse=True):
+        module = importlib.import_module(module_name)
+        own = [name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module_name]
+        for name in getattr(module, "__all__", filter(public, own)):
+            thing = getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isroutine(thing)) and thing.__module__.startswith("gmongo"):
+                found.setdefault(id(thing), (f"{module_name}.{name}", thing))
+    for path in BEHIND:
+        module_name, _, name = path.rpartition(".")
+        thing = getattr(importlib.import_module(module_name), name)
+        found.setdefault(id(thing), (path, thing))
+    return dict(sorted(found.values(), key=lambda each: each[0]))
+
+
+def members(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that a class has from gmongo, its private bases included."""
+    for name, _ in inspect.getmembers(kind):
+        owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+        if public(name) and owner is not None and owner.__module__.startswith("gmongo"):
+            member = vars(owner)[name]
+            member = getattr(member, "__func__", member)
+            if inspect.isroutine(member) or isinstance(member, property):
+                yield name, member
+
+
+THINGS = things()
+CASES = [pytest.param(thing, None, id=name) for name, thing in THINGS.items()] + [
+    pytest.param(kind, member, id=f"{name}.{member}")
+    for name, kind in THINGS.items()
+    if inspect.isclass(kind)
+    for member, _ in members(kind)
+]
+
+
+def subject(thing: Any, member: str | None) -> tuple[Any, str]:
+    """What is documented, and its documentation; that of a constructor is its class's."""
+    if member is None:
+        return thing, inspect.getdoc(thing) or ""
+    return dict(members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
+
+
+def constructor_of(kind: type) -> type:
+    """The class that has the constructor."""
+    if issubclass(kind, enum.Enum):
+        return enum.Enum
+    return next(base for base in kind.__mro__ if {"__init__", "__new__"} & set(vars(base)))
+
+
+def is_told_elsewhere(thing: Any) -> bool:
+    """Whether a class has its constructor from another public class, which documents the parameters."""
+    return inspect.isclass(thing) and constructor_of(thing) in set(THINGS.values()) - {thing}
+
+
+def parameters(thing: Any) -> list[str]:
+    """The names of the parameters that users give."""
+    if isinstance(thing, property):
+        return []
+    if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
+        return []
+    try:
+        found = inspect.signature(thing).parameters
+    except ValueError:
+        return []
+    return [name for name in found if name not in ("self", "cls") and public(name)]
+
+
+@pytest.mark.parametrize(("thing", "member"), CASES)
+def test_everything_says_what_it_is(thing: Any, member: str | None) -> None:
+    _, text = subject(thing, member)
+    assert text.strip()
+    own = type(thing).__name__ != "type" or not text.startswith(f"{getattr(thing, '__name__', '')}(")
+    assert own, "a dataclass's generated signature is no documentation"
+
+
+@pytest.mark.parametrize(("thing", "member"), CASES)
+def test_every_parameter_is_documented_and_no_other(thing: Any, member: str | None) -> None:
+    documented, text = subject(thing, member)
+    found = PARAMETER.findall(text)
+    if found or not is_told_elsewhere(documented):
+        assert found == parameters(documented), "the documentation has the parameters in their order"
+
+
+@pytest.mark.parametrize(("thing", "member"), CASES)
+def test_fields_are_well_formed(thing: Any, member: str | None) -> None:
+    _, text = subject(thing, member)
+    assert set(FIELD.findall(text)) <= FIELDS_KNOWN
+    assert len(RAISES.findall(text)) == len(re.findall(r"^:raises", text, re.MULTILINE))
+
+
+def test_the_walk_finds_the_api() -> None:
+    assert {"gmongo.mongo_client.MongoClient", "gmongo.collection.Collection", "gmongo.timeout"} <= set(THINGS)
+    names = {case.id for case in CASES}
+    assert {"gmongo.collection.Collection.find", "gmongo.cursor.Cursor.sort", "gmongo.errors.BulkWriteError"} <= names
+    assert len(CASES) > 700
+
+
+EXAMPLES = [case for case in CASES if ">>>" in subject(*case.values)[1]]
+
+
+@pytest.fixture
+def names() -> Iterator[dict[str, Any]]:
+    """What the examples use: a client, a database, and a collection of two notes."""
+    with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
+        database = client.test
+        database.notes.insert_one({"_id": 5, "title": "first", "tags": ["a"]})
+        database.notes.insert_one({"_id": 6, "title": "second", "tags": ["a", "b"]})
+        yield {name: getattr(gmongo, name) for name in gmongo.__all__} | {
+            "client": client,
+            "database": database,
+            "notes": database.notes,
+            "counters": database.counters,
+            "files": gridfs.GridFS(database),
+            "GridFSBucket": gridfs.GridFSBucket,
+        }
+
+
+@pytest.mark.parametrize(("thing", "member"), EXAMPLES)
+def test_examples_give_what_they_show(thing: Any, member: str | None, names: dict[str, Any]) -> None:
+    title = thing.__name__ if member is None else f"{thing.__name__}.{member}"
+    example = doctest.DocTestParser().get_doctest(subject(thing, member)[1], names, title, None, None)
+    told: list[str] = []
+    assert doctest.DocTestRunner(verbose=False).run(example, out=told.append).failed == 0, "".join(told)
