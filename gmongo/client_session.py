@@ -507,11 +507,11 @@ class ClientSession:
         """The operation has ended."""
         self._user = None
 
-    def decorate(self, command: dict[str, Any], follows_time: bool, hello: Hello) -> None:
+    def decorate(self, command: dict[str, Any], is_causally_consistent: bool, hello: Hello) -> None:
         """Make an operation causally consistent, or have it read the snapshot. For the driver itself.
 
         :param command: to add the read concern to.
-        :param follows_time: whether the operation may be causally consistent.
+        :param is_causally_consistent: whether the operation may be causally consistent.
         :param hello: of the server that it is sent to.
         :raises ConfigurationError: the server has no snapshot reads.
         """

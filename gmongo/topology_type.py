@@ -20,15 +20,12 @@ class TopologyType(NamedTuple):
     :param LoadBalanced: a load balancer.
     """
 
-    Specification: Server Discovery and Monitoring, "TopologyType".
-
-    :param Single: one server, by its own or by ``directConnection``.
-    :param ReplicaSetNoPrimary: a replica set without a known primary.
-    :param ReplicaSetWithPrimary: a replica set with one.
-    :param Sharded: the routers of a sharded cluster.
-    :param Unknown: no server has said yet what it is part of.
-    :param LoadBalanced: a load balancer.
-    """
+    Single: int
+    ReplicaSetNoPrimary: int
+    ReplicaSetWithPrimary: int
+    Sharded: int
+    Unknown: int
+    LoadBalanced: int
 
     def name_of(self, value: int) -> str:
         """The name of a kind, such as ``"Sharded"``.
