@@ -41,4 +41,4 @@ class Checkout:
         if error is not None:
             self._connection.record_failure(error)
         if not self._kept:
-            self._pool.check_in(self._connection)
+            self._pool.check_in(self._connection, wait=error is None or isinstance(error, Exception))

@@ -1,4 +1,4 @@
-"""The background run of a pool (CMAP-172 to CMAP-177)."""
+"""The background of a pool: its runs (CMAP-172 to CMAP-177), and populating (CMAP-94 to CMAP-103)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gevent import spawn
 
-from gmongo.cmap.inventory import PoolState
+from gmongo.cmap.state import PoolState
 
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
@@ -25,12 +25,12 @@ def upkeep(pool: Pool) -> float:
     if pool.state is PoolState.CLOSED or interval < 0:
         return _END
     pool.remove_perished()
-    if pool.is_short():
+    if pool.machine.is_short():
         spawn(_populate, weakref.ref(pool))
     pauses = [interval]
     if pool.options.max_idle_time is not None:
         pauses.append(max(pool.options.max_idle_time, _SHORTEST_PAUSE))
-    if (rest := pool.rest()) > 0:
+    if (rest := pool.machine.rest()) > 0:
         pauses.append(rest)
     return min(pauses)
 
@@ -39,6 +39,20 @@ def _populate(reference: weakref.ref[Pool]) -> None:
     pool = reference()
     if pool is not None:
         try:
-            pool.populate()
+            populate(pool)
         except Exception:
-            pass  # the topology has been told, and the pool rests
+            pass  # the topology has heard of it, and the background rests
+
+
+def populate(pool: Pool) -> None:
+    """Establish a connection and make it available, in a greenlet of its own."""
+    connection = pool.machine.begin_populating()
+    if connection is None:
+        return
+    connection.hold_hub(False)
+    try:
+        pool.establisher.establish(connection, ref=False)
+        connection.hold_hub(True)
+        pool.machine.keep(connection)
+    finally:
+        pool.finish()

@@ -25,30 +25,64 @@ _FOREVER = 10 * 365 * 24 * 3600.0
 class Waiter(Generic[Item]):
     """One greenlet in the queue, and what came of its wait."""
 
-    __slots__ = ("_hub", "_waking", "error", "greenlet", "item", "since")
+    __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "since")
 
     def __init__(self) -> None:
-        self.greenlet: greenlet | None = getcurrent()  # None since it has left
+        self.greenlet: greenlet = getcurrent()
         self.since = monotonic()
         self.item: Item | None = None
         self.error: BaseException | None = None
         self._hub = get_hub()
+        self._asleep = False
         self._waking: Any = None
 
-    def sleep(self) -> None:
-        """Switch to the hub until something has been handed over. Anything may be thrown here."""
+    def sleep(self, limit: float | None, timed_out: Callable[[], Exception]) -> Item:
+        """Switch to the hub until something has been handed over. Anything may be thrown here.
+
+        :param limit: seconds, or None for no limit.
+        :param timed_out: makes the error to raise when the limit is reached.
+        :raises BaseException: the error of a time-out or an eviction, or whatever is thrown into the greenlet.
+        """
+        if limit is None:
+            self._sleep()
+        else:
+            self._sleep_for(limit, timed_out)
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it refers to this frame
+        assert self.item is not None
+        return self.item
+
+    def _sleep_for(self, limit: float, timed_out: Callable[[], Exception]) -> None:
+        timeout: Any = Timeout(max(limit, 0))
+        try:
+            with timeout:
+                self._sleep()
+        except Timeout as error:
+            if error is not timeout:
+                raise
+            if self.item is None and self.error is None:  # else its turn had come, and only the loop was late
+                raise timed_out() from None
+        finally:
+            timeout = None  # it refers to this frame once it has been thrown
+
+    def _sleep(self) -> None:
         switch = self._hub.switch
+        self._asleep = True
         try:
             while self.item is None and self.error is None:
                 switch()
         finally:
-            self.greenlet = None
+            self._asleep = False
             if self._waking is not None:  # it must not switch to wherever the greenlet is by then
                 self._waking.stop()
 
     def wake(self) -> None:
-        """Let the greenlet go on in the next pass of the loop. Does not switch."""
-        if self.greenlet is not None:
+        """Let the greenlet go on in the next pass of the loop, if it sleeps already. Does not switch."""
+        if self._asleep:
             self._waking = self._hub.loop.run_callback(self.greenlet.switch)
 
 
@@ -61,57 +95,28 @@ class WaitQueue(Generic[Item]):
         self._holding: Any = None  # the timer that holds the hub
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
 
-    def wait(
-        self,
-        limit: float | None,
-        timed_out: Callable[[], Exception],
-        give_back: Callable[[Item], None] | None = None,
-    ) -> Item:
-        """Queue up until something is handed over.
+    def wait(self, limit: float | None, timed_out: Callable[[], Exception]) -> Item:
+        """Queue up until something is handed over, and sleep; see :meth:`Waiter.sleep`."""
+        waiter = self.join()
+        try:
+            return waiter.sleep(limit, timed_out)
+        except BaseException:
+            self.leave(waiter)
+            raise
 
-        :param limit: seconds, or None for no limit.
-        :param timed_out: makes the error to raise when the limit is reached.
-        :param give_back: takes what was handed to this waiter if it leaves all the same.
-        :raises BaseException: the error of a time-out or an eviction, or whatever is thrown into the greenlet.
-        """
+    def join(self) -> Waiter[Item]:
+        """Queue up; :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch."""
         waiter: Waiter[Item] = Waiter()
         self.waiters[waiter] = None
         if self._holding is None:
             self._hold_hub()
-        try:
-            if limit is None:
-                waiter.sleep()
-            else:
-                self._sleep_for(waiter, limit, timed_out)
-        except BaseException:
-            if waiter.item is not None and give_back is not None:
-                give_back(waiter.item)
-            else:
-                self.waiters.pop(waiter, None)  # it is not there if it was detached for an eviction to come
-                self._hold_hub()
-            raise
-        error, waiter.error = waiter.error, None
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # it refers to this frame
-        assert waiter.item is not None
-        return waiter.item
+        return waiter
 
-    @staticmethod
-    def _sleep_for(waiter: Waiter[Item], limit: float, timed_out: Callable[[], Exception]) -> None:
-        timeout: Any = Timeout(max(limit, 0))
-        try:
-            with timeout:
-                waiter.sleep()
-        except Timeout as error:
-            if error is not timeout:
-                raise
-            if waiter.item is None and waiter.error is None:  # else its turn had come, and only the loop was late
-                raise timed_out() from None
-        finally:
-            timeout = None  # it refers to this frame once it has been thrown
+    def leave(self, waiter: Waiter[Item]) -> Item | None:
+        """Leave the queue; returns what was handed over in the same instant. Does not switch."""
+        self.waiters.pop(waiter, None)  # it is not there if it was handed something or evicted
+        self._hold_hub()
+        return waiter.item
 
     def _hold_hub(self) -> None:
         """Hold the hub exactly while there are waiters."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo import monitoring
+from gmongo.events.delivery import Delivery
 from gmongo.events.log import DEBUG, asks, connection_log, log, milliseconds, where
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
 from gmongo.wire.address import Address, address_text
@@ -30,19 +31,26 @@ class PoolEvents:
 
     :param address: of the pool.
     :param listeners: connection pool listeners.
+    :param delivery: of the client, which calls the methods that publish.
     """
 
-    __slots__ = ("_address", "_listeners", "_where", "wanted", "where")
+    __slots__ = ("_address", "_listeners", "_where", "delivery", "wanted", "where")
 
     wanted: Callable[[], bool]
     """Whether anybody listens or logs. The hot path asks before it calls any method below."""
 
-    def __init__(self, address: Address, listeners: tuple[Any, ...]) -> None:
+    def __init__(self, address: Address, listeners: tuple[Any, ...], delivery: Delivery) -> None:
+        self.delivery = delivery
         self._address = address
         self._listeners = listeners
         self.where = address_text(address)
         self._where = where(address)
         self.wanted = asks(connection_log, listeners)
+
+    def note(self, publish: Callable[..., None], *what: Any) -> None:
+        """Have one of the methods below called when its turn comes, if anybody listens or logs. Does not switch."""
+        if self.wanted():
+            self.delivery.note(publish, *what)
 
     def pool_created(self, options: Mapping[str, Any]) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())

@@ -15,7 +15,7 @@ from typing import Any
 from gevent import get_hub
 
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.pool import Cleared, Pool
+from gmongo.cmap.pool import Pool
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import (
     AutoReconnect,
@@ -23,6 +23,7 @@ from gmongo.errors import (
     InvalidOperation,
     ServerSelectionTimeoutError,
 )
+from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
 from gmongo.events.selection import Asked, SelectionEvents
@@ -74,6 +75,7 @@ class Topology:
         self.description = initial_description(settings)
         self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
         self._events = TopologyEvents(settings.topology_id, settings.listeners)
+        self._delivery = Delivery()  # of its pools' events
         self._selection_events = SelectionEvents()
         self._servers: dict[Address, Server] = {}
         self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
@@ -109,7 +111,7 @@ class Topology:
                 self._announce_opening()
             finally:  # a listener may be interrupted
                 self._update_servers()
-            self._announce_pools()
+            self._delivery.deliver()
         self._watch_srv()
 
     def check_thread(self) -> None:
@@ -184,6 +186,7 @@ class Topology:
     def inherited(self) -> None:
         """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
         self._hub = None
+        self._delivery.reset_after_fork()
         error = _forked()
         for server in self._servers.values():
             server.pool.mark_forked(error)
@@ -331,17 +334,16 @@ class Topology:
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Take over the hosts that the SRV records name now."""
         before = self.description
-        # Critical section.
-        after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)
-        self._choices.clear()
-        dropped = self._update_servers()
-        # End of the critical section.
+        with self._delivery:
+            after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)
+            self._choices.clear()
+            dropped = self._update_servers()
         try:
             _end_checks(dropped)
             self._announce_difference(before, after)
         finally:
             self._wake_waiters(after)
-            self._announce_pool(None, False, None, False, dropped)
+            self._announce_pools(dropped)
 
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
@@ -412,45 +414,33 @@ class Topology:
         previous = before.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
             return
-        # Critical section.
-        after = self.description = updated(before, new)
-        self._choices.clear()
-        dropped = self._update_servers()
-        current = after.get(new.address)
-        server = self._servers.get(new.address)
-        made_ready = (
-            server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()
-        )
-        cleared = server.pool.mark_cleared(clear_for) if server is not None and clear_for is not None else None
-        # End of the critical section.
+        with self._delivery:
+            after = self.description = updated(before, new)
+            self._choices.clear()
+            dropped = self._update_servers()
+            current = after.get(new.address)
+            server = self._servers.get(new.address)
+            if server is not None and current is not None and current.is_server_type_known:
+                server.pool.ready()
+            if server is not None and clear_for is not None:
+                server.pool.clear(clear_for, interrupt=interrupt)
         try:
             _end_checks(dropped)
             self._announce(before, after, previous, current or new)
         finally:  # a listener may be interrupted
             self._wake_waiters(after)
-            self._announce_pool(server, made_ready, cleared, interrupt, dropped)
+            self._announce_pools(dropped)
 
-    def _announce_pool(
-        self, server: Server | None, made_ready: bool, cleared: Cleared | None, interrupt: bool, dropped: list[Server]
-    ) -> None:
+    def _announce_pools(self, dropped: list[Server]) -> None:
         """The pools' part of an update: they come after the descriptions."""
         try:
-            self._announce_pools()
-            if server is not None and made_ready:
-                server.pool.announce_ready()
-            if server is not None and cleared is not None:
-                server.pool.announce_cleared(cleared, interrupt)
+            self._delivery.deliver()
         finally:
             _close_all(dropped)
 
     def _wake_waiters(self, description: TopologyDescription) -> None:
         while self._queue.waiters:
             self._queue.hand(description)
-
-    def _announce_pools(self) -> None:
-        """Tell of new pools."""
-        for server in list(self._servers.values()):
-            server.pool.announce_created()
 
     def _update_servers(self) -> list[Server]:
         """Create servers for new addresses, and return those whose address has gone."""
@@ -464,7 +454,7 @@ class Topology:
         return dropped
 
     def _make_pool(self, address: Address) -> Pool:
-        events = PoolEvents(address, self.settings.listeners.pool)
+        events = PoolEvents(address, self.settings.listeners.pool, self._delivery)
         return Pool(address, self.settings.pool, self.settings.connection, events, _PoolOwner(self))
 
     def _monitored(self, address: Address, pool: Pool) -> Server:

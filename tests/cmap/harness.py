@@ -11,6 +11,7 @@ import gevent
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pool import Pool
+from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionPoolListener
 from gmongo.wire.connect import Address
@@ -105,9 +106,10 @@ def make_pool(
     connection_options = ConnectionOptions(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
     )
-    pool = Pool(address, PoolOptions(**options), connection_options, PoolEvents(address, (recorder,)), owner)
+    events = PoolEvents(address, (recorder,), Delivery())
+    pool = Pool(address, PoolOptions(**options), connection_options, events, owner)
     owner.pool = pool
-    pool.announce_created()
+    pool.finish()
     if ready:
         pool.ready()
     return pool
@@ -115,8 +117,9 @@ def make_pool(
 
 def owner_of(pool: Pool) -> Owner:
     """The object that stands for the topology."""
-    assert isinstance(pool._owner, Owner)
-    return pool._owner
+    owner = pool.establisher._owner
+    assert isinstance(owner, Owner)
+    return owner
 
 
 def settle(passes: int = 5) -> None:

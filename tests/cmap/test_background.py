@@ -13,7 +13,7 @@ from gevent import subprocess
 from gevent.event import Event
 
 from gmongo.errors import AutoReconnect
-from tests.cmap.harness import counts, filled, make_pool
+from tests.cmap.harness import counts, filled, make_pool, owner_of
 from tests.support.server import ScriptedServer, eventually, held
 
 
@@ -50,11 +50,12 @@ def test_a_clear_wakes_the_background(new_pool: Any, recorder: Any) -> None:
 @pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
 def test_a_run_does_its_other_duties_while_handshakes_hang(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, upkeep_interval=0.005)
-    pool.mark_ready()
+    pool.ready()
+    pool.machine._may_populate = False
     spare = pool.check_out()
     gate = Event()
     server.fail("handshake", held(gate))
-    pool.announce_ready()
+    pool.machine._allow_populating(pool.generation)
     server.wait_for("handshake", 2)
     pool.check_in(spare)
     recorder.wait_for("Closed")
@@ -77,7 +78,7 @@ def test_the_background_goes_with_its_pool(server: ScriptedServer, recorder: Any
     pool = make_pool(server.address, recorder, upkeep_interval=3600)
     reference, upkeep = weakref.ref(pool), pool._upkeep.greenlet
     gevent.sleep(0)
-    del pool._owner.pool  # type: ignore[attr-defined]
+    del owner_of(pool).pool
     del pool
     upkeep.join(timeout=5)
     assert upkeep.dead

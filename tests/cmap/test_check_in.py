@@ -135,13 +135,16 @@ def test_operations_give_back_what_they_take(new_client: Any, server: Any, recor
     assert client.pool_stats()[0]["in_use"] == 0
 
 
-def test_a_fork_while_a_check_in_is_told_of(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
+def test_a_fork_while_listeners_hear_of_a_check_in(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
     """The child's pool begins again in the middle of a check-in of the parent's: the connection is not the child's."""
     pool = new_pool()
     connection = pool.check_out()
-    monkeypatch.setattr(
-        PoolEvents, "checked_in", lambda _events, _id: pool.reset_after_fork(lambda: RuntimeError("forked"))
-    )
+
+    def fork(_events: Any, _id: int) -> None:
+        pool.mark_forked(RuntimeError("forked"))
+        pool.reset_after_fork(lambda: RuntimeError("forked"))
+
+    monkeypatch.setattr(PoolEvents, "checked_in", fork)
     pool.check_in(connection)
     assert pool.stats()["total"] == 0
     assert recorder.only("Closed") == []

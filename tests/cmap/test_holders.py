@@ -83,5 +83,5 @@ def test_a_connection_that_is_given_back_keeps_nobody_alive(new_pool: Any) -> No
     pool = new_pool()
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()
-    (connection,) = pool.inventory.available
+    (connection,) = pool.machine.available
     assert connection.holder is None

@@ -13,6 +13,7 @@ from bson import ObjectId
 from gmongo.cmap.options import PoolOptions
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
+from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import NO_UPKEEP, Owner, filled, make_pool
 from tests.support.server import cut
@@ -97,7 +98,7 @@ def test_messages_need_no_listener(server: Any, log: Any) -> None:
         server.address,
         PoolOptions(upkeep_interval=NO_UPKEEP),
         ConnectionOptions(metadata={"driver": {"name": "tests"}}),
-        PoolEvents(server.address, ()),
+        PoolEvents(server.address, (), Delivery()),
         owner,
     )
     owner.pool = pool

@@ -10,6 +10,7 @@ import gevent
 import pytest
 from gevent.event import Event
 
+from gmongo.cmap.upkeep import populate
 from gmongo.errors import PoolClearedError
 from tests.cmap.harness import counts, filled, owner_of
 from tests.support.server import cut, eventually, held
@@ -29,12 +30,13 @@ def test_a_ready_pool_is_populated_by_itself(new_pool: Any, recorder: Any) -> No
 @pytest.mark.requirement("CMAP-97")
 def test_what_operations_have_made_counts_too(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=3)
-    pool.mark_ready()
+    pool.ready()
+    pool.machine._may_populate = False
     filled(pool, 2)
     pool.check_out()
-    pool._announced = True
-    assert not pool.is_short() or counts(pool)[0] < 3
-    pool.populate()
+    pool.machine._allow_populating(pool.generation)
+    assert not pool.machine.is_short() or counts(pool)[0] < 3
+    populate(pool)
     assert counts(pool)[0] == 3
 
 
@@ -166,7 +168,7 @@ def test_populating_keeps_to_the_limits(new_pool: Any, server: Any, recorder: An
 def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_failed(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gmongo.cmap.pool._FIRST_REST", 0.01)
+    monkeypatch.setattr("gmongo.cmap.state._FIRST_REST", 0.01)
     gate = Event()
     server.fail("handshake", lambda peer, message: (gate.wait(), cut(0)(peer, message)))
     pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
@@ -182,7 +184,7 @@ def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_fai
 def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gmongo.cmap.pool._FIRST_REST", 0.02)
+    monkeypatch.setattr("gmongo.cmap.state._FIRST_REST", 0.02)
     server.fail("handshake", *[cut(0)] * 5)
     pool = new_pool(min_pool_size=2, upkeep_interval=0.1, clears=False)
     began = [monotonic()]
@@ -190,7 +192,7 @@ def test_the_background_rests_after_a_failure_and_for_longer_each_time(
 
     def watch() -> None:
         while True:
-            rests.append(pool.rest())
+            rests.append(pool.machine.rest())
             gevent.sleep(0.005)
 
     watching = gevent.spawn(watch)
@@ -200,7 +202,7 @@ def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     assert [rest >= least for rest, least in zip(failed, [0.02, 0.04, 0.08, 0.1, 0.1], strict=True)] == [True] * 5
     watching.kill()
     assert max(rests) <= 0.1
-    assert pool.rest() == 0, "a success ends the rest"
+    assert pool.machine.rest() == 0, "a success ends the rest"
     eventually(lambda: counts(pool) == (2, 0, 2, 0))
 
 

@@ -262,7 +262,8 @@ def _let_happen(pool: Pool, what: str, gate: Event, establishing: gevent.Greenle
         pool.close()
     elif not gate.is_set():
         gate.set()
-        pool.check_in(establishing.get(timeout=1))
+        gevent.spawn(lambda: pool.check_in(establishing.get(timeout=1)))
+        gevent.sleep(0.05)
     settle()
 
 

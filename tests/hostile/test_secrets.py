@@ -112,7 +112,7 @@ def test_a_whole_life(mechanism: str, right: bool) -> None:
             check(repr(client.topology_description), repr(client._topology), repr(client._topology.settings))
             check(repr(client._executor), repr(client.options.credential), repr(client.d.c))
             for pool in client._topology.pools():
-                check(repr(pool), *(repr(each) for each in pool.inventory.available))
+                check(repr(pool), *(repr(each) for each in pool.machine.available))
             assert client.options.credential is not None
             check(repr(Authenticator(client.options.credential)), str(client.options.credential))
     check(listener.text.getvalue(), text.getvalue())

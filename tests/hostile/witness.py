@@ -79,8 +79,8 @@ def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
     if commands.faults:
         raise Violation(str(commands.faults))
     for pool in client._topology.pools():
-        inventory, stats = pool.inventory, pool.stats()
-        sets = inventory.pending, inventory.available, inventory.in_use
+        machine, stats = pool.machine, pool.stats()
+        sets = machine.pending, machine.available, machine.in_use
         if [len(each) for each in sets] != [stats[name] for name in ("pending", "available", "in_use")]:
             raise Violation(f"the pool's sets are not its counts: {stats}")
 

@@ -152,8 +152,8 @@ def test_the_generation_is_that_of_the_service(client: Any, deployment: Any) -> 
     for cursor in cursors:
         next(cursor)
     expected = {each.service_id: pool.generations.of(each.service_id) for each in deployment.members}
-    assert len(pool.inventory.in_use) == 4
-    for connection in pool.inventory.in_use:
+    assert len(pool.machine.in_use) == 4
+    for connection in pool.machine.in_use:
         assert connection.generation == expected[connection.service_id]
     for cursor in cursors:
         cursor.close()
@@ -230,9 +230,9 @@ def test_errors_of_operations(error: str, clears: bool, deployment: Any, connect
     assert not recorder.of("ServerDescriptionChanged") + recorder.of("TopologyDescriptionChanged")
     pool = client._topology.pools()[0]
     (other,) = both - {failed.service_id}
-    assert [each.generation for each in pool.inventory.available if each.service_id == other] == [0]
+    assert [each.generation for each in pool.machine.available if each.service_id == other] == [0]
     assert pool.generations.of(other) == 0
-    stale = [each for each in pool.inventory.available if each.generation != pool.generations.of(each.service_id)]
+    stale = [each for each in pool.machine.available if each.generation != pool.generations.of(each.service_id)]
     assert {each.service_id for each in stale} <= {failed.service_id}
 
 

@@ -115,5 +115,5 @@ def test_a_service_that_comes_back_is_used_again(services: Deployment, shop: Sho
 def _connections_to(shop: Shop, member: Any) -> set[int]:
     """The numbers of the client's connections to a service."""
     (pool,) = shop.client._topology.pools()
-    inventory = pool.inventory
-    return {each.id for each in (*inventory.in_use, *inventory.available) if each.service_id == member.service_id}
+    machine = pool.machine
+    return {each.id for each in (*machine.in_use, *machine.available) if each.service_id == member.service_id}

@@ -8,9 +8,9 @@ MUTATIONS = (
     M(
         "r01",
         "a newcomer overtakes the queue",
-        POOL,
-        "            if self._queue.waiters:  # nobody is overtaken\n                return self._wait(deadline)\n",
-        "",
+        "cmap/state.py",
+        "        connection = None if self.queue.waiters else self._take()  # nobody is overtaken\n",
+        "        connection = self._take()\n",
         "CMAP-112",
     ),
     M(
@@ -24,25 +24,25 @@ MUTATIONS = (
     M(
         "r03",
         "waiters are served by none that comes free",
-        POOL,
-        "            if self._queue.waiters and inventory.state is PoolState.READY:\n",
-        "            if False:\n",
+        "cmap/state.py",
+        "        if self.queue.waiters:\n            self.queue.hand(connection)\n",
+        "        if False:\n            self.queue.hand(connection)\n",
         "CMAP-40",
     ),
     M(
         "r04",
         "a connection established after the close is handed out",
-        "cmap/inventory.py",
-        "        if self.state is PoolState.CLOSED:\n            return False\n",
+        "cmap/state.py",
+        "        if self.state is PoolState.CLOSED:\n            self._drop(connection, ClosedReason.POOL_CLOSED)\n            raise self._refusal()\n",
         "",
         "CMAP-69",
     ),
     M(
         "r05",
         "the place is free before the connection is available",
-        POOL,
-        "        self.inventory.pending.remove(connection)\n        self._put_back(connection)\n\n    # Errors",
-        "        self.inventory.pending.remove(connection)\n        self._serve()\n        self._put_back(connection)\n\n    # Errors",
+        "cmap/state.py",
+        "        self._end_populating(connection)\n        self._release(connection)\n",
+        "        self._end_populating(connection)\n        self._serve()\n        self._release(connection)\n",
         "CMAP-102",
     ),
     M(
@@ -63,10 +63,10 @@ MUTATIONS = (
     ),
     M(
         "r08",
-        "a failed connection counts until it is closed",
-        POOL,
-        "            self.inventory.pending.discard(connection)\n            try:\n                self._close(connection, self.inventory.why_perished(connection) or ClosedReason.ERROR)\n            finally:\n",
-        "            try:\n                self._close(connection, self.inventory.why_perished(connection) or ClosedReason.ERROR)\n            finally:\n                self.inventory.pending.discard(connection)\n",
+        "a perished connection counts until it is closed",
+        "cmap/state.py",
+        "        self.available = deque(connection for connection, reason in examined if reason is None)\n",
+        "",
         "CMAP-88",
     ),
     M(
@@ -89,8 +89,8 @@ MUTATIONS = (
         "r11",
         "whoever waits is woken before the pool is ready",
         "sdam/topology.py",
-        "            server is not None and current is not None and current.is_server_type_known and server.pool.mark_ready()\n",
-        '            server is not None and current is not None and current.is_server_type_known and server.pool.state.value == "paused" and get_hub().loop.run_callback(server.pool.ready) and False\n',
+        "                server.pool.ready()\n",
+        "                get_hub().loop.run_callback(server.pool.ready)\n",
         "SM-96",
     ),
     M(
@@ -128,9 +128,9 @@ MUTATIONS = (
     M(
         "r16",
         "the clear is told before generation and state have changed",
-        POOL,
-        "        cleared = self.mark_cleared(cause, service_id)\n        if cleared is not None:\n            self.announce_cleared(cleared, interrupt)\n",
-        "        self._events.pool_cleared(service_id, interrupt)\n        self.mark_cleared(cause, service_id)\n",
+        "cmap/state.py",
+        "        generation = self.generations.advance(service_id)\n        if service_id is not None or self.state is PoolState.READY:\n            self._events.note(self._events.pool_cleared, service_id, interrupt)\n",
+        "        if service_id is not None or self.state is PoolState.READY:\n            self._events.pool_cleared(service_id, interrupt)\n        generation = self.generations.advance(service_id)\n",
         "CMAP-143",
     ),
     M(
@@ -176,7 +176,7 @@ MUTATIONS = (
     M(
         "r22",
         "errors of authentication are labelled",
-        POOL,
+        "cmap/establishing.py",
         "        if by_server and connection.has_socket and not connection.handshake_done:\n",
         "        if by_server:\n",
         "BP-05",
@@ -189,5 +189,5 @@ MUTATIONS = (
         "        transaction.unpin()\n",
         "LB-57",
     ),
-    M("r24", "the background does not rest", POOL, "            and self.rest() == 0\n", "", "CMAP-175"),
+    M("r24", "the background does not rest", "cmap/state.py", "            and self.rest() == 0\n", "", "CMAP-175"),
 )

@@ -307,7 +307,7 @@ def test_a_connection_inherited_by_a_child_is_not_touched(server, files):
     with client_of(server, tlsCAFile=files.ca) as client:
         find(client)
         [pool] = client._topology.pools()
-        [connection] = pool.inventory.available
+        [connection] = pool.machine.available
         error = AutoReconnect("the parent's")
         connection._transport.abandon(error)
         with pytest.raises(AutoReconnect) as caught:

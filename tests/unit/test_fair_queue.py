@@ -24,8 +24,20 @@ def returned():
     return []
 
 
+def wait(queue, limit, returned):
+    """Wait as a check-out does: what was handed to one who leaves goes to `returned`."""
+    waiter = queue.join()
+    try:
+        return waiter.sleep(limit, Late)
+    except BaseException:
+        item = queue.leave(waiter)
+        if item is not None:
+            returned.append(item)
+        raise
+
+
 def start(queue, count, returned, limit=None):
-    waiters = [gevent.spawn(queue.wait, limit, Late, returned.append) for _ in range(count)]
+    waiters = [gevent.spawn(wait, queue, limit, returned) for _ in range(count)]
     gevent.sleep(0)
     assert len(queue.waiters) == count
     return waiters
@@ -89,11 +101,11 @@ def test_kill_after_waking_comes_too_late(queue, returned):
     """The one who has woken owns what it was handed."""
     taken = []
 
-    def wait():
-        taken.append(queue.wait(None, Late, returned.append))
+    def take():
+        taken.append(wait(queue, None, returned))
         gevent.sleep(10)
 
-    waiter = gevent.spawn(wait)
+    waiter = gevent.spawn(take)
     gevent.sleep(0)
     queue.hand("a")
     waiter.kill(block=False)
@@ -154,7 +166,7 @@ def test_wait_without_limit_keeps_the_hub_running(queue):
 def test_many_who_come_and_go(queue, returned):
     """Every item ends in exactly one place."""
     taken = []
-    waiters = [gevent.spawn(lambda: taken.append(queue.wait(None, Late, returned.append))) for _ in range(200)]
+    waiters = [gevent.spawn(lambda: taken.append(wait(queue, None, returned))) for _ in range(200)]
     gevent.sleep(0)
     for number, waiter in enumerate(waiters):
         if number % 3 == 0:

@@ -412,14 +412,14 @@ def _pools(stage: Stage) -> list[str]:
     if not eventually(at_rest):
         faults.append(f"not at rest: {stage.client.pool_stats()}")
     for pool in stage.client._topology.pools():
-        inventory, stats = pool.inventory, pool.stats()
-        everything = [*inventory.pending, *inventory.available, *inventory.in_use]
-        counts = len(inventory.pending), len(inventory.available), len(inventory.in_use), len(pool._queue.waiters)
+        machine, stats = pool.machine, pool.stats()
+        everything = [*machine.pending, *machine.available, *machine.in_use]
+        counts = len(machine.pending), len(machine.available), len(machine.in_use), len(pool.machine.queue.waiters)
         if counts != (stats["pending"], stats["available"], stats["in_use"], stats["waiting"]):
             faults.append(f"{counts} are not {stats}")
         if len(set(everything)) != len(everything) or stats["total"] != len(everything):
             faults.append(f"a connection is in two sets: {everything}")
-        if any(each.mid_message or each._transport is None or each._transport.closed for each in inventory.available):
+        if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
             faults.append("a connection that cannot be used is available")
         if sum(count for _generation, count in pool.generations.services().values()) not in (0, len(everything)):
             faults.append(f"{pool.generations.services()} do not count {len(everything)} connections")

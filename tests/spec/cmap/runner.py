@@ -14,6 +14,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import PyMongoError
+from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionPoolListener
 from tests.spec.cmap.endpoint import Endpoint
@@ -131,9 +132,9 @@ class CmapTest:
         if interval is not None:
             options = dataclasses.replace(options, upkeep_interval=interval / 1000)
         owner = Owner()
-        events = PoolEvents(endpoint.address, (self._recorder,))
+        events = PoolEvents(endpoint.address, (self._recorder,), Delivery())
         owner.pool = Pool(endpoint.address, options, settings.connection, events, owner)
-        owner.pool.announce_created()
+        owner.pool.finish()
         return owner.pool
 
     def _run_operations(self) -> PyMongoError | None:

@@ -1,0 +1,80 @@
+"""Establishing the connections of a pool: connect, handshake and authentication, and who hears how it went."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Protocol
+
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.handshake import establish
+from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.overload import label_overload
+from gmongo.cmap.state import StateMachine
+from gmongo.events.delivery import Delivery
+from gmongo.wire.limit import interrupt_after
+
+
+class PoolOwner(Protocol):
+    """Who hears what the pool finds out about its server. Neither call may switch for long or raise."""
+
+    def connection_established(self, connection: Connection) -> None:
+        """A handshake succeeded."""
+
+    def establishment_failed(self, connection: Connection, error: Exception) -> None:
+        """Connecting, the handshake or authentication failed; called before the connection is closed (CMAP-A13). Limits
+        of the application's are not failures: they say nothing of the server.
+        """
+
+
+class Establisher:
+    """Establishes the connections of one pool.
+
+    :param machine: the state of the pool.
+    :param options: how connections are made.
+    :param delivery: of the events.
+    :param owner: hears of handshakes and failures.
+    """
+
+    __slots__ = ("_delivery", "_machine", "_options", "_owner")
+
+    def __init__(self, machine: StateMachine, options: ConnectionOptions, delivery: Delivery, owner: PoolOwner) -> None:
+        self._machine = machine
+        self._options = options
+        self._delivery = delivery
+        self._owner = owner
+
+    def establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
+        """Take a pending connection through connect, handshake and authentication; it stays pending. If it fails, it is
+        dropped.
+
+        :param deadline: on the clock of :func:`time.monotonic`, beside ``connectTimeoutMS``.
+        :param ref: whether it keeps the hub running.
+        """
+        machine, started = self._machine, monotonic()
+        seconds = None if deadline is None else deadline - started
+        expired = connection._timeout_error(seconds or 0)
+        machine.begin(connection)
+        try:
+            self._delivery.deliver()
+            with interrupt_after(seconds, expired):
+                establish(connection, self._options, ref, lambda: machine.join_service(connection))
+            duration = monotonic() - started
+            self._owner.connection_established(connection)
+            machine.established(connection, duration)
+            self._delivery.deliver()
+        except BaseException as error:
+            # A kill, a time-out of somebody else and the operation's own limit say nothing of the server.
+            by_server = isinstance(error, Exception) and error is not expired
+            del expired  # it refers to this frame, and must not live on in a cycle with it
+            self._failed(connection, error, by_server)
+            raise
+
+    def _failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
+        connection.spoil(error)
+        if by_server and connection.has_socket and not connection.handshake_done:
+            label_overload(error)
+        try:
+            if by_server:
+                self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
+        finally:
+            self._machine.fail(connection)

@@ -1,0 +1,445 @@
+"""The state of a pool: its connections in three sets, its queue of waiters, its generations, paused, ready or closed.
+
+This is a state machine without I/O, and nothing else changes what it holds. Every method is a critical section: it does
+not switch greenlets, and is true before and after. What happens is noted for listeners in the specification's order.
+What is to be done outside is returned or kept for the pool, which does it next: connections to establish, to interrupt
+and to close. The counts of the specification are not kept; they are the sizes of the sets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from enum import Enum
+from time import monotonic
+from typing import Any
+
+from gmongo.background import Alarm
+from gmongo.cmap.connection import Connection, Purpose
+from gmongo.cmap.generation import Generations
+from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.wait_queue import Waiter, WaitQueue
+from gmongo.errors import PoolClearedError, PoolClosedError
+from gmongo.events.pool import PoolEvents
+from gmongo.monitoring import ConnectionClosedReason as ClosedReason
+from gmongo.wire.address import Address, address_text
+
+# So long does the background rest after a first failure to connect, in seconds, and then twice as long each time.
+_FIRST_REST = 1.0
+
+
+class PoolState(Enum):
+    """The states of a pool (CMAP-60 to CMAP-62)."""
+
+    PAUSED = "paused"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+class StateMachine:
+    """What a pool has, and what may happen to it.
+
+    :param address: of the server.
+    :param options: sizes and times.
+    :param connection_options: of the connections that it makes.
+    :param events: where what happens is noted.
+    """
+
+    __slots__ = (
+        "_cause",
+        "_connection_options",
+        "_dropped",
+        "_events",
+        "_last_id",
+        "_may_populate",
+        "_options",
+        "_populating",
+        "_rest",
+        "_rest_ends",
+        "address",
+        "available",
+        "fit_generation",
+        "generations",
+        "in_use",
+        "pending",
+        "queue",
+        "state",
+        "upkeep_alarm",
+    )
+
+    def __init__(
+        self, address: Address, options: PoolOptions, connection_options: ConnectionOptions, events: PoolEvents
+    ) -> None:
+        self.address = address
+        self.state = PoolState.PAUSED
+        self.generations = Generations()
+        # The generation whose connections may be used again without a further look; None if each has to be examined.
+        self.fit_generation: int | None = None
+        self.queue: WaitQueue[Connection] = WaitQueue()
+        self.pending: set[Connection] = set()  # created, not yet established
+        self.available: deque[Connection] = deque()  # the one used last is at the right
+        self.in_use: set[Connection] = set()  # checked out
+        self.upkeep_alarm = Alarm()  # wakes the background
+        self._options = options
+        self._connection_options = connection_options
+        self._events = events
+        self._last_id = 0
+        self._cause: BaseException | None = None  # why the pool is paused, or was last
+        self._dropped: list[Connection] = []  # to be closed by the pool
+        self._may_populate = False  # whether all listeners have heard that the pool is ready (CMAP-81)
+        self._populating: Connection | None = None
+        self._rest = 0.0  # for how long the background rests after a failure to connect, in seconds
+        self._rest_ends = 0.0  # when that is over, on the clock of monotonic()
+        events.note(events.pool_created, options.specified)
+
+    # Counts
+
+    @property
+    def total(self) -> int:
+        """All connections (CMAP-63)."""
+        return len(self.pending) + len(self.available) + len(self.in_use)
+
+    def in_use_by(self) -> dict[str, int]:
+        """How many connections are in use, by purpose."""
+        counts = Counter(connection.purpose for connection in self.in_use)
+        return {purpose.value: counts[purpose] for purpose in Purpose}
+
+    def has_room(self) -> bool:
+        """Whether another connection may be established now."""
+        limit = self._options.max_pool_size
+        return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
+
+    # Checking out
+
+    def take_fit(self) -> Connection | None:
+        """The connection used last, now in use, if it needs no further look and nobody waits. The hot path."""
+        available = self.available
+        if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
+            connection = available.pop()
+            self.in_use.add(connection)
+            return connection
+        return None
+
+    def request(self) -> Connection | Waiter[Connection]:
+        """For a check-out: a connection in use, a pending one that the caller must establish, or a place in the queue.
+
+        :raises PoolClearedError: the pool is paused; :class:`PoolClosedError`: it is closed.
+        """
+        if self.state is not PoolState.READY:
+            raise self._refusal()
+        connection = None if self.queue.waiters else self._take()  # nobody is overtaken
+        return connection or self.queue.join()
+
+    def _take(self) -> Connection | None:
+        while self.available:
+            connection = self.available.pop()
+            reason = self._perished_reason(connection)
+            if reason is None:
+                self.in_use.add(connection)
+                return connection
+            self._drop(connection, reason)
+        return self._add_pending() if self.has_room() else None
+
+    def _add_pending(self) -> Connection:
+        connection = Connection(self.address, self._connection_options.socket_timeout)
+        connection.generation = self.generations.current
+        self.pending.add(connection)
+        return connection
+
+    def _serve(self) -> None:
+        """Hand on what there is to the waiters, in order. It follows every change that could let one go on."""
+        while self.queue.waiters and self.state is PoolState.READY:
+            connection = self._take()
+            if connection is None:
+                return
+            self.queue.hand(connection)
+
+    def confirm(self, connection: Connection) -> None:
+        """For a waiter that wakes with what was handed to it.
+
+        :raises PoolClearedError: the pool was cleared since then; :class:`PoolClosedError`: closed. To queue up again
+            would be to be overtaken.
+        """
+        if connection.generation == self.fit_generation and connection.error is None:
+            return
+        if self.state is not PoolState.READY or (
+            connection not in self.pending and self._broken_reason(connection) is not None
+        ):
+            raise self._refusal()
+
+    def give_up(self, found: Connection | Waiter[Connection]) -> None:
+        """A check-out ends early: what :meth:`request` found for it goes to the next one, and no event shows it."""
+        connection = self.queue.leave(found) if isinstance(found, Waiter) else found
+        if connection in self.pending:
+            self.pending.remove(connection)
+            self._serve()
+        elif connection in self.in_use:
+            self.in_use.remove(connection)
+            self._release(connection)
+
+    # Establishing
+
+    def begin(self, connection: Connection) -> None:
+        """A pending connection is about to be established."""
+        self._last_id += 1
+        connection.id = self._last_id
+        connection.generation = self.generations.current
+        self._events.note(self._events.connection_created, connection.id)
+
+    def join_service(self, connection: Connection) -> None:
+        """From its hello on, a connection behind a load balancer has the generation of its service (LB-63)."""
+        if connection.service_id is not None:
+            connection.generation = self.generations.join(connection.service_id)
+
+    def established(self, connection: Connection, duration: float) -> None:
+        """A pending connection is ready, and pending still; :meth:`use` or :meth:`keep` follows.
+
+        :param duration: of establishing, in seconds.
+        """
+        self._events.note(self._events.connection_ready, connection.id, duration)
+        if self._rest:
+            self._rest = self._rest_ends = 0.0
+            self.upkeep_alarm.ring()
+
+    def use(self, connection: Connection) -> None:
+        """A pending connection is ready, for the check-out that established it.
+
+        :raises PoolClosedError: the pool was closed meanwhile (CMAP-A20).
+        """
+        self.pending.discard(connection)  # a forked child has forgotten it
+        if self.state is PoolState.CLOSED:
+            self._drop(connection, ClosedReason.POOL_CLOSED)
+            raise self._refusal()
+        self.in_use.add(connection)
+        self._serve()
+
+    def keep(self, connection: Connection) -> None:
+        """A connection is ready that the background has established (CMAP-103). One who waits for leave to make one
+        gets it: that a place is free is not seen before (CMAP-102).
+        """
+        self.pending.discard(connection)
+        self._end_populating(connection)
+        self._release(connection)
+
+    def fail(self, connection: Connection) -> None:
+        """A pending connection could not be established."""
+        self.pending.discard(connection)
+        if connection is self._populating:
+            self._rest = min(2 * self._rest or _FIRST_REST, self._options.upkeep_interval)
+            self._rest_ends = monotonic() + self._rest
+        self._end_populating(connection)
+        self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
+        self._serve()
+
+    # Checking in and closing
+
+    def check_in(self, connection: Connection) -> bool:
+        """Take back a connection that is in use. The hot path.
+
+        :returns: whether there may be events to deliver, or connections to close.
+        """
+        observed = self._events.wanted()
+        if observed:
+            self._events.note(self._events.checked_in, connection.id)
+        connection.holder = None
+        fit = connection.generation == self.fit_generation
+        if not fit or connection.mid_message or connection.error is not None:
+            self.in_use.remove(connection)
+            self._release(connection)
+            return True
+        if self.queue.waiters:
+            self.queue.hand(connection)
+        else:
+            self.in_use.remove(connection)
+            self.available.append(connection)
+        return observed
+
+    def _release(self, connection: Connection) -> None:
+        """Do what is right with a connection that has just left one of the sets: drop it if it has perished, hand it
+        to the first waiter, or keep it available.
+        """
+        reason = self._broken_reason(connection)
+        if reason is not None:
+            self._drop(connection, reason)
+            self._serve()  # there is room for another one
+        elif self.queue.waiters and self.state is PoolState.READY:
+            self.in_use.add(connection)
+            self.queue.hand(connection)
+        else:
+            if self._options.max_idle_time is not None:
+                connection.idle_since = monotonic()
+            self.available.append(connection)
+
+    def _drop(self, connection: Connection, reason: str) -> None:
+        """Leave a connection that is in none of the sets any more to be closed; the background makes up for it."""
+        self._events.note(self._events.connection_closed, connection.id, reason, connection.error)
+        if connection.service_id is not None:
+            self.generations.leave(connection.service_id)
+        self._dropped.append(connection)
+        if self.is_short():
+            self.upkeep_alarm.ring()
+
+    def take_dropped(self) -> list[Connection]:
+        """The connections that have left the pool, for the caller to close."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
+
+    def remove_perished(self) -> None:
+        """Drop the available connections that have perished (CMAP-173)."""
+        examined = [(connection, self._perished_reason(connection)) for connection in self.available]
+        self.available = deque(connection for connection, reason in examined if reason is None)
+        for connection, reason in examined:
+            if reason is not None:
+                self._drop(connection, reason)
+        self._serve()
+
+    # Ready, clear, close
+
+    def ready(self) -> None:
+        """Let connections be checked out and made; in the background, once all listeners know (CMAP-81)."""
+        if self.state is PoolState.PAUSED:
+            self._become(PoolState.READY)
+            generation = self.generations.current
+            if not self._events.delivery.note(self._publish_ready, generation):
+                self._allow_populating(generation)
+
+    def _publish_ready(self, generation: int) -> None:
+        """Called by the delivery, when the event's turn has come."""
+        try:
+            if self._events.wanted():
+                self._events.pool_ready()
+        finally:
+            self._allow_populating(generation)
+
+    def _allow_populating(self, generation: int) -> None:
+        if self.state is PoolState.READY and self.generations.current == generation:
+            self._may_populate = True
+            self.upkeep_alarm.ring()
+
+    def clear(self, cause: BaseException | None, service_id: Any, interrupt: bool) -> list[Connection]:
+        """Make all connections stale, or those of one service; without a service, also pause (CMAP-A07).
+
+        :returns: the connections in use or pending to interrupt (CMAP-157, CMAP-A09).
+        """
+        if self.state is PoolState.CLOSED:
+            return []
+        generation = self.generations.advance(service_id)
+        if service_id is not None or self.state is PoolState.READY:
+            self._events.note(self._events.pool_cleared, service_id, interrupt)
+        if service_id is None:
+            self._pause(cause)
+        self.upkeep_alarm.ring()
+        if not interrupt:
+            return []
+        return [
+            connection
+            for connection in (*self.pending, *self.in_use)
+            if connection.service_id == service_id and connection.generation <= generation
+        ]
+
+    def _pause(self, cause: BaseException | None) -> None:
+        # While it stays paused, the first cause is the one that paused it.
+        self._cause = cause if self.state is PoolState.READY else self._cause or cause
+        self._become(PoolState.PAUSED)
+        self.queue.evict(self.queue.detach(), self._refusal)
+
+    def close(self) -> None:
+        """Close for good. Connections in use are closed as they are checked in."""
+        if self.state is PoolState.CLOSED:
+            return
+        self._become(PoolState.CLOSED)
+        while self.available:
+            self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
+        self._events.note(self._events.pool_closed)
+        self.queue.evict(self.queue.detach(), self._refusal)
+        self.upkeep_alarm.ring()
+
+    def _become(self, state: PoolState) -> None:
+        """Change the state, after the generation."""
+        self.state = state
+        self._may_populate = False
+        examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
+        self.fit_generation = self.generations.current if state is PoolState.READY and not examined else None
+
+    # Populating
+
+    def is_short(self) -> bool:
+        """Whether the background should establish a connection now. It does one at a time, which leaves room under
+        ``maxConnecting`` for operations.
+        """
+        return (
+            self.state is PoolState.READY
+            and self._may_populate
+            and self._populating is None
+            and self.total < self._options.min_pool_size
+            and self.has_room()
+            and self.rest() == 0
+        )
+
+    def rest(self) -> float:
+        """Seconds for which the background still rests after a failure to connect, so as not to storm a server."""
+        return max(0.0, self._rest_ends - monotonic())
+
+    def begin_populating(self) -> Connection | None:
+        """A pending connection for the background to establish; None if it is not needed any more."""
+        if not self.is_short():
+            return None
+        self._populating = self._add_pending()
+        return self._populating
+
+    def _end_populating(self, connection: Connection) -> None:
+        if connection is self._populating:
+            self._populating = None
+            self.upkeep_alarm.ring()  # a run since a clear has found it still under way, and a rest has to be timed
+
+    # Forking
+
+    def mark_forked(self, error: BaseException) -> None:
+        """In a forked child, before anything runs: all connections are the parent's."""
+        self.fit_generation = None
+        for connection in (*self.pending, *self.available, *self.in_use):
+            connection.mark_forked(error)
+
+    def reset_after_fork(self, make_error: Callable[[], Exception]) -> None:
+        """In a forked child: leave the connections to the parent, and begin again, paused (CMAP-45, CMAP-A26)."""
+        self._dropped += [*self.pending, *self.available, *self.in_use]
+        self.pending, self.available, self.in_use = set(), deque(), set()
+        self.generations.advance()
+        self._cause = make_error()
+        self._become(PoolState.PAUSED)
+        self.queue.evict(self.queue.detach(), make_error)
+        self._populating = None
+        self._rest = self._rest_ends = 0.0
+        self.upkeep_alarm = Alarm()
+
+    # Judgements
+
+    def _refusal(self) -> Exception:
+        """Why nothing can be checked out now."""
+        if self.state is PoolState.CLOSED:
+            return PoolClosedError(self.address)
+        where = address_text(self.address)
+        return PoolClearedError(
+            f"Connection pool for {where} was cleared because another operation failed with: {self._cause}",
+            self.address,
+        )
+
+    def _broken_reason(self, connection: Connection) -> str | None:
+        """Why a connection may not be used again, or None. The order of reasons is that of CMAP-A21."""
+        if self.state is PoolState.CLOSED:
+            return ClosedReason.POOL_CLOSED
+        service_id = connection.service_id
+        current = self.generations.current if service_id is None else self.generations.of(service_id)
+        stale = connection.generation != current
+        if connection.mid_message or connection.error is not None:
+            interrupted = stale and isinstance(connection.error, PoolClearedError)
+            return ClosedReason.STALE if interrupted else ClosedReason.ERROR
+        return ClosedReason.STALE if stale else None
+
+    def _perished_reason(self, connection: Connection) -> str | None:
+        """Why an available connection has perished, or None: being idle for too long comes last."""
+        reason = self._broken_reason(connection)
+        limit = self._options.max_idle_time
+        if reason is None and limit is not None and monotonic() - connection.idle_since > limit:
+            return ClosedReason.IDLE
+        return reason
