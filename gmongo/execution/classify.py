@@ -19,7 +19,7 @@ from gmongo.errors import (
     WTimeoutError,
 )
 from gmongo.execution.operation import Operation
-from gmongo.sdam.error_rules import STATE_CHANGE_CODES, is_state_change
+from gmongo.sdam.application_errors import STATE_CHANGE_CODES, is_state_change
 from gmongo.wire.reply import decodes_plainly
 
 NAMESPACE_NOT_FOUND = 26

@@ -12,6 +12,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.transitions import updated
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
@@ -214,8 +215,6 @@ class TopologyDescription:
 
         :param address: of the server, as host and port.
         """
-        from gmongo.sdam.transitions import updated  # transitions are defined over this class
-
         return updated(self, self._servers[address].to_unknown())
 
     def replaced(self, **changes: Any) -> TopologyDescription:

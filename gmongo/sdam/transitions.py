@@ -7,16 +7,18 @@ kind of topology, and one for each thing that can be learnt of a replica set.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bson.objectid import ObjectId
 
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
+
+if TYPE_CHECKING:
+    from gmongo.sdam.topology_description import TopologyDescription
 
 _MEMBERS = (SERVER_TYPE.RSSecondary, SERVER_TYPE.RSArbiter, SERVER_TYPE.RSOther)
 _NULL_ID = ObjectId("0" * 24)

@@ -554,9 +554,9 @@ MUTATIONS = (
     M(
         "e104",
         "a selection that waits does not tell the ID",
-        "sdam/topology.py",
-        "            servers = self._wait_for_suitable(Asked(selector, operation, operation_id), deadline, deprioritized)\n",
-        "            servers = self._wait_for_suitable(Asked(selector, operation, None), deadline, deprioritized)\n",
+        "sdam/server_selector.py",
+        "            servers = self._wait_for_suitable(topology, asked, deadline, deprioritized)\n",
+        "            servers = self._wait_for_suitable(topology, asked._replace(operation_id=None), deadline, deprioritized)\n",
         "execution/test_events_and_logs",
     ),
     M(
