@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from bson.errors import BSONError
 
+from gmongo._server_facts import codes, wire_versions
+from gmongo._server_facts.labels import OVERLOADED
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.overload import OVERLOADED
 from gmongo.errors import (
     ConnectionFailure,
     NotPrimaryError,
@@ -30,14 +31,6 @@ from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.sdam.transitions import is_stale
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
-
-NOT_PRIMARY_CODES = frozenset({10107, 13435, 10058})
-RECOVERING_CODES = frozenset({11600, 11602, 13436, 189, 91})
-SHUTDOWN_CODES = frozenset({11600, 91})
-STATE_CHANGE_CODES = NOT_PRIMARY_CODES | RECOVERING_CODES
-
-# MongoDB 4.2: from here on a stepped-down primary keeps its connections open.
-_KEEPS_CONNECTIONS = 8
 
 
 class ErrorAction(Enum):
@@ -64,9 +57,10 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    changed = isinstance(error, WriteConcernError) and error.code in STATE_CHANGE_CODES  # the write itself was done
+    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE  # the write itself was done
     if changed or isinstance(error, NotPrimaryError):
-        clears = getattr(error, "code", None) in SHUTDOWN_CODES or max_wire_version < _KEEPS_CONNECTIONS
+        disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
+        clears = disconnects or getattr(error, "code", None) in codes.SHUTDOWN
         return ErrorAction.UNKNOWN_AND_CLEAR if clears else ErrorAction.UNKNOWN
     if is_network_error(error) and not is_network_timeout(error):
         return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
@@ -77,7 +71,7 @@ def is_state_change(reply: Mapping[str, Any]) -> bool:
     """Whether a reply, or a write concern error inside one, says that the server is not primary or recovering."""
     code = reply.get("code")
     if code is not None:
-        return code in STATE_CHANGE_CODES
+        return code in codes.STATE_CHANGE
     message = (reply.get("errmsg") or "").lower()
     return "not master" in message or "node is recovering" in message
 

@@ -16,6 +16,7 @@ FLOORS = ("api", "operations", "execution", "sdam", "cmap", "auth", "wire")
 # What any floor may import. They import each other, and `bson`, but no floor.
 LEAVES = frozenset(
     {
+        "_server_facts",
         "_version",
         "auth_oidc",
         "background",
