@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gmongo import uri_parser as uri_parser  # which applications reach without importing it
+from gmongo._server_facts.wire_versions import MAX_SUPPORTED as MAX_SUPPORTED_WIRE_VERSION
+from gmongo._server_facts.wire_versions import MIN_SUPPORTED as MIN_SUPPORTED_WIRE_VERSION
 from gmongo._version import __version__
 from gmongo.collection import ReturnDocument
 from gmongo.cursor_type import CursorType
@@ -19,7 +21,6 @@ from gmongo.operations.models import (
     UpdateOne,
 )
 from gmongo.read_preferences import ReadPreference
-from gmongo.sdam.topology_description import MAX_SUPPORTED_WIRE_VERSION, MIN_SUPPORTED_WIRE_VERSION
 from gmongo.write_concern import WriteConcern
 
 __all__ = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from bson.timestamp import Timestamp
 from gevent import getcurrent
 
+from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.execution.deadline import current_deadline
@@ -35,8 +36,6 @@ T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
 # How long a greenlet that is to end is kept by the abort of its transaction, in seconds.
 _MOMENT = 1.0
-# MongoDB 5.0
-_SNAPSHOTS_SUPPORTED = 13
 
 
 class TransactionOptions:
@@ -516,7 +515,7 @@ class ClientSession:
         :raises ConfigurationError: the server has no snapshot reads.
         """
         if self._options.snapshot:
-            if hello.max_wire_version < _SNAPSHOTS_SUPPORTED:
+            if hello.max_wire_version < wire_versions.SNAPSHOT_READS:
                 raise ConfigurationError("Snapshot reads require MongoDB 5.0 or later")
             command["readConcern"] = {"level": "snapshot"}
             if self._snapshot_time is not None:

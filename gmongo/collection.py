@@ -12,6 +12,7 @@ from bson.son import SON
 from bson.timestamp import Timestamp
 
 from gmongo._namespace import Defaults
+from gmongo._server_facts import codes, wire_versions
 from gmongo.background import in_turns
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
@@ -21,7 +22,7 @@ from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
 from gmongo.cursor_type import CursorType
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
-from gmongo.execution.classify import NAMESPACE_NOT_FOUND, is_namespace_missing
+from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
@@ -78,8 +79,6 @@ _NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
 _NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of an index's keys is part of it, and people have relied on these being SON.
 _IN_ORDER: CodecOptions[Any] = CodecOptions(document_class=SON)
-# MongoDB 5.0: from here on a secondary passes the output of $out and $merge on to the primary.
-_SECONDARIES_WRITE = 13
 
 
 class Collection(Defaults, Generic[DocumentType]):
@@ -1181,7 +1180,7 @@ class Collection(Defaults, Generic[DocumentType]):
             ) as cursor:
                 result = cursor.try_next()
         except OperationFailure as error:
-            if error.code != NAMESPACE_NOT_FOUND:
+            if error.code != codes.NAMESPACE_NOT_FOUND:
                 raise
             return 0
         return int(required(result, "n", COUNT, "a count")) if result else 0
@@ -1505,7 +1504,7 @@ class Collection(Defaults, Generic[DocumentType]):
         try:
             return CommandCursor._run(self, operation, session, comment=comment)
         except OperationFailure as error:
-            if error.code == NAMESPACE_NOT_FOUND:
+            if error.code == codes.NAMESPACE_NOT_FOUND:
                 return CommandCursor._over(self, [], session)
             raise
 
@@ -1811,7 +1810,8 @@ def _aggregate_selector(collection: Collection[Any], pipeline: Sequence[Mapping[
     if topology.description.common_wire_version is None:  # no server is known yet
         topology.select_server(collection.read_preference, Aggregate.name)
     oldest = topology.description.common_wire_version
-    return collection.read_preference if oldest is not None and oldest >= _SECONDARIES_WRITE else WRITABLE
+    secondaries_write = oldest is not None and oldest >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
+    return collection.read_preference if secondaries_write else WRITABLE
 
 
 def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from bson.errors import InvalidDocument
 
+from gmongo._server_facts import codes
+
 if TYPE_CHECKING:
     from gmongo.results import ClientBulkWriteResult
 
@@ -45,8 +47,6 @@ __all__ = [
     "WriteConcernError",
     "WriteError",
 ]
-
-_MAX_TIME_MS_EXPIRED = 50
 
 
 class PyMongoError(Exception):
@@ -247,7 +247,7 @@ class OperationFailure(PyMongoError):
 
     @property
     def timeout(self) -> bool:
-        return self._code == _MAX_TIME_MS_EXPIRED
+        return self._code == codes.MAX_TIME_MS_EXPIRED
 
 
 class CursorNotFound(OperationFailure):
@@ -309,7 +309,7 @@ class BulkWriteError(OperationFailure):
         if any(_is_write_timeout(error) for error in concern_errors):
             return True
         write_errors = self._details.get("writeErrors", []) if self._details else []
-        return any(error.get("code") == _MAX_TIME_MS_EXPIRED for error in write_errors)
+        return any(error.get("code") == codes.MAX_TIME_MS_EXPIRED for error in write_errors)
 
 
 class ClientBulkWriteException(OperationFailure):
@@ -424,4 +424,4 @@ def _with_full_error(message: str, details: Any) -> str:
 
 
 def _is_write_timeout(error: Mapping[str, Any]) -> bool:
-    return error.get("code") == 64 or bool((error.get("errInfo") or {}).get("wtimeout"))
+    return error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))

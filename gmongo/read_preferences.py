@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from reprlib import repr as short
 from typing import Any
 
+from gmongo._server_facts import wire_versions
 from gmongo.errors import ConfigurationError
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
 ]
 
 _NO_MAX_STALENESS = -1
-_WIRE_VERSION_WITH_MAX_STALENESS = 5
 _NAMES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 
 _TagSets = Sequence[Mapping[str, Any]]
@@ -129,7 +129,7 @@ class _ReadPreference:
     @property
     def min_wire_version(self) -> int:
         """The oldest wire protocol version that can honour this read preference."""
-        return 0 if self.__max_staleness == _NO_MAX_STALENESS else _WIRE_VERSION_WITH_MAX_STALENESS
+        return 0 if self.__max_staleness == _NO_MAX_STALENESS else wire_versions.MAX_STALENESS
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, _ReadPreference):

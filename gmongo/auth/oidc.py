@@ -11,6 +11,7 @@ from bson.errors import BSONError
 from gevent import sleep
 from gevent.lock import BoundedSemaphore
 
+from gmongo._server_facts import codes
 from gmongo.auth.conversation import Command, Reply, Run, SaslConversation, converse
 from gmongo.auth.credential import Credential
 from gmongo.auth.login import Login, speculated, speculation
@@ -22,7 +23,6 @@ _VERSION = 1
 _PAUSE = 0.1  # seconds between two calls of the callback, at least
 _FOR_A_HUMAN = 300.0  # seconds
 _FOR_A_MACHINE = 60.0  # seconds
-_AUTHENTICATION_FAILED = 18
 
 
 class OidcTokens:
@@ -168,7 +168,7 @@ class OidcLogin(Login):
         try:
             self._use(run, token)
         except OperationFailure as error:
-            if error.code != _AUTHENTICATION_FAILED:
+            if error.code != codes.AUTHENTICATION_FAILED:
                 raise
             self._tokens.invalidate(token)
             return False

@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import InvalidBSON
 from greenlet import greenlet
 
+from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
@@ -143,7 +144,7 @@ class Connection:
         """
         self.hello = hello
         self._compressor = compressor
-        self._open_transport().limit_messages(hello.max_message_size + 16 * 1024)
+        self._open_transport().limit_messages(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
         """Authenticate again, after a reply with the code 391 (ReauthenticationRequired). Then the command may be sent

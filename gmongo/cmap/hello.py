@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo._server_facts import sizes
 from gmongo.cmap.shape import ERROR, HELLO, HELLO_NUMBERS, check
 from gmongo.errors import OperationFailure
-from gmongo.wire.message import DEFAULT_MAX_MESSAGE_SIZE
-
-# Servers older than these fields have these limits.
-_MAX_BSON_SIZE = 16 * 1024 * 1024
-_MAX_WRITE_BATCH_SIZE = 1000
 
 
 class Hello:
@@ -42,10 +38,10 @@ class Hello:
         self.hello_ok: bool = bool(reply.get("helloOk"))
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
         self.is_standalone: bool = not self.is_mongos and "setName" not in reply
-        self.max_bson_size: int = reply.get("maxBsonObjectSize", _MAX_BSON_SIZE)
-        self.max_message_size: int = reply.get("maxMessageSizeBytes", DEFAULT_MAX_MESSAGE_SIZE)
+        self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
+        self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
-        self.max_write_batch_size: int = reply.get("maxWriteBatchSize", _MAX_WRITE_BATCH_SIZE)
+        self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
         self.sessions_supported: bool = reply.get("logicalSessionTimeoutMinutes") is not None
         self.connection_id: int | None = reply.get("connectionId")
         self.service_id: Any = reply.get("serviceId")

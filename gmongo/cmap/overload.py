@@ -5,11 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
+from gmongo._server_facts.labels import OVERLOADED, RETRYABLE
 from gmongo.errors import AutoReconnect, PoolClearedError
 from gmongo.wire.socks5 import ProxyError
-
-OVERLOADED = "SystemOverloadedError"
-RETRYABLE = "RetryableError"
 
 
 def label_overload(error: BaseException) -> None:

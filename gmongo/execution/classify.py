@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from gmongo._server_facts import codes
 from gmongo.cmap.shape import ERROR, WRITE_CONCERN_ERROR, check
 from gmongo.errors import (
     CursorNotFound,
@@ -19,17 +20,15 @@ from gmongo.errors import (
     WTimeoutError,
 )
 from gmongo.execution.operation import Operation
-from gmongo.sdam.error_rules import STATE_CHANGE_CODES, is_state_change
+from gmongo.sdam.application_errors import is_state_change
 from gmongo.wire.reply import decodes_plainly
 
-NAMESPACE_NOT_FOUND = 26
-
 _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
-    43: CursorNotFound,
-    50: ExecutionTimeout,
-    11000: DuplicateKeyError,
-    11001: DuplicateKeyError,
-    12582: DuplicateKeyError,
+    codes.CURSOR_NOT_FOUND: CursorNotFound,
+    codes.MAX_TIME_MS_EXPIRED: ExecutionTimeout,
+    codes.DUPLICATE_KEY: DuplicateKeyError,
+    codes.DUPLICATE_KEY_IN_UPDATE: DuplicateKeyError,
+    codes.DUPLICATE_KEY_IN_CAPPED_COLLECTION: DuplicateKeyError,
 }
 
 
@@ -47,7 +46,7 @@ def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> P
     if concern:
         check(concern, WRITE_CONCERN_ERROR, "a writeConcernError")
     if reply.get("ok"):
-        return _concern_error(reply) if concern and concern.get("code") in STATE_CHANGE_CODES else None
+        return _concern_error(reply) if concern and concern.get("code") in codes.STATE_CHANGE else None
     message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
     code = reply.get("code")
     if is_state_change(reply):
@@ -84,7 +83,7 @@ def misread(failure: Exception, operation: Operation) -> Exception:
 
 def is_namespace_missing(error: OperationFailure) -> bool:
     """Whether a command failed because its collection does not exist."""
-    return error.code == NAMESPACE_NOT_FOUND or "ns not found" in str(error)
+    return error.code == codes.NAMESPACE_NOT_FOUND or "ns not found" in str(error)
 
 
 def _labels(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,6 +119,6 @@ def raise_write_concern_error(reply: Mapping[str, Any]) -> None:
 
 def _concern_error(reply: Mapping[str, Any]) -> WriteConcernError:
     error = reply["writeConcernError"]
-    timed_out = error.get("code") == 64 or bool((error.get("errInfo") or {}).get("wtimeout"))
+    timed_out = error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
     kind = WTimeoutError if timed_out else WriteConcernError
     return kind(error.get("errmsg", "write concern error"), error.get("code"), {**error, **_labels(reply)})

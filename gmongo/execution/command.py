@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import bson
 from bson.errors import BSONError
 
+from gmongo._server_facts import codes, sizes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
@@ -24,10 +25,6 @@ from gmongo.wire.message import MORE_TO_COME, next_request_id
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
-
-# What the driver adds to a command may go this far beyond the largest document.
-_COMMAND_OVERHEAD = 16 * 1024
-_REAUTHENTICATION_REQUIRED = 391
 
 
 class CommandRunner:
@@ -72,7 +69,7 @@ class CommandRunner:
             command = operation.command(hello)
             self._decorator.decorate(command, operation, connection, server_session, is_retryable_write, attempt)
             body = bson.encode(command, False, operation.codec_options)
-            if len(body) > hello.max_bson_size + _COMMAND_OVERHEAD:
+            if len(body) > hello.max_bson_size + sizes.COMMAND_OVERHEAD:
                 raise _too_large(operation, body, hello)
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
@@ -200,7 +197,7 @@ class CommandRunner:
 def _asks_to_reauthenticate(error: BaseException, connection: Connection) -> bool:
     return (
         isinstance(error, OperationFailure)
-        and error.code == _REAUTHENTICATION_REQUIRED
+        and error.code == codes.REAUTHENTICATION_REQUIRED
         and connection.authentication is not None
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
+from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.execution.deadline import without_wtimeout
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
 
 _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
-_MAX_TIME_EXPIRED = 50
 
 
 class Decorator:
@@ -151,8 +151,8 @@ def _add_max_time(command: dict[str, Any], attempt: Attempt, deadline: float) ->
             f"{attempt.operation.name} was not sent: its time limit leaves less than the "
             f"{attempt.min_round_trip_time * 1000:.1f} ms that the network takes"
         )
-        details = {"ok": 0, "errmsg": message, "code": _MAX_TIME_EXPIRED}
-        raise ExecutionTimeout(message, _MAX_TIME_EXPIRED, details)
+        details = {"ok": 0, "errmsg": message, "code": codes.MAX_TIME_MS_EXPIRED}
+        raise ExecutionTimeout(message, codes.MAX_TIME_MS_EXPIRED, details)
     if attempt.operation.takes_max_time:
         command["maxTimeMS"] = max(1, int(left * 1000))
 

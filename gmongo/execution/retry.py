@@ -7,7 +7,8 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from gmongo.cmap.overload import OVERLOADED, RETRYABLE
+from gmongo._server_facts import codes, wire_versions
+from gmongo._server_facts.labels import NO_WRITES_PERFORMED, OVERLOADED, RETRYABLE, RETRYABLE_WRITE, TRANSIENT
 from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
@@ -19,7 +20,6 @@ from gmongo.errors import (
 from gmongo.execution.operation import Operation
 from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import Overload
-from gmongo.execution.transaction import TRANSIENT
 from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology
 from gmongo.topology_type import TOPOLOGY_TYPE
@@ -28,17 +28,9 @@ from gmongo.wire.address import Address
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
 
-RETRYABLE_WRITE = "RetryableWriteError"
-NO_WRITES_PERFORMED = "NoWritesPerformed"
-
-# The retryable reads and retryable writes specifications list the same codes but for 134, which only reads have.
-_RETRYABLE_CODES = frozenset({6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
 _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 )
-_RETRYABLE_READ_CODES = _RETRYABLE_CODES | {134}
-# MongoDB 4.4: from here on the server itself labels the errors after which a write may be retried.
-_SERVER_LABELS_ERRORS = 9
 
 
 def may_retry_read(error: PyMongoError) -> bool:
@@ -46,7 +38,7 @@ def may_retry_read(error: PyMongoError) -> bool:
     if isinstance(error, ServerSelectionTimeoutError):
         return False
     if isinstance(error, OperationFailure):
-        return error.code in _RETRYABLE_READ_CODES
+        return error.code in codes.RETRYABLE_READ
     return isinstance(error, AutoReconnect)
 
 
@@ -56,8 +48,9 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
     A mongos that leaves it to the driver has tried again itself after an error of the write concern.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
-        left_to_driver = max_wire_version < _SERVER_LABELS_ERRORS and not (is_mongos and _is_of_write_concern(error))
-        may_retry = left_to_driver and error.code in _RETRYABLE_CODES
+        unlabelled = max_wire_version < wire_versions.ERROR_LABELS
+        left_to_driver = unlabelled and not (is_mongos and _is_of_write_concern(error))
+        may_retry = left_to_driver and error.code in codes.RETRYABLE_WRITE
     else:
         may_retry = isinstance(error, AutoReconnect) and not isinstance(error, ServerSelectionTimeoutError)
     if may_retry:
@@ -76,7 +69,11 @@ def may_retry_write(error: PyMongoError) -> bool:
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
     """The error of a retryable write; in other words if the server's storage engine knows no transaction numbers."""
-    if not (isinstance(error, OperationFailure) and error.code == 20 and str(error).startswith("Transaction numbers")):
+    if not (
+        isinstance(error, OperationFailure)
+        and error.code == codes.ILLEGAL_OPERATION
+        and str(error).startswith("Transaction numbers")
+    ):
         return error
     details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES}
     better = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gmongo._server_facts import codes
+from gmongo._server_facts.labels import RETRYABLE_WRITE, TRANSIENT, UNKNOWN_RESULT
 from gmongo.cmap.connection import Purpose
 from gmongo.errors import (
     ConnectionFailure,
@@ -22,11 +24,6 @@ if TYPE_CHECKING:
     from gmongo.cmap.pin import PinnedConnection
     from gmongo.wire.address import Address
 
-TRANSIENT = "TransientTransactionError"
-UNKNOWN_RESULT = "UnknownTransactionCommitResult"
-
-# UnsatisfiableWriteConcern and UnknownReplWriteConcern: trying again would not help.
-_BAD_WRITE_CONCERN = frozenset({79, 100})
 _COMMIT_RETRY_WTIMEOUT = 10_000  # milliseconds
 
 
@@ -209,9 +206,11 @@ class Transaction:
 def is_result_unknown(error: PyMongoError) -> bool:
     """Whether a commit that failed may have succeeded all the same."""
     if isinstance(error, WriteConcernError):
-        return error.code not in _BAD_WRITE_CONCERN
-    if error.has_error_label("RetryableWriteError") or isinstance(error, ServerSelectionTimeoutError):
+        return error.code not in codes.BAD_WRITE_CONCERN
+    if error.has_error_label(RETRYABLE_WRITE) or isinstance(error, ServerSelectionTimeoutError):
         return True
     if isinstance(error, ConnectionFailure):
         return not isinstance(error, NotPrimaryError)
-    return isinstance(error, ExecutionTimeout) or (isinstance(error, OperationFailure) and error.code == 50)
+    return isinstance(error, ExecutionTimeout) or (
+        isinstance(error, OperationFailure) and error.code == codes.MAX_TIME_MS_EXPIRED
+    )

@@ -15,6 +15,7 @@ from bson.int64 import Int64
 from bson.objectid import ObjectId
 from gevent import spawn
 
+from gmongo._server_facts import codes
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
@@ -23,7 +24,6 @@ from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import FileExists
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
 
-_DUPLICATE_KEY = 11000
 # Chunks are sent together when so many bytes have come.
 _BUFFER_SIZE = 4 * 1024 * 1024
 # Names that keywords and attributes may have instead.
@@ -333,7 +333,7 @@ def _checked_size(size: Any) -> int:
 def _is_duplicate(error: Exception) -> bool:
     """Whether there were chunks of that file already."""
     errors = error.details["writeErrors"] if isinstance(error, BulkWriteError) else ()
-    return any(each.get("code") == _DUPLICATE_KEY for each in errors)
+    return any(each.get("code") == codes.DUPLICATE_KEY for each in errors)
 
 
 def _now() -> datetime.datetime:

@@ -10,19 +10,12 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
+from gmongo._server_facts import codes, wire_versions
+from gmongo._server_facts.labels import RESUMABLE_CHANGE_STREAM
 from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
 from gmongo.operations.aggregate import Aggregate
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_cursor
-
-# MongoDB 4.4.
-_LABELS_ERRORS = 9
-_RESUMABLE = "ResumableChangeStreamError"
-_CURSOR_NOT_FOUND = 43
-# For servers that do not label errors.
-_RESUMABLE_CODES = frozenset(
-    {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
-)
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
@@ -31,9 +24,9 @@ def is_resumable(error: PyMongoError, wire_version: int) -> bool:
     :param wire_version: of the connection that was used.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
-        if error.code == _CURSOR_NOT_FOUND or error.has_error_label(_RESUMABLE):
+        if error.code == codes.CURSOR_NOT_FOUND or error.has_error_label(RESUMABLE_CHANGE_STREAM):
             return True
-        return wire_version < _LABELS_ERRORS and error.code in _RESUMABLE_CODES
+        return wire_version < wire_versions.ERROR_LABELS and error.code in codes.RESUMABLE_CHANGE_STREAM
     return isinstance(error, (ConnectionFailure, ProtocolError))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import bson
 from bson.codec_options import CodecOptions
 
+from gmongo._server_facts import wire_versions
 from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
@@ -32,8 +33,6 @@ from gmongo.results import DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, DocumentSequence, next_request_id
 
-# MongoDB 8.0.
-_HAS_BULK_WRITE = 25
 _COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
 _SUM = {
     **dict.fromkeys((*_COUNTS, "nErrors"), COUNT),
@@ -87,7 +86,7 @@ class BulkWriteBatch(CursorOperation):
         :raises InvalidOperation: the server is too old for it.
         :raises DocumentTooLarge: not even one operation fits.
         """
-        if hello.max_wire_version < _HAS_BULK_WRITE:
+        if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._fitted:
             self._fit(Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import bson
 from bson.codec_options import CodecOptions
 
+from gmongo._server_facts import sizes
 from gmongo.background import Turns
 from gmongo.errors import DocumentTooLarge, InvalidOperation
 from gmongo.operations.models import (
@@ -24,11 +25,6 @@ from gmongo.operations.models import (
     checked_mapping,
 )
 from gmongo.operations.write import ensure_id
-
-# What a message holds besides what is particular to the command, as the specification fixes it.
-MESSAGE_OVERHEAD = 1000
-# What a document that is not to be inserted may hold besides one that is.
-_COMMAND_OVERHEAD = 16 * 1024
 
 _INT32 = struct.Struct("<i")
 _Update = UpdateOne | UpdateMany | ReplaceOne[Any]
@@ -44,7 +40,7 @@ class Limits(NamedTuple):
 
 
 # Every server since MongoDB 3.6 has these; the connection that is used has the last word.
-USUAL_LIMITS = Limits(100_000, 48_000_000, 16 * 1024 * 1024)
+USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE)
 
 
 class Write:
@@ -104,7 +100,7 @@ class Writes:
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
-        room = limits.message_size - MESSAGE_OVERHEAD - command_size
+        room = limits.message_size - sizes.BULK_WRITE_OVERHEAD - command_size
         turns = Turns()
         while len(taken) < limits.writes:
             write = self._ahead()
@@ -148,7 +144,7 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Any]) -
     :raises DocumentTooLarge: it is larger than the server takes.
     """
     size, limit = len(write.encoded), limits.document_size
-    too_large = size > limit + _COMMAND_OVERHEAD
+    too_large = size > limit + sizes.COMMAND_OVERHEAD
     if too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
         raise DocumentTooLarge(
             f"the {write.kind} at index {write.index} is {size} bytes, but the server takes documents "

@@ -7,6 +7,7 @@ from typing import Any
 import bson
 from bson.codec_options import CodecOptions
 
+from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
@@ -56,7 +57,7 @@ class GetMore(CursorOperation):
             command["batchSize"] = self.batch_size
         if self.max_time_ms is not None:
             command["maxTimeMS"] = self.max_time_ms
-        if self.comment is not None and hello.max_wire_version >= 9:
+        if self.comment is not None and hello.max_wire_version >= wire_versions.GET_MORE_COMMENT:
             command["comment"] = self.comment
         return command
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
+from gmongo._server_facts import codes
 from gmongo.errors import InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
@@ -17,9 +18,6 @@ from gmongo.operations.find import CursorReply
 from gmongo.operations.reaper import CursorReaper, Dropped
 from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
-
-# CursorNotFound, OperationFailed, CappedPositionLost (of older servers as 17406), QueryPlanKilled, CursorKilled.
-_GONE = frozenset({43, 96, 136, 175, 237, 17406})
 
 
 class ServerCursor:
@@ -200,7 +198,7 @@ class ServerCursor:
     def _ended_quietly_by(self, error: BaseException) -> bool:
         """Draw the consequences of a failure; whether it is one that the application is not to see."""
         if isinstance(error, OperationFailure):
-            gone = error.code in _GONE
+            gone = error.code in codes.CURSOR_GONE
             if gone:
                 self.cursor_id = 0
             if self._pin is None:  # else its connection stays with it until it is closed

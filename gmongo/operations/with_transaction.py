@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gevent import sleep
 
+from gmongo._server_facts import codes
+from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError, WriteConcernError
 from gmongo.execution.deadline import until
-from gmongo.execution.transaction import TRANSIENT, UNKNOWN_RESULT
 
 if TYPE_CHECKING:
     from gmongo.client_session import ClientSession
@@ -22,7 +23,6 @@ _TIME_LIMIT = 120.0  # seconds
 _FIRST_BACKOFF = 0.005  # seconds
 _BACKOFF_GROWTH = 1.5
 _MAX_BACKOFF = 0.5  # seconds
-_MAX_TIME_EXPIRED = 50
 
 
 def with_transaction(
@@ -111,7 +111,7 @@ class _Loop:
         """The error that says that time has run out, with the labels of the one that would have been tried again."""
         timeout: PyMongoError
         if self._end_is_deadline:
-            timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", _MAX_TIME_EXPIRED)
+            timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", codes.MAX_TIME_MS_EXPIRED)
         else:
             timeout = NetworkTimeout(f"with_transaction ran out of time after {_TIME_LIMIT:g} s: {error}")
         for label in getattr(error, "_error_labels", ()):
@@ -122,5 +122,5 @@ class _Loop:
 
 def _is_max_time_expired(error: PyMongoError) -> bool:
     if isinstance(error, WriteConcernError):
-        return error.code == _MAX_TIME_EXPIRED
-    return getattr(error, "code", None) == _MAX_TIME_EXPIRED
+        return error.code == codes.MAX_TIME_MS_EXPIRED
+    return getattr(error, "code", None) == codes.MAX_TIME_MS_EXPIRED

@@ -9,6 +9,7 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._server_facts import sizes, wire_versions
 from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import WRITE, check, unexpected
@@ -23,10 +24,6 @@ _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 # An error in these would go unseen.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# MongoDB 4.4
-_TAKES_HINTS = 9
-# What a message holds besides the documents; and what an update holds besides a document of the largest size.
-_OVERHEAD = 16 * 1024
 _FREED_AT_ONCE = 1000
 _BYTES_BETWEEN_TURNS = 16 * 1024
 
@@ -63,7 +60,7 @@ class Statements:
         """
         taken: list[Mapping[str, Any]] = []
         encoded: list[bytes] = []
-        room = hello.max_message_size - _OVERHEAD
+        room = hello.max_message_size - sizes.COMMAND_OVERHEAD
         next_turn = room
         turns = Turns()
         for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
@@ -106,7 +103,7 @@ def check_unacknowledged(kind: str, fields: Mapping[str, Any], hello: Hello) -> 
     for name in _NEED_A_REPLY:
         if name in fields:
             raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
-    if kind != "update" and "hint" in fields and hello.max_wire_version < _TAKES_HINTS:
+    if kind != "update" and "hint" in fields and hello.max_wire_version < wire_versions.HINT_OF_ANY_WRITE:
         raise ConfigurationError("hint in an unacknowledged delete or find_one_and_… (w=0) needs MongoDB 4.4 or later")
 
 
@@ -233,7 +230,7 @@ class SingleWrite(_Write):
             check_unacknowledged(self.name, statement, hello)
         encoded = bson.encode(statement, False, self.codec_options)
         if len(encoded) > hello.max_bson_size and (
-            not self.acknowledged or len(encoded) > hello.max_bson_size + _OVERHEAD
+            not self.acknowledged or len(encoded) > hello.max_bson_size + sizes.COMMAND_OVERHEAD
         ):
             raise _too_large(encoded, hello)
         return [encoded]

@@ -24,7 +24,7 @@ from gmongo.cmap.metadata import faas_name
 from gmongo.errors import AutoReconnect
 from gmongo.events.sdam import TopologyEvents
 from gmongo.safe_log import safely
-from gmongo.sdam.error_rules import is_network_error
+from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.server_description import ServerDescription

@@ -9,6 +9,7 @@ from typing import Any
 
 from bson.objectid import ObjectId
 
+from gmongo._server_facts import sizes, wire_versions
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
 
@@ -162,17 +163,17 @@ class ServerDescription:
     @property
     def max_bson_size(self) -> int:
         """The largest document in bytes."""
-        return self._hello.get("maxBsonObjectSize", 16 * 1024 * 1024)
+        return self._hello.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
 
     @property
     def max_message_size(self) -> int:
         """The largest message in bytes."""
-        return self._hello.get("maxMessageSizeBytes", 48_000_000)
+        return self._hello.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
 
     @property
     def max_write_batch_size(self) -> int:
         """The most writes in one command."""
-        return self._hello.get("maxWriteBatchSize", 1000)
+        return self._hello.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
 
     @property
     def min_wire_version(self) -> int:
@@ -252,7 +253,7 @@ class ServerDescription:
     @property
     def retryable_reads_supported(self) -> bool:
         """Whether reads may be retried on it."""
-        return self.max_wire_version >= 6 or self._server_type == SERVER_TYPE.LoadBalancer
+        return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
     @property
     def retryable_writes_supported(self) -> bool:

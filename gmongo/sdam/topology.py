@@ -1,7 +1,8 @@
-"""The topology of one client: applies what monitors and operations find out, and chooses servers for operations.
+"""The topology of one client: its description and its servers, their beginning and end, and how changes are applied.
 
 The description is replaced, never changed. Replacing it, creating and dropping servers, and turning pools ready happen
-in one run without a switch; events and waking those who wait for a server come after it.
+in one run without a switch; events and waking those who wait for a server come after it. Which server an operation gets
+is decided in `server_selector`, what an operation's error means for a server in `application_errors`.
 """
 
 from __future__ import annotations
@@ -9,44 +10,34 @@ from __future__ import annotations
 import random
 import weakref
 from collections.abc import Mapping, Sequence
-from time import monotonic
 from typing import Any
 
 from gevent import get_hub
 
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
-from gmongo.cmap.wait_queue import WaitQueue
-from gmongo.errors import (
-    AutoReconnect,
-    ConfigurationError,
-    InvalidOperation,
-    ServerSelectionTimeoutError,
-)
+from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
-from gmongo.events.selection import Asked, SelectionEvents
-from gmongo.sdam.error_rules import Consequence, consequence, is_network_timeout
+from gmongo.sdam import application_errors
 from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.monitor import Monitor
+from gmongo.sdam.network_errors import is_network_timeout
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.server_selector import ServerSelector
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
-from gmongo.wire.address import Address, address_text
-from gmongo.wire.transport import without_frames
-
-# Choices are remembered until the description changes, for this many read preferences.
-_CHOICES_KEPT = 64
+from gmongo.wire.address import Address
 
 
 class _PoolOwner:
-    """What pools and monitors hold of the topology: a weak reference, so that a dropped client goes away at once."""
+    """What pools hold of the topology: a weak reference, so that a dropped client is collected at once."""
 
     __slots__ = ("_topology",)
 
@@ -76,10 +67,8 @@ class Topology:
         self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
         self._events = TopologyEvents(settings.topology_id, settings.listeners)
         self._delivery = Delivery()  # of its pools' events
-        self._selection_events = SelectionEvents()
-        self._servers: dict[Address, Server] = {}
-        self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
-        self._queue: WaitQueue[TopologyDescription] = WaitQueue()
+        self.servers: dict[Address, Server] = {}
+        self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
         self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
         self._opened = False
@@ -132,7 +121,7 @@ class Topology:
             self._events.server_opened(address)
         if self.settings.load_balanced:
             for address in self.settings.seeds:
-                self._apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
+                self.apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
 
     def _nothing_known(self) -> TopologyDescription:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
@@ -140,13 +129,13 @@ class Topology:
     def _begin_again_in_child(self) -> None:
         """After a fork: new monitors, and pools that have forgotten what belongs to the parent."""
         self.description = self.description.reset()
-        self._choices.clear()
-        servers, self._servers = self._servers, {}
+        self.selector.forget()
+        servers, self.servers = self.servers, {}
         for server in servers.values():
             server.pool.reset_after_fork(_forked)
             if server.monitor is not None:
                 server.monitor.stop()
-            self._servers[server.address] = self._monitored(server.address, server.pool)
+            self.servers[server.address] = self._monitored(server.address, server.pool)
 
     def _watch_srv(self) -> None:
         if self._srv_monitor is not None:  # the parent's, in a forked child
@@ -160,12 +149,10 @@ class Topology:
         if self._closed:
             return
         self._closed = True
-        waiters = self._queue.detach()
-        servers, self._servers = list(self._servers.values()), {}
-        self._choices.clear()
+        servers, self.servers = list(self.servers.values()), {}
         if self._srv_monitor is not None:
             self._srv_monitor.stop()
-        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
+        self.selector.close()
         _close_all(servers)
         if self._opened:
             for server in servers:
@@ -188,7 +175,7 @@ class Topology:
         self._hub = None
         self._delivery.reset_after_fork()
         error = _forked()
-        for server in self._servers.values():
+        for server in self.servers.values():
             server.pool.mark_forked(error)
             if server.monitor is not None:
                 server.monitor.abandon(error)
@@ -215,17 +202,7 @@ class Topology:
         """
         if self._hub is not get_hub() or self._closed:
             self.open()
-        log = self._selection_events if self._selection_events.wanted() else None
-        if log:
-            log.started(Asked(selector, operation, operation_id), self.description)
-        kept = None if deprioritized else self._choices.get(id(selector))
-        servers = self._suitable(selector, deprioritized) if kept is None else kept[1]
-        if not servers:
-            servers = self._wait_for_suitable(Asked(selector, operation, operation_id), deadline, deprioritized)
-        server = servers[0] if len(servers) == 1 else _less_busy_of_two(servers)
-        if log:
-            log.succeeded(Asked(selector, operation, operation_id), self.description, server.address)
-        return server
+        return self.selector.select(self, selector, operation, deadline, deprioritized, operation_id)
 
     def check_use(self) -> None:
         """Refuse use after the client was closed, and by another native thread.
@@ -244,73 +221,15 @@ class Topology:
         :raises ServerSelectionTimeoutError: it was not known in time.
         """
         self.check_use()
-        end: float | None = None
-        while True:
-            server = self._servers.get(address)
-            if server is None:
-                raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
-            description = self.description.get(address)
-            if not wait or (description is not None and description.is_server_type_known):
-                return server
-            if end is None:
-                end = monotonic() + self.settings.server_selection_timeout
-                end = end if deadline is None else min(end, deadline)
-            # No switch between looking and queueing up, or the change that is waited for could be missed.
-            self.request_checks()
-            self._queue.wait(
-                end - monotonic(),
-                lambda: self._selection_error(
-                    f"server {address_text(address)}, which has the cursor or the transaction, is not known now"
-                ),
-            )
-
-    def _suitable(self, selector: Any, deprioritized: frozenset[Address]) -> list[Server]:
-        """The servers among which one is chosen; remembered for as long as the description stays."""
-        self.description.check_compatible()
-        found = self.description.apply_selector(selector, None, self.settings.server_selector, deprioritized)
-        servers = [self._servers[server.address] for server in found if server.address in self._servers]
-        if servers and not deprioritized and self.settings.server_selector is None:
-            if len(self._choices) >= _CHOICES_KEPT:
-                self._choices.clear()
-            self._choices[id(selector)] = selector, servers
-        return servers
-
-    def _wait_for_suitable(
-        self, asked: Asked, deadline: float | None, deprioritized: frozenset[Address]
-    ) -> list[Server]:
-        """Wait for changes until a server suits. Every change wakes all who wait, in order."""
-        log = self._selection_events if self._selection_events.wanted() else None
-        end = monotonic() + self.settings.server_selection_timeout
-        end = end if deadline is None else min(end, deadline)
-        self._selection_events.waiting(asked, self.description, end - monotonic())
-        while True:
-            try:
-                # No switch between looking and queueing up, or the change that is waited for could be missed.
-                servers = self._suitable(asked.selector, deprioritized)
-                if servers:
-                    return servers
-                self.request_checks()
-                self._queue.wait(
-                    end - monotonic(), lambda: self._selection_error(_complaint(self.description, asked.selector))
-                )
-            except Exception as error:
-                if log:
-                    log.failed(asked, self.description, error)
-                raise
-
-    def _selection_error(self, complaint: str) -> ServerSelectionTimeoutError:
-        timeout = self.settings.server_selection_timeout
-        return ServerSelectionTimeoutError(
-            f"{complaint}, Timeout: {timeout:g}s, Topology Description: {self.description!r}"
-        )
+        return self.selector.server_at(self, address, deadline, wait)
 
     def pools(self) -> list[Pool]:
         """The pools of all servers."""
-        return [server.pool for server in self._servers.values()]
+        return [server.pool for server in self.servers.values()]
 
     def request_checks(self) -> None:
         """Have all servers checked soon."""
-        for server in self._servers.values():
+        for server in self.servers.values():
             server.request_check()
 
     # Applying what was found out
@@ -324,7 +243,7 @@ class Topology:
         if self._closed:
             return
         error = description.error
-        self._apply(description, error, interrupt=error is not None and is_network_timeout(error))
+        self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
 
     def is_polled(self) -> bool:
         """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
@@ -336,19 +255,19 @@ class Topology:
         before = self.description
         with self._delivery:
             after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)
-            self._choices.clear()
+            self.selector.forget()
             dropped = self._update_servers()
         try:
             _end_checks(dropped)
             self._announce_difference(before, after)
         finally:
-            self._wake_waiters(after)
+            self.selector.wake(after)
             self._announce_pools(dropped)
 
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
         current = self.describe(connection.address)
-        server = self._servers.get(connection.address)
+        server = self.servers.get(connection.address)
         if current is None or server is None or self.settings.load_balanced:
             return
         if connection.generation != server.pool.generation:
@@ -356,38 +275,12 @@ class Topology:
         rtt, smallest = current.round_trip_time, current.min_round_trip_time
         if rtt is None:
             rtt = connection.hello.duration
-        self._apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
+        self.apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
-        """Apply what an application's error on a connection says of the server, unless it is old news."""
-        server = self._servers.get(connection.address)
-        if server is None or self._closed or self._is_old_news(server, connection, error):
-            return
-        if self.settings.load_balanced:
-            self._handle_error_behind_load_balancer(server, connection, error, during_handshake)
-            return
-        wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
-        follows = consequence(error, during_handshake, wire_version)
-        if follows is Consequence.NOTHING:
-            return
-        cause = without_frames(error)  # it is kept for as long as the server is Unknown
-        unknown = self.description.server_descriptions()[server.address].to_unknown(cause)
-        try:
-            self._apply(unknown, None if follows is Consequence.UNKNOWN else cause)
-        finally:
-            if follows is Consequence.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
-                server.monitor.cancel_check()
-            if during_handshake or follows is not Consequence.UNKNOWN_CLEAR_AND_CANCEL:
-                server.request_check()
-
-    def _handle_error_behind_load_balancer(
-        self, server: Server, connection: Connection, error: BaseException, during_handshake: bool
-    ) -> None:
-        if connection.service_id is None:
-            return
-        follows = consequence(error, during_handshake, connection.hello.max_wire_version)
-        if follows in (Consequence.UNKNOWN_AND_CLEAR, Consequence.UNKNOWN_CLEAR_AND_CANCEL):
-            server.pool.clear(without_frames(error), connection.service_id)
+        """Apply what an application's error on a connection says of the server, unless it is stale."""
+        if not self._closed:
+            application_errors.handle_error(self, connection, error, during_handshake)
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
         """Remember the newest cluster time seen, for all later commands. It has been checked."""
@@ -395,16 +288,7 @@ class Topology:
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
-    def _is_old_news(self, server: Server, connection: Connection, error: BaseException) -> bool:
-        """Whether the pool was cleared, or the server's state learnt anew, since the error came about."""
-        if connection.generation < server.pool.generations.of(connection.service_id):
-            return True
-        details = getattr(error, "details", None)
-        version = details.get("topologyVersion") if isinstance(details, dict) else None
-        current = self.description.get(server.address)
-        return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)
-
-    def _apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
+    def apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
         """Let one server's new description take effect.
 
         :param clear_for: the error because of which its pool is cleared, too.
@@ -416,10 +300,10 @@ class Topology:
             return
         with self._delivery:
             after = self.description = updated(before, new)
-            self._choices.clear()
+            self.selector.forget()
             dropped = self._update_servers()
             current = after.get(new.address)
-            server = self._servers.get(new.address)
+            server = self.servers.get(new.address)
             if server is not None and current is not None and current.is_server_type_known:
                 server.pool.ready()
             if server is not None and clear_for is not None:
@@ -428,7 +312,7 @@ class Topology:
             _end_checks(dropped)
             self._announce(before, after, previous, current or new)
         finally:  # a listener may be interrupted
-            self._wake_waiters(after)
+            self.selector.wake(after)
             self._announce_pools(dropped)
 
     def _announce_pools(self, dropped: list[Server]) -> None:
@@ -438,18 +322,14 @@ class Topology:
         finally:
             _close_all(dropped)
 
-    def _wake_waiters(self, description: TopologyDescription) -> None:
-        while self._queue.waiters:
-            self._queue.hand(description)
-
     def _update_servers(self) -> list[Server]:
         """Create servers for new addresses, and return those whose address has gone."""
         wanted = self.description.server_descriptions()
         for address in wanted:
-            if address not in self._servers:
-                self._servers[address] = self._monitored(address, self._make_pool(address))
-        dropped = [self._servers.pop(address) for address in list(self._servers) if address not in wanted]
-        for address, server in self._servers.items():
+            if address not in self.servers:
+                self.servers[address] = self._monitored(address, self._make_pool(address))
+        dropped = [self.servers.pop(address) for address in list(self.servers) if address not in wanted]
+        for address, server in self.servers.items():
             server.supports_retryable_writes = wanted[address].retryable_writes_supported
         return dropped
 
@@ -505,22 +385,3 @@ def _close_all(servers: list[Server]) -> None:
         except BaseException:
             _close_all(servers[position + 1 :])
             raise
-
-
-def _less_busy_of_two(servers: list[Server]) -> Server:
-    """Of two servers taken at random, the one with fewer operations in progress."""
-    first, second = random.sample(servers, 2)
-    return first if first.pool.operation_count <= second.pool.operation_count else second
-
-
-def _complaint(topology: TopologyDescription, selector: Any) -> str:
-    """What is missing, in the words of a person."""
-    errors = [server.error for server in topology.server_descriptions().values() if server.error]
-    if not topology.has_known_servers:
-        return ", ".join(str(error) for error in errors) or "No servers found yet"
-    if isinstance(errors and errors[0], ConfigurationError):
-        return str(errors[0])
-    mode = getattr(selector, "mongos_mode", "primary")
-    if mode == "primary":
-        return "No primary available for writes" if not hasattr(selector, "document") else "No primary available"
-    return f"No replica set members match selector {selector!r}"

@@ -8,17 +8,15 @@ from typing import Any
 
 from bson.objectid import ObjectId
 
+from gmongo._server_facts import wire_versions
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.transitions import updated
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
-
-# The wire protocol versions of MongoDB 4.2 to 8.2.
-MIN_SUPPORTED_WIRE_VERSION = 8
-MAX_SUPPORTED_WIRE_VERSION = 29
 
 
 class TopologyDescription:
@@ -214,8 +212,6 @@ class TopologyDescription:
 
         :param address: of the server, as host and port.
         """
-        from gmongo.sdam.transitions import updated  # transitions are defined over this class
-
         return updated(self, self._servers[address].to_unknown())
 
     def replaced(self, **changes: Any) -> TopologyDescription:
@@ -278,14 +274,14 @@ def _incompatibility(servers: Iterable[ServerDescription]) -> str | None:
         if not server.is_server_type_known or server.server_type == SERVER_TYPE.LoadBalancer:
             continue
         where = f"{server.address[0]}:{server.address[1] or 0}"
-        if server.min_wire_version > MAX_SUPPORTED_WIRE_VERSION:
+        if server.min_wire_version > wire_versions.MAX_SUPPORTED:
             return (
                 f"Server at {where} requires wire version {server.min_wire_version}, but this version of gmongo only "
-                f"supports up to {MAX_SUPPORTED_WIRE_VERSION}."
+                f"supports up to {wire_versions.MAX_SUPPORTED}."
             )
-        if server.max_wire_version < MIN_SUPPORTED_WIRE_VERSION:
+        if server.max_wire_version < wire_versions.MIN_SUPPORTED:
             return (
                 f"Server at {where} reports wire version {server.max_wire_version}, but this version of gmongo "
-                f"requires at least {MIN_SUPPORTED_WIRE_VERSION} (MongoDB 4.2)."
+                f"requires at least {wire_versions.MIN_SUPPORTED} (MongoDB 4.2)."
             )
     return None

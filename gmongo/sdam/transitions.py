@@ -7,21 +7,22 @@ kind of topology, and one for each thing that can be learnt of a replica set.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bson.objectid import ObjectId
 
+from gmongo._server_facts import wire_versions
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
+if TYPE_CHECKING:
+    from gmongo.sdam.topology_description import TopologyDescription
+
 _MEMBERS = (SERVER_TYPE.RSSecondary, SERVER_TYPE.RSArbiter, SERVER_TYPE.RSOther)
 _NULL_ID = ObjectId("0" * 24)
-# From this wire version on, election ID decides before set version.
-_ELECTION_ID_FIRST = 17
 
 
 def is_stale(current: Mapping[str, Any] | None, new: Mapping[str, Any] | None, equal_is_stale: bool) -> bool:
@@ -161,7 +162,7 @@ class _Update:
     def _is_stale_primary(self) -> bool:
         """Compare with the newest election seen; remember this one if it is newer."""
         found_id, found_version = self.server.election_id, self.server.set_version
-        if self.server.max_wire_version >= _ELECTION_ID_FIRST:
+        if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
             newest = (self.election_id or _NULL_ID, self.set_version or -1)
             if (found_id or _NULL_ID, found_version or -1) < newest:
                 return True

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from gmongo._server_facts import codes
 from gmongo.monitoring import (
     CommandFailedEvent,
     CommandListener,
@@ -22,7 +23,6 @@ from gmongo.stable_api.report import as_text
 
 _DRIVER = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_REFUSALS = frozenset({323, 324})  # APIStrictError, APIDeprecationError
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Audit(CommandListener):
         :param event: of the command.
         """
         failure: Any = event.failure
-        if isinstance(failure, dict) and failure.get("code") in _REFUSALS:
+        if isinstance(failure, dict) and failure.get("code") in codes.API_REFUSALS:
             self._note([Remark(Verdict.REFUSED, event.command_name, advice=str(failure.get("errmsg", "")))])
 
     def _note(self, remarks: Iterable[Remark]) -> None:

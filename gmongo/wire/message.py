@@ -22,8 +22,6 @@ MORE_TO_COME = 1 << 1
 EXHAUST_ALLOWED = 1 << 16
 
 HEADER_SIZE = 16
-# A server that has not yet told its own limits may send this much (and servers have told the same for ten years).
-DEFAULT_MAX_MESSAGE_SIZE = 48_000_000
 _JOIN_BELOW = 64 * 1024
 
 # An unknown flag among the low sixteen makes a message unreadable.

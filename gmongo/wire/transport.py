@@ -17,8 +17,9 @@ from typing import Any
 from gevent import get_hub, getcurrent
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
+from gmongo._server_facts import sizes
 from gmongo.background import Turns
-from gmongo.wire.message import DEFAULT_MAX_MESSAGE_SIZE, HEADER_SIZE, decode_header, joined
+from gmongo.wire.message import HEADER_SIZE, decode_header, joined
 
 _READ = 1
 _WRITE = 2
@@ -68,7 +69,7 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: Any = None  # the greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE  # no reply may be longer
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # no reply may be longer; the hello may say otherwise
         self._view: memoryview | None = None  # the buffer
         self._start = 0  # where unread bytes begin in it
         self._end = 0  # and where they end

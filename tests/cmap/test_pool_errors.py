@@ -15,7 +15,7 @@ from gmongo.errors import (
     WaitQueueTimeoutError,
 )
 from gmongo.execution.retry import may_retry_read, may_retry_write
-from gmongo.sdam.error_rules import Consequence, consequence
+from gmongo.sdam.application_errors import ErrorAction, error_action
 from tests.cmap.harness import Recorder
 
 
@@ -41,7 +41,7 @@ def test_a_cleared_pool_is_worth_another_try() -> None:
 @pytest.mark.requirement("CMAP-116", "CMAP-148")
 @pytest.mark.parametrize("during_handshake", [False, True])
 def test_a_cleared_pool_says_nothing_of_the_server(during_handshake: bool) -> None:
-    assert consequence(PoolClearedError("cleared"), during_handshake, 25) is Consequence.NOTHING
+    assert error_action(PoolClearedError("cleared"), during_handshake, 25) is ErrorAction.NOTHING
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-234")

@@ -7,7 +7,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
-from gmongo.sdam.topology import Topology
+from gmongo.sdam.server_selector import ServerSelector
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import eventually
 
@@ -18,13 +18,13 @@ WAITERS = 1000
 def looks(monkeypatch):
     """How often somebody looked for a suitable server."""
     count = [0]
-    suitable = Topology._suitable
+    suitable = ServerSelector._suitable
 
     def counted(self, *arguments):
         count[0] += 1
         return suitable(self, *arguments)
 
-    monkeypatch.setattr(Topology, "_suitable", counted)
+    monkeypatch.setattr(ServerSelector, "_suitable", counted)
     return count
 
 
@@ -39,7 +39,7 @@ def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(looks)
         assert eventually(lambda: not client._topology.description.has_known_servers)
         looks[0] = 0
         waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
-        assert eventually(lambda: len(client._topology._queue.waiters) == WAITERS)
+        assert eventually(lambda: client._topology.selector.waiting == WAITERS)
         begun = looks[0]
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
@@ -65,7 +65,7 @@ def test_recovery_is_in_order_and_no_rush(max_connecting):
                 served.append(number)
 
             waiters = [gevent.spawn(ask, number) for number in range(WAITERS)]
-            assert eventually(lambda: len(client._topology._queue.waiters) == WAITERS)
+            assert eventually(lambda: client._topology.selector.waiting == WAITERS)
             most = [0]
             member.restart()
             member.delay(0.002)

@@ -168,8 +168,8 @@ MUTATIONS = (
     M(
         "r21",
         "an error of an older generation takes effect",
-        "sdam/topology.py",
-        "        if connection.generation < server.pool.generations.of(connection.service_id):\n            return True\n",
+        "sdam/application_errors.py",
+        "    if connection.generation < server.pool.generations.of(connection.service_id):\n        return True\n",
         "",
         "SM-129",
     ),

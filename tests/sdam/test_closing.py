@@ -315,7 +315,7 @@ def test_a_check_that_is_interrupted_gives_its_connection_up(
     server.changed()
     server.wait_for("hello")
     settle()
-    monitor = next(iter(client._topology._servers.values())).monitor
+    monitor = next(iter(client._topology.servers.values())).monitor
     connection = monitor._connection
     number = server.connections_of("hello")[0]
     recorder.forget()
@@ -332,7 +332,7 @@ def test_whoever_waits_for_a_server_ends_with_the_client(connect: Any) -> None:
         pass
     client = connect(dead, serverSelectionTimeoutMS=60_000)
     waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
-    eventually(lambda: len(client._topology._queue.waiters) == 3)
+    eventually(lambda: client._topology.selector.waiting == 3)
     client._topology.close()
     gevent.joinall(waiting, timeout=5)
     assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3

@@ -84,7 +84,7 @@ def topology() -> Iterator[QuietTopology]:
 
 def connection_of(topology: Topology, wire_version: int = WIRE_8_0, behind: int = 0) -> Connection:
     connection = Connection(ADDRESS)
-    connection.generation = topology._servers[ADDRESS].pool.generation - behind
+    connection.generation = topology.servers[ADDRESS].pool.generation - behind
     connection.hello = Hello({"ok": 1, "maxWireVersion": wire_version}, 0)
     return connection
 
@@ -98,7 +98,7 @@ def reply_error(code: int | None, message: str = "said no", **more: Any) -> PyMo
 
 def consequences(topology: Topology, error: BaseException, **connection: Any) -> tuple[bool, bool, list[str]]:
     """Whether the server is Unknown, its pool cleared, and what its monitor was asked."""
-    server = topology._servers[ADDRESS]
+    server = topology.servers[ADDRESS]
     used = connection_of(topology, **connection)
     before = server.pool.generation
     topology.handle_error(used, error)
@@ -151,13 +151,13 @@ def test_a_write_concern_error_says_the_same(topology: Topology, code: int) -> N
 @pytest.mark.requirement("SM-129")
 @pytest.mark.parametrize("error", [AutoReconnect("closed"), reply_error(91), reply_error(10107)])
 def test_an_error_of_an_older_generation_says_nothing(topology: Topology, error: PyMongoError) -> None:
-    topology._servers[ADDRESS].pool.clear()
+    topology.servers[ADDRESS].pool.clear()
     assert consequences(topology, error, behind=1) == NOTHING
 
 
 @pytest.mark.requirement("SM-129")
 def test_ten_errors_of_one_generation_clear_once(topology: Topology) -> None:
-    pool = topology._servers[ADDRESS].pool
+    pool = topology.servers[ADDRESS].pool
     connections = [connection_of(topology) for _ in range(10)]
     for connection in connections:
         topology.handle_error(connection, AutoReconnect("closed"))
@@ -193,7 +193,7 @@ def test_a_check_may_be_older_than_what_is_known(topology: Topology, counter: in
 def test_a_handshake_of_before_the_clear_does_not_revive_the_server(topology: Topology, behind: int) -> None:
     connection = connection_of(topology)
     topology.handle_error(connection_of(topology), AutoReconnect("closed"))
-    connection.generation = topology._servers[ADDRESS].pool.generation - behind
+    connection.generation = topology.servers[ADDRESS].pool.generation - behind
     connection.hello = Hello(dict(primary(2)._hello), 0.001)
     topology.connection_established(connection)
     assert topology.description.server_descriptions()[ADDRESS].is_server_type_known is (behind == 0)
@@ -226,7 +226,7 @@ def test_choices_are_forgotten_when_a_server_changes() -> None:
 def test_a_pool_is_not_ready_before_its_server_has_answered() -> None:
     topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
-    pool = topology._servers[ADDRESS].pool
+    pool = topology.servers[ADDRESS].pool
     topology.server_checked(ServerDescription(ADDRESS, error=AutoReconnect("refused")))
     assert pool.stats()["state"] == "paused"
     topology.server_checked(primary())

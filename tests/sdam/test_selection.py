@@ -40,7 +40,7 @@ def test_waiters_look_again_after_each_check_and_never_else(
     client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
     eventually(lambda: awaitable(streaming))
     waiters = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
-    eventually(lambda: len(client._topology._queue.waiters) == 5)
+    eventually(lambda: client._topology.selector.waiting == 5)
     for _ in range(3):
         asked = selector.asked
         settle(0.05)
@@ -86,7 +86,7 @@ def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -
     gevent.killall(waiters)
     gc.collect()
     eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # one is of eventually() itself
-    assert len(client._topology._queue.waiters) == 0
+    assert client._topology.selector.waiting == 0
 
 
 def test_a_wait_has_an_end(connect: Any, replica_set: ScriptedReplicaSet) -> None:

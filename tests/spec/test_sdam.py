@@ -53,7 +53,7 @@ def apply_error(topology: Topology, application_error: dict[str, Any]) -> None:
     error = error_from(application_error)
     if error is None:
         return
-    pool = topology._servers[address].pool
+    pool = topology.servers[address].pool
     connection = Connection(address)
     connection.generation = application_error.get("generation", pool.generation)
     before = application_error["when"] == "beforeHandshakeCompletes"
@@ -72,7 +72,7 @@ def check(topology: Topology, outcome: dict[str, Any]) -> None:
         server = servers[parse_address(text)]
         for field, value in expected.items():
             if field == "pool":
-                assert topology._servers[server.address].pool.generation == value["generation"]
+                assert topology.servers[server.address].pool.generation == value["generation"]
             elif field == "error":
                 assert value in str(server.error)
             elif field == "type":

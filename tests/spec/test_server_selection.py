@@ -14,8 +14,8 @@ from gmongo.read_preferences import make_read_preference, read_pref_mode_from_na
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription, parse_address
+from gmongo.sdam.server_selector import less_busy_of_two
 from gmongo.sdam.settings import TopologySettings
-from gmongo.sdam.topology import _less_busy_of_two
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.topology_type import TOPOLOGY_TYPE
@@ -111,7 +111,7 @@ def test_choice_in_window(case: dict[str, Any]) -> None:
     servers: Any = [BusyServer(s.address, busy[f"{s.address[0]}:{s.address[1]}"]) for s in window]
     chosen: Counter[str] = Counter()
     for _ in range(case["iterations"]):
-        server = servers[0] if len(servers) == 1 else _less_busy_of_two(servers)
+        server = servers[0] if len(servers) == 1 else less_busy_of_two(servers)
         chosen[f"{server.address[0]}:{server.address[1]}"] += 1
     tolerance = case["outcome"]["tolerance"]
     for address, expected in case["outcome"]["expected_frequencies"].items():

@@ -423,7 +423,7 @@ def _pools(stage: Stage) -> list[str]:
             faults.append("a connection that cannot be used is available")
         if sum(count for _generation, count in pool.generations.services().values()) not in (0, len(everything)):
             faults.append(f"{pool.generations.services()} do not count {len(everything)} connections")
-    if len(stage.client._topology._queue.waiters):
+    if stage.client._topology.selector.waiting:
         faults.append("somebody still waits for a server")
     return faults
 

@@ -307,7 +307,7 @@ class MonitorCheck(OwnGreenlet):
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
         stage.client._topology.open()
-        (server,) = stage.client._topology._servers.values()
+        (server,) = stage.client._topology.servers.values()
         stage.kept["monitor"] = server.monitor
         greenlet = stage.kept["greenlet"] = server.monitor._background.greenlet
         return lambda each: each is greenlet

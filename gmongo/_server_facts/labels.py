@@ -1,0 +1,18 @@
+"""Error labels, which servers and drivers put on errors."""
+
+from __future__ import annotations
+
+# Transactions specification.
+TRANSIENT = "TransientTransactionError"
+UNKNOWN_RESULT = "UnknownTransactionCommitResult"
+
+# Retryable Writes specification, "Determining Retryable Errors".
+RETRYABLE_WRITE = "RetryableWriteError"
+NO_WRITES_PERFORMED = "NoWritesPerformed"
+
+# Change Streams specification, "Resumable Error".
+RESUMABLE_CHANGE_STREAM = "ResumableChangeStreamError"
+
+# Client Backpressure specification.
+OVERLOADED = "SystemOverloadedError"
+RETRYABLE = "RetryableError"

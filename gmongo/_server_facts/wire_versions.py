@@ -1,0 +1,33 @@
+"""Wire versions: which servers the driver speaks to, and from which one on a server can do something.
+
+The numbers of the releases are from the Server Wire Version and Feature List of the driver specifications.
+"""
+
+from __future__ import annotations
+
+# MongoDB 4.2 to 8.2.
+MIN_SUPPORTED = 8
+MAX_SUPPORTED = 29
+
+# MongoDB 3.4. Max Staleness specification.
+MAX_STALENESS = 5
+# MongoDB 3.6. Retryable Reads specification.
+RETRYABLE_READS = 6
+# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down keeps its
+# connections open.
+CONNECTIONS_SURVIVE_STEP_DOWN = 8
+# MongoDB 4.4. Retryable Writes and Change Streams specifications: the server itself labels its errors.
+ERROR_LABELS = 9
+# MongoDB 4.4. Find, getMore and killCursors commands specification: ``comment`` of a getMore.
+GET_MORE_COMMENT = 9
+# MongoDB 4.4. CRUD specification, "hint": of a delete and a findAndModify, for which older servers refuse it.
+HINT_OF_ANY_WRITE = 9
+# MongoDB 5.0. Snapshot Sessions specification.
+SNAPSHOT_READS = 13
+# MongoDB 5.0. CRUD specification: a secondary passes the output of $out and
+# $merge on to the primary.
+AGGREGATE_WRITES_ON_SECONDARY = 13
+# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the election ID decides before the set version.
+ELECTION_ID_FIRST = 17
+# MongoDB 8.0. Bulk Write specification: the command ``bulkWrite``.
+CLIENT_BULK_WRITE = 25

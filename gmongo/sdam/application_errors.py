@@ -1,0 +1,135 @@
+"""What an application's error on a connection means for its server (SDAM specification, "Error handling").
+
+The rules are pure functions; :func:`handle_error` has the topology apply them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from bson.errors import BSONError
+
+from gmongo._server_facts import codes, wire_versions
+from gmongo._server_facts.labels import OVERLOADED
+from gmongo.cmap.connection import Connection
+from gmongo.errors import (
+    ConnectionFailure,
+    NotPrimaryError,
+    OperationFailure,
+    PoolClearedError,
+    ProtocolError,
+    PyMongoError,
+    WriteConcernError,
+)
+from gmongo.sdam.network_errors import is_network_error, is_network_timeout
+from gmongo.sdam.server import Server
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology_description import TopologyDescription
+from gmongo.sdam.transitions import is_stale
+from gmongo.wire.address import Address
+from gmongo.wire.transport import without_frames
+
+
+class ErrorAction(Enum):
+    """What is done with the server."""
+
+    NOTHING = "nothing"
+    UNKNOWN = "mark Unknown and check again at once"
+    UNKNOWN_AND_CLEAR = "mark Unknown, clear the pool, check again at once"
+    UNKNOWN_CLEAR_AND_CANCEL = "mark Unknown, clear the pool, cancel the check in progress"
+
+
+def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
+    """What an application's error on a connection means for the server.
+
+    :param during_handshake: whether the connection was still being established.
+    :param max_wire_version: of the server; 0 if it has not said hello.
+    """
+    if isinstance(error, PoolClearedError):
+        return ErrorAction.NOTHING
+    if during_handshake:
+        if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
+            return ErrorAction.NOTHING  # a server that is busy is there; to take its pool away would add to its load
+        if is_network_error(error):  # a streaming monitor would else go on waiting for news of its own
+            return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
+        of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
+        return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
+    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE  # the write itself was done
+    if changed or isinstance(error, NotPrimaryError):
+        disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
+        clears = disconnects or getattr(error, "code", None) in codes.SHUTDOWN
+        return ErrorAction.UNKNOWN_AND_CLEAR if clears else ErrorAction.UNKNOWN
+    if is_network_error(error) and not is_network_timeout(error):
+        return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
+    return ErrorAction.NOTHING
+
+
+def is_state_change(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply, or a write concern error inside one, says that the server is not primary or recovering."""
+    code = reply.get("code")
+    if code is not None:
+        return code in codes.STATE_CHANGE
+    message = (reply.get("errmsg") or "").lower()
+    return "not master" in message or "node is recovering" in message
+
+
+class Target(Protocol):
+    """What errors take effect on: the topology."""
+
+    settings: TopologySettings
+    description: TopologyDescription
+    servers: dict[Address, Server]
+
+    def apply(self, new: ServerDescription, clear_for: BaseException | None = None) -> None:
+        """Let one server's new description take effect, and clear its pool if there is an error to do it for."""
+
+
+def handle_error(topology: Target, connection: Connection, error: BaseException, during_handshake: bool) -> None:
+    """Apply what an application's error on a connection says of the server, unless it is stale.
+
+    :param during_handshake: whether the connection was still being established.
+    """
+    server = topology.servers.get(connection.address)
+    if server is None or _is_stale_error(topology, server, connection, error):
+        return
+    wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
+    action = error_action(error, during_handshake, wire_version)
+    if topology.settings.load_balanced:
+        _clear_service(server, connection, error, action)
+    elif action is not ErrorAction.NOTHING:
+        _mark_unknown(topology, server, error, action, during_handshake)
+
+
+def _is_stale_error(topology: Target, server: Server, connection: Connection, error: BaseException) -> bool:
+    """Whether the pool was cleared, or the server's state learnt anew, since the error came about."""
+    if connection.generation < server.pool.generations.of(connection.service_id):
+        return True
+    details = getattr(error, "details", None)
+    version = details.get("topologyVersion") if isinstance(details, dict) else None
+    current = topology.description.get(server.address)
+    return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)
+
+
+def _mark_unknown(
+    topology: Target, server: Server, error: BaseException, action: ErrorAction, during_handshake: bool
+) -> None:
+    cause = without_frames(error)  # it is kept for as long as the server is Unknown
+    unknown = topology.description.server_descriptions()[server.address].to_unknown(cause)
+    try:
+        topology.apply(unknown, None if action is ErrorAction.UNKNOWN else cause)
+    finally:  # a listener may be interrupted
+        if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
+            server.monitor.cancel_check()
+        if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:
+            server.request_check()
+
+
+def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
+    """Behind a load balancer, only the pool's connections to one service are cleared."""
+    if connection.service_id is None:  # the hello has not named it
+        return
+    if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
+        server.pool.clear(without_frames(error), connection.service_id)

@@ -1,0 +1,184 @@
+"""The server of each operation: choices that are remembered, and a queue for whoever has to wait for a server.
+
+Which servers suit is decided by pure functions in `selection`; this owns what selecting remembers and waits on.
+"""
+
+from __future__ import annotations
+
+import random
+from time import monotonic
+from typing import Any, Protocol
+
+from gmongo.cmap.wait_queue import WaitQueue
+from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
+from gmongo.events.selection import Asked, SelectionEvents
+from gmongo.sdam.server import Server
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology_description import TopologyDescription
+from gmongo.wire.address import Address, address_text
+
+# Choices are remembered until the description changes, for this many read preferences.
+_CHOICES_KEPT = 64
+
+
+class Selectable(Protocol):
+    """What servers are selected from: the topology."""
+
+    description: TopologyDescription
+    servers: dict[Address, Server]
+
+    def request_checks(self) -> None:
+        """Have all servers checked soon."""
+
+
+class ServerSelector:
+    """Selects servers of one topology, which is given with each call, so that neither keeps the other alive.
+
+    :param settings: of the client.
+    """
+
+    def __init__(self, settings: TopologySettings) -> None:
+        self._settings = settings
+        self._events = SelectionEvents()
+        self._is_logged = self._events.wanted
+        self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
+        self._queue: WaitQueue[TopologyDescription] = WaitQueue()
+
+    def select(
+        self,
+        topology: Selectable,
+        selector: Any,
+        operation: str,
+        deadline: float | None,
+        deprioritized: frozenset[Address],
+        operation_id: int | None,
+    ) -> Server:
+        """The server for an operation; the parameters are those of ``Topology.select_server``."""
+        kept = None if deprioritized else self._choices.get(id(selector))
+        if kept is None or self._is_logged():
+            asked = Asked(selector, operation, operation_id)
+            return self._select_anew(topology, asked, deadline, deprioritized)
+        servers = kept[1]
+        return servers[0] if len(servers) == 1 else less_busy_of_two(servers)
+
+    def _select_anew(
+        self, topology: Selectable, asked: Asked, deadline: float | None, deprioritized: frozenset[Address]
+    ) -> Server:
+        """Select with all there is to it, when no choice is remembered or selections are logged."""
+        log = self._events if self._is_logged() else None
+        if log:
+            log.started(asked, topology.description)
+        servers = self._suitable(topology, asked.selector, deprioritized)
+        if not servers:
+            servers = self._wait_for_suitable(topology, asked, deadline, deprioritized)
+        server = servers[0] if len(servers) == 1 else less_busy_of_two(servers)
+        if log:
+            log.succeeded(asked, topology.description, server.address)
+        return server
+
+    def server_at(self, topology: Selectable, address: Address, deadline: float | None, wait: bool) -> Server:
+        """The server at `address`; the parameters are those of ``Topology.server_at``."""
+        end: float | None = None
+        while True:
+            server = topology.servers.get(address)
+            if server is None:
+                raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
+            description = topology.description.get(address)
+            if not wait or (description is not None and description.is_server_type_known):
+                return server
+            if end is None:
+                end = self._end(deadline)
+            # No switch between looking and queueing up, or the change that is waited for could be missed.
+            topology.request_checks()
+            self._queue.wait(
+                end - monotonic(),
+                lambda: self._timed_out(
+                    topology,
+                    f"server {address_text(address)}, which has the cursor or the transaction, is not known now",
+                ),
+            )
+
+    @property
+    def waiting(self) -> int:
+        """How many greenlets wait for a server."""
+        return len(self._queue.waiters)
+
+    def forget(self) -> None:
+        """Forget the choices, since the description has changed. Does not switch."""
+        self._choices.clear()
+
+    def wake(self, description: TopologyDescription) -> None:
+        """Have all who wait look again, in order of arrival. Does not switch."""
+        while self._queue.waiters:
+            self._queue.hand(description)
+
+    def close(self) -> None:
+        """Refuse all who wait. Does not switch."""
+        self._choices.clear()
+        waiters = self._queue.detach()
+        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
+
+    def _suitable(self, topology: Selectable, selector: Any, deprioritized: frozenset[Address]) -> list[Server]:
+        """The servers among which one is chosen; remembered for as long as the description stays."""
+        topology.description.check_compatible()
+        custom = self._settings.server_selector
+        found = topology.description.apply_selector(selector, None, custom, deprioritized)
+        servers = [topology.servers[server.address] for server in found if server.address in topology.servers]
+        if servers and not deprioritized and custom is None:
+            if len(self._choices) >= _CHOICES_KEPT:
+                self._choices.clear()
+            self._choices[id(selector)] = selector, servers
+        return servers
+
+    def _wait_for_suitable(
+        self, topology: Selectable, asked: Asked, deadline: float | None, deprioritized: frozenset[Address]
+    ) -> list[Server]:
+        """Wait for changes until a server suits. Every change wakes all who wait, in order."""
+        log = self._events if self._is_logged() else None
+        end = self._end(deadline)
+        self._events.waiting(asked, topology.description, end - monotonic())
+        while True:
+            try:
+                # No switch between looking and queueing up, or the change that is waited for could be missed.
+                servers = self._suitable(topology, asked.selector, deprioritized)
+                if servers:
+                    return servers
+                topology.request_checks()
+                self._queue.wait(
+                    end - monotonic(),
+                    lambda: self._timed_out(topology, _complaint(topology.description, asked.selector)),
+                )
+            except Exception as error:
+                if log:
+                    log.failed(asked, topology.description, error)
+                raise
+
+    def _end(self, deadline: float | None) -> float:
+        """Until when a server is waited for, on the clock of :func:`time.monotonic`."""
+        end = monotonic() + self._settings.server_selection_timeout
+        return end if deadline is None else min(end, deadline)
+
+    def _timed_out(self, topology: Selectable, complaint: str) -> ServerSelectionTimeoutError:
+        timeout = self._settings.server_selection_timeout
+        return ServerSelectionTimeoutError(
+            f"{complaint}, Timeout: {timeout:g}s, Topology Description: {topology.description!r}"
+        )
+
+
+def less_busy_of_two(servers: list[Server]) -> Server:
+    """Of two servers taken at random, the one with fewer operations in progress."""
+    first, second = random.sample(servers, 2)
+    return first if first.pool.operation_count <= second.pool.operation_count else second
+
+
+def _complaint(topology: TopologyDescription, selector: Any) -> str:
+    """What is missing, in the words of a person."""
+    errors = [server.error for server in topology.server_descriptions().values() if server.error]
+    if not topology.has_known_servers:
+        return ", ".join(str(error) for error in errors) or "No servers found yet"
+    if isinstance(errors and errors[0], ConfigurationError):
+        return str(errors[0])
+    mode = getattr(selector, "mongos_mode", "primary")
+    if mode == "primary":
+        return "No primary available for writes" if not hasattr(selector, "document") else "No primary available"
+    return f"No replica set members match selector {selector!r}"

@@ -1,0 +1,131 @@
+"""Facts about servers stand in one place: no other module has an error code, a wire version, a label or an overhead."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gmongo
+from gmongo._server_facts import codes, labels, sizes, wire_versions
+
+ROOT = Path(gmongo.__file__).parent
+# The simulated servers state the facts by themselves: they are the other party.
+ELSEWHERE = ("_server_facts", "testing")
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in ELSEWHERE]
+
+CODES = {value for value in vars(codes).values() if isinstance(value, int)}
+LABELS = {value for name, value in vars(labels).items() if name.isupper()}
+LARGE = {sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE}
+COMPARED = ("code", "wire_version", "label")
+LIMITED = ("max_bson_size", "max_message_size", "max_write_batch_size", "message_size", "document_size")
+
+
+def found_in(source: str) -> set[str]:
+    """What stands in `source` that belongs to the facts."""
+    tree = ast.parse(source)
+    numbers = dict(_named_numbers(tree))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in LABELS:
+            found.add(f"label {node.value}")
+        elif isinstance(node, ast.Compare) and _mentions(node, COMPARED):
+            found |= {f"number {each}" for each in _numbers_in(node, numbers)}
+        elif isinstance(node, ast.BinOp) and _mentions(node, LIMITED):
+            found |= {f"size {each}" for each in _numbers_in(node, numbers)}
+        elif isinstance(node, ast.Dict | ast.Set) and len(_codes_of(node)) > 1:
+            found |= {f"code {each}" for each in _codes_of(node)}
+        value = _number(node) if isinstance(node, ast.expr) else None
+        if value in LARGE:
+            found.add(f"size {value}")
+    return found
+
+
+def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values = {value for each in ast.walk(node.value) if (value := _number(each)) is not None}
+            if values:
+                yield node.targets[0].id, values
+
+
+def _numbers_in(expression: ast.expr, named: dict[str, set[int]]) -> set[int]:
+    """The numbers that an expression has, itself or by a name that the module gives them; 0 and 1 say nothing."""
+    found: set[int] = set()
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Name) and node.id.isupper():
+            found |= named.get(node.id, set())
+        elif (value := _number(node)) is not None:
+            found.add(value)
+    return found - {-1, 0, 1}
+
+
+def _number(node: ast.AST) -> int | None:
+    """The value of an integer, or of a product of integers."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _number(node.left), _number(node.right)
+        return None if left is None or right is None else left * right
+    return None
+
+
+def _mentions(expression: ast.expr, words: tuple[str, ...]) -> bool:
+    names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)}
+    names |= {str(node.value) for node in ast.walk(expression) if isinstance(node, ast.Constant)}
+    return any(name == word or name.endswith(f"_{word}") for name in names for word in words)
+
+
+def _codes_of(node: ast.Dict | ast.Set) -> set[int]:
+    """The elements or keys of a display, if all of them are codes."""
+    elements = node.keys if isinstance(node, ast.Dict) else node.elts
+    values = {_number(each) for each in elements if each is not None}
+    return {value for value in values if value is not None} if values <= CODES else set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_has_no_facts_of_its_own(path: Path) -> None:
+    assert found_in(path.read_text(encoding="utf-8")) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("error.code == 50", {"number 50"}),
+        ("reply.get('code') == 64", {"number 64"}),
+        ("error.code in (6, 7)", {"number 6", "number 7"}),
+        ("_X = 391\nerror.code != _X", {"number 391"}),
+        (
+            "_X = frozenset({6, 7})\ndef f(code): return code in _X",
+            {"code 6", "code 7", "number 6", "number 7"},
+        ),
+        ("{43: CursorNotFound, 50: ExecutionTimeout}", {"code 43", "code 50"}),
+        ("hello.max_wire_version >= 9", {"number 9"}),
+        ("_X = 13\ndef f(wire_version): return wire_version < _X", {"number 13"}),
+        ("error.has_error_label('RetryableWriteError')", {"label RetryableWriteError"}),
+        ("hello.max_bson_size + 16 * 1024", {"size 16384", "size 16", "size 1024"}),
+        ("_X = 1000\nroom = limits.message_size - _X", {"size 1000"}),
+        ("x = 48_000_000", {"size 48000000"}),
+        ("x = 16 * 1024 * 1024", {"size 16777216"}),
+        ("error.code == codes.MAX_TIME_MS_EXPIRED", set()),
+        ("encode(x) == 50", set()),
+        ("error.code is None or error.code < 0", set()),
+        ("_BUFFER = 16 * 1024", set()),
+    ],
+)
+def test_what_is_found(source: str, found: set[str]) -> None:
+    assert found_in(source) == found
+
+
+def test_every_fact_is_used() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+    names = {name for module in (labels, sizes, wire_versions) for name in vars(module) if name.isupper()}
+    assert {name for name in names if name not in text} == set()
+
+
+def test_no_code_has_two_names() -> None:
+    named = [value for value in vars(codes).values() if isinstance(value, int)]
+    assert len(named) == len(set(named))
