@@ -197,7 +197,13 @@ class ClientEncryption(Generic[DocumentType]):
         {"$lt": high}}]}`` of a query, or the same of an aggregation.
 
         :param expression: to encrypt. ``$gte`` and ``$lte`` are allowed, too.
-        :param algorithm: "Range". The further parameters are those of :meth:`encrypt`.
+        :param algorithm: ``Algorithm.RANGE``.
+        :param key_id: the ``_id`` of the data key. Either this or `key_alt_name` is required.
+        :param key_alt_name: an alternative name of the data key.
+        :param query_type: ``QueryType.RANGE``.
+        :param contention_factor: how many ways there are to encrypt equal values. It must not be greater than that of
+            the collection's encryptedFields.
+        :param range_opts: the bounds and the precision of the field.
         :returns: the expression with ciphertexts.
         :raises EncryptionError: it failed.
         """
@@ -336,6 +342,7 @@ class ClientEncryption(Generic[DocumentType]):
         """Give a data key an alternative name.
 
         :param id: its ``_id``.
+        :param key_alt_name: the name.
         :returns: the key as it was before, or None if there is none.
         """
         update = {"$addToSet": {"keyAltNames": _name(key_alt_name)}}
@@ -345,6 +352,7 @@ class ClientEncryption(Generic[DocumentType]):
         """Take an alternative name from a data key.
 
         :param id: its ``_id``.
+        :param key_alt_name: the name.
         :returns: the key as it was before, or None if there is none.
         """
         name = _name(key_alt_name)

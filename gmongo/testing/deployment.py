@@ -328,8 +328,9 @@ class Deployment:
         self._cluster.limits.reset()
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass, with all that happens in them, in no time.
+        """Let time pass, with all that happens in it, at once.
 
+        :param seconds: how much.
         :raises ValueError: `seconds` is no number from 0 up.
         :raises RuntimeError: this is not inside of a :class:`~gmongo.testing.VirtualTime`.
         """

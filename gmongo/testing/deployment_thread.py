@@ -24,6 +24,8 @@ class DeploymentThread(RemoteDeployment):
     :meth:`sharded` or :meth:`load_balanced`; use it in a ``with``, or call :meth:`start` and :meth:`close`. Whatever
     computes for long in Python keeps it waiting, since the thread shares the interpreter with it; a
     :class:`~gmongo.testing.DeploymentProcess` does not.
+
+    :param plan: what it is to be, as those methods choose it; None is a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:

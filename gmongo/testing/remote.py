@@ -315,6 +315,8 @@ class RemoteDeployment:
     def replica_set(cls: type[Remote], members: int = 3, name: str = "rs0", **settings: Any) -> Remote:
         """A replica set; its first member is primary at first.
 
+        :param members: how many have data, the hidden ones included.
+        :param name: of the replica set.
         :param settings: see :meth:`gmongo.testing.Deployment.replica_set`.
         :raises ValueError: one of them is not what it must be.
         """
@@ -324,6 +326,7 @@ class RemoteDeployment:
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
         """A sharded cluster, of which one sees the mongos.
 
+        :param mongos: how many.
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: one of them is not what it must be.
         """
@@ -333,6 +336,7 @@ class RemoteDeployment:
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
         """Several mongos behind a load balancer.
 
+        :param services: how many.
         :param settings: see :class:`~gmongo.testing.Deployment`.
         :raises ValueError: one of them is not what it must be.
         """
@@ -390,8 +394,10 @@ class RemoteDeployment:
         return self._uri
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """A connection string for some of the hosts, such as ``members[1].address``, with the same user and TLS.
+        """A connection string for some of the hosts, with the same user and TLS.
 
+        :param hosts: such as ``members[1].address``; several with commas between them.
+        :param options: options of the URI.
         :raises RuntimeError: it is not running.
         """
         uri: str = self._ask("uri of", hosts, options)
@@ -430,7 +436,11 @@ class RemoteDeployment:
     ) -> None:
         """Do what ``configureFailPoint`` does, on one member or on all.
 
+        :param name: ``"failCommand"`` (the default), or another that the simulation has.
+        :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
+            ``{"activationProbability": p}``.
         :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+        :param member: one member; None is all.
         :raises CommandError: the simulation has no such fail point, or the data are wrong.
         """
         self._ask("set fail point", name, mode, data, None if member is None else member.number)
@@ -447,13 +457,15 @@ class RemoteDeployment:
 
         :param requests: a second; one above the limit fails with error 462.
         :param connections: a second; one above the limit is closed.
-        :param burst: how many seconds' worth may come at once.
+        :param burst: how many seconds' worth may come at once; one by default.
+        :param member: one member; None is all.
         """
         self._ask("rate limit", requests, connections, burst, None if member is None else member.number)
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass for the deployment: elections, delays, expiry. For its clients they do not pass.
+        """Let time pass for the deployment: elections, delays, expiry. For its clients it does not pass.
 
+        :param seconds: how much.
         :raises ValueError: `seconds` is no number from 0 up.
         """
         self._ask("advance", seconds)

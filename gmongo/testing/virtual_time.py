@@ -67,8 +67,9 @@ class VirtualTime:
         return datetime.datetime.fromtimestamp(self._running().seconds(), datetime.timezone.utc)
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass, with all that happens in them: heartbeats, elections, timers of the application.
+        """Let time pass, with all that happens in it: heartbeats, elections, timers of the application.
 
+        :param seconds: how much.
         :raises ValueError: `seconds` is no number from 0 up.
         :raises RuntimeError: this is outside the ``with``.
         """

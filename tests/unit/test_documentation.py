@@ -12,47 +12,41 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gmongo
 from gmongo import gridfs
+from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
+# Modules and packages of the driver itself, which nobody else imports.
+INTERNAL = frozenset(
+    {
+        "as_pymongo",
+        "auth",
+        "background",
+        "clock",
+        "cmap",
+        "events",
+        "execution",
+        "options",
+        "py",
+        "safe_log",
+        "sdam",
+        "wire",
+    }
+)
 MODULES = (
     "gmongo",
-    "gmongo.auth_oidc",
-    "gmongo.change_stream",
-    "gmongo.client_options",
-    "gmongo.client_session",
-    "gmongo.collation",
-    "gmongo.collection",
-    "gmongo.command_cursor",
-    "gmongo.cursor",
-    "gmongo.cursor_type",
-    "gmongo.database",
-    "gmongo.driver_info",
-    "gmongo.errors",
-    "gmongo.event_loggers",
-    "gmongo.gridfs",
+    *(
+        f"gmongo.{path.stem}"
+        for path in Path(gmongo.__file__).parent.iterdir()
+        if not path.name.startswith("_") and path.stem not in INTERNAL
+    ),
     "gmongo.gridfs.errors",
-    "gmongo.mongo_client",
-    "gmongo.monitoring",
-    "gmongo.operations",
-    "gmongo.pool_options",
-    "gmongo.read_concern",
-    "gmongo.read_preferences",
-    "gmongo.results",
-    "gmongo.server_api",
-    "gmongo.server_description",
-    "gmongo.server_type",
-    "gmongo.stable_api",
-    "gmongo.testing",
-    "gmongo.topology_description",
-    "gmongo.topology_type",
-    "gmongo.uri_parser",
-    "gmongo.write_concern",
 )
 # What users get from a public name without importing it by theirs.
 BEHIND = (
@@ -198,3 +192,11 @@ def test_examples_give_what_they_show(thing: Any, member: str | None, names: dic
     example = doctest.DocTestParser().get_doctest(subject(thing, member)[1], names, title, None, None)
     told: list[str] = []
     assert doctest.DocTestRunner(verbose=False).run(example, out=told.append).failed == 0, "".join(told)
+
+
+def test_the_client_names_all_its_options_and_no_others() -> None:
+    text = inspect.getdoc(gmongo.MongoClient) or ""
+    own = set(inspect.signature(gmongo.MongoClient).parameters)
+    listed = re.findall(r"^- (.+?):(?: |$)", text, re.MULTILINE)
+    named = {name.lower() for item in listed for name in re.findall(r"``(\w+)``", item)}
+    assert named - {"ssl"} == {option.key for option in OPTIONS if option.name not in own}
