@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from gmongo.testing.simulation import stalled
 from gmongo.testing.simulation.certificates import Tls, certificates, server_context
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
@@ -239,6 +240,7 @@ class Deployment:
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with")
+        stalled.watch()  # whoever is to connect may have been loaded by now
         hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
         return self.uri_of(hosts, **self._uri_options())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -116,8 +117,8 @@ def test_the_time_limit_is_kept(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
     """Retry timeout is enforced: errors of the callback (1), unknown results (2), transient errors of commits (3)."""
-    clock = itertools.count(0, 10)  # a look at it takes ten seconds
-    monkeypatch.setattr("gmongo.operations.with_transaction.monotonic", lambda: next(clock))
+    looks = itertools.count(0, 10)  # a look at it takes ten seconds
+    monkeypatch.setattr("gmongo.operations.with_transaction.clock", SimpleNamespace(monotonic=lambda: next(looks)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))

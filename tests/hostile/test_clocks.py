@@ -26,12 +26,11 @@ class Clocks:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Move the clocks of the driver; those of gevent's loop have their own idea of time, as after a suspension."""
+        patch.setattr("gmongo.clock.monotonic", lambda: _real_monotonic() + self.monotonic)
         for name, module in list(sys.modules.items()):
-            if name.startswith("gmongo.") and not name.startswith("gmongo.testing"):
-                if getattr(module, "monotonic", None) is _real_monotonic:
-                    patch.setattr(module, "monotonic", lambda: _real_monotonic() + self.monotonic)
-                if getattr(module, "time", None) is _real_time:
-                    patch.setattr(module, "time", lambda: _real_time() + self.wall)
+            ours = name.startswith("gmongo.") and not name.startswith("gmongo.testing")
+            if ours and getattr(module, "time", None) is _real_time:
+                patch.setattr(module, "time", lambda: _real_time() + self.wall)
 
 
 JUMPS: dict[str, Callable[[Clocks], None]] = {

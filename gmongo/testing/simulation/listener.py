@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import select
 import socket as plain_socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
 from gevent import monkey, socket
+
+from gmongo.testing.simulation import stalled
 
 HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -20,6 +24,7 @@ class Listener:
 
     :param port: 0 is any free one.
     :param serve: called with the socket of each connection.
+    :ivar thread: the native thread whose hub serves it.
     """
 
     def __init__(self, port: int, serve: Callable[[Any], None]) -> None:
@@ -37,11 +42,30 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         self._watcher = gevent.get_hub().loop.io(self._socket.fileno(), _READ, ref=False)
         self._watcher.start(self._accept_all)
+        self.thread = threading.get_ident()
+        stalled.watch(self)
 
     def close(self) -> None:
         """Refuse connections from now on."""
         self._watcher.close()
         self._socket.close()
+
+    # For another thread, while this one's hub cannot run
+
+    def is_waited_for(self) -> bool:
+        """Whether somebody has connected whom nobody serves yet."""
+        try:
+            return bool(select.select([self._socket], [], [], 0)[0])
+        except (OSError, ValueError):  # it is closed, or has too high a number for this
+            return False
+
+    def take_waiting(self) -> Iterator[Any]:
+        """The sockets of those."""
+        while True:
+            try:
+                yield self._socket.accept()[0]
+            except OSError:
+                return
 
     def _accept_all(self) -> None:
         """Take whoever waits; runs in the hub."""

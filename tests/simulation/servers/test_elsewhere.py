@@ -300,14 +300,17 @@ def test_a_thread_leaves_nothing_behind():
     def open_files():
         return len(os.listdir("/proc/self/fd"))
 
+    def threads():
+        return [thread for thread in threading.enumerate() if thread.name == "gmongo.testing"]
+
     with DeploymentThread.replica_set():
         pass
-    before = open_files()
+    before, serving = open_files(), threads()
     for _ in range(20):
         with DeploymentThread.replica_set() as deployment:
             assert deployment.members.primary.alive
     assert open_files() <= before + 2
-    assert not [thread for thread in threading.enumerate() if thread.name == "gmongo.testing"]
+    assert threads() == serving
 
 
 def test_a_monkey_patched_program_has_no_native_thread_for_it():
@@ -320,10 +323,74 @@ def test_a_monkey_patched_program_has_no_native_thread_for_it():
         "except RuntimeError as error:\n"
         "    print(error)\n"
         "with DeploymentProcess.replica_set() as deployment, MongoClient(deployment.uri) as client:\n"
-        "    deployment.members.primary.step_down()\n"
+        "    client.db.c.insert_one({})\n"
+        "    deployment.members.primary.kill()\n"
         "    client.db.c.insert_one({})\n"
         "    print(deployment.commands.named('insert')[-1].database)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     refused, database = done.stdout.splitlines()
     assert "monkey-patched program" in refused and database == "db"
+
+
+WAITING = {
+    "pymongo": (
+        "from pymongo import MongoClient\n"
+        "with MongoClient(deployment.uri, serverSelectionTimeoutMS=2500) as client:\n"
+        "    client.db.c.find_one()\n"
+    ),
+    "pymongo imported before": (
+        "with pymongo.MongoClient(deployment.uri, serverSelectionTimeoutMS=2500) as client:\n"
+        "    client.db.c.find_one()\n"
+    ),
+    "pymongo async": (
+        "import asyncio\n"
+        "from pymongo import AsyncMongoClient\n"
+        "async def work():\n"
+        "    async with AsyncMongoClient(deployment.uri, serverSelectionTimeoutMS=2500) as client:\n"
+        "        await client.db.c.find_one()\n"
+        "asyncio.run(work())\n"
+    ),
+    "a thread that is joined": (
+        "import threading\n"
+        "from pymongo import MongoClient\n"
+        "def work():\n"
+        "    try:\n"
+        "        MongoClient(deployment.uri, serverSelectionTimeoutMS=2500).db.c.find_one()\n"
+        "    except Exception as problem:\n"
+        "        told.append(problem)\n"
+        "told = []\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "raise told[0]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("waiting", "kind"),
+    [*((waiting, "replica_set") for waiting in WAITING), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
+)
+def test_a_deployment_that_its_client_keeps_from_answering_says_so(waiting, kind):
+    before = "import pymongo\n" if "before" in waiting else ""
+    program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
+    command = [sys.executable, "-c", program + WAITING[waiting]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    *_, told = done.stderr.splitlines()
+    assert done.returncode == 1 and "other drivers need a DeploymentThread or a DeploymentProcess" in told
+
+
+def test_a_program_that_is_busy_is_not_taken_for_one_that_waits():
+    program = (
+        "import pymongo, time, gevent\n"
+        "from gmongo import MongoClient\n"
+        "from gmongo.testing import Deployment\n"
+        "with Deployment.replica_set() as deployment, MongoClient(deployment.uri) as client:\n"
+        "    work = gevent.spawn(client.db.c.find_one)\n"
+        "    gevent.sleep(0)\n"
+        "    time.sleep(2)\n"
+        "    assert work.get() is None\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert not done.stderr

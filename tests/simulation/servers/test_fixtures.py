@@ -1,0 +1,30 @@
+"""The fixtures for pytest of deployments elsewhere, as a user without gevent has them."""
+
+from __future__ import annotations
+
+import pytest
+from pymongo import MongoClient
+
+from gmongo.testing import DeploymentProcess, DeploymentThread
+
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
+
+WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize(
+    ("fixture", "fact"),
+    [
+        ("mongodb_standalone", ("isWritablePrimary", True)),
+        ("mongodb_replica_set", ("setName", "rs0")),
+        ("mongodb_sharded_cluster", ("msg", "isdbgrid")),
+    ],
+)
+def test_a_fixture_elsewhere(request, where, fixture, fact):
+    deployment = request.getfixturevalue(f"{fixture}_{where}")
+    assert isinstance(deployment, WHERE[where])
+    with MongoClient(deployment.uri) as client:
+        hello = client.admin.command("hello")
+        client.db.c.insert_one({})
+    assert fact in hello.items() and deployment.commands.named("insert")

@@ -1,0 +1,298 @@
+"""Time under control: what takes an hour takes milliseconds, and happens in the same order."""
+
+from __future__ import annotations
+
+import datetime
+import time
+
+import gevent
+import pytest
+from gevent.event import Event
+from gevent.pool import Pool
+
+from gmongo import MongoClient, clock, monitoring
+from gmongo.errors import ServerSelectionTimeoutError, WaitQueueTimeoutError
+from gmongo.testing import Deployment, VirtualTime
+
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def hours(virtual_time):
+    """The virtual time; the test fails if real time passes too."""
+    began = time.monotonic()
+    yield virtual_time
+    assert time.monotonic() - began < 20
+
+
+class TestTimers:
+    def test_sleeping_takes_no_time(self, hours):
+        before = hours.monotonic()
+        gevent.sleep(HOUR)
+        assert hours.monotonic() == before + HOUR == clock.monotonic()
+
+    def test_they_go_off_in_their_order(self, hours):
+        seen = []
+
+        def sleep(seconds):
+            gevent.sleep(seconds)
+            seen.append((seconds, hours.monotonic() - before))
+
+        before = hours.monotonic()
+        gevent.joinall([gevent.spawn(sleep, seconds) for seconds in (30, 10, 20, 10.5)])
+        assert seen == [(10, 10), (10.5, 10.5), (20, 20), (30, 30)]
+
+    def test_of_two_at_one_moment_the_higher_priority_comes_first(self, hours):
+        seen = []
+        loop = gevent.get_hub().loop
+        timers = [loop.timer(5, priority=priority) for priority in (-1, 1, 0)]
+        for timer in timers:
+            timer.start(seen.append, timer.priority)
+        gevent.sleep(6)
+        assert seen == [1, 0, -1]
+
+    def test_whatever_follows_from_one_comes_before_the_next(self, hours):
+        seen = []
+        loop = gevent.get_hub().loop
+        for name in "abc":
+            loop.timer(5).start(lambda name=name: gevent.spawn(seen.append, name))
+            loop.timer(5).start(lambda name=name: seen.append(name.upper()))
+        gevent.sleep(6)
+        assert seen == ["a", "A", "b", "B", "c", "C"]
+
+    def test_time_outs(self, hours):
+        with gevent.Timeout(5) as limit, pytest.raises(gevent.Timeout) as caught:
+            gevent.sleep(10)
+        assert caught.value is limit
+        assert Event().wait(HOUR) is False
+        assert gevent.spawn(gevent.sleep, 10).join(timeout=3) is None
+        assert gevent.with_timeout(1, gevent.sleep, 2, timeout_value="late") == "late"
+
+    def test_one_that_is_stopped_does_not_go_off(self, hours):
+        seen = []
+        timer = gevent.get_hub().loop.timer(5)
+        timer.start(seen.append, 1)
+        assert timer.active
+        timer.stop()
+        assert not timer.active
+        gevent.sleep(10)
+        timer.start(seen.append, 2)
+        gevent.sleep(4)
+        assert seen == []
+        gevent.sleep(2)
+        assert seen == [2] and not timer.active
+
+    def test_one_that_repeats(self, hours):
+        seen = []
+        with gevent.get_hub().loop.timer(5, 10) as timer:
+            timer.start(lambda: seen.append(hours.monotonic() - before))
+            before = hours.monotonic()
+            gevent.sleep(36)
+        assert seen == [5, 15, 25, 35]
+
+    def test_one_that_does_not_hold_the_hub_does_not_keep_it_waiting(self, hours):
+        gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
+        with pytest.raises(gevent.hub.LoopExit):
+            Event().wait()
+        with pytest.raises(gevent.hub.LoopExit):  # and once more, in a hub that has begun again
+            Event().wait()
+        assert gevent.get_hub().join(timeout=1) is True
+
+    def test_what_another_thread_does_is_waited_for(self, hours):
+        before = hours.monotonic()
+        with gevent.Timeout(HOUR):
+            assert gevent.get_hub().threadpool.apply(_work_in_a_thread) == "done"
+        assert hours.monotonic() == before
+
+    def test_an_error_of_a_callback_is_the_hubs(self, hours, capsys):
+        gevent.get_hub().loop.timer(1).start(lambda: 1 / 0)
+        gevent.sleep(2)
+        assert "ZeroDivisionError" in capsys.readouterr().err
+
+    def test_many(self, hours):
+        pool = Pool(1000)
+        for number in range(10_000):
+            pool.spawn(gevent.sleep, number % 97)
+        pool.join()
+
+
+def _work_in_a_thread():
+    time.sleep(0.1)
+    return "done"
+
+
+class TestAdvance:
+    def test_all_that_is_due_happens(self, hours):
+        sleeper = gevent.spawn(gevent.sleep, 60)
+        hours.advance(59)
+        assert not sleeper.dead
+        hours.advance(1)
+        assert sleeper.dead
+
+    def test_it_ends_at_the_moment(self, hours):
+        before = hours.monotonic()
+        gevent.spawn(gevent.sleep, HOUR)
+        hours.advance(0)
+        hours.advance(1.5)
+        assert hours.monotonic() == before + 1.5
+
+    @pytest.mark.parametrize("seconds", [-1, "1", None, True, float("inf"), float("nan")])
+    def test_what_is_no_time(self, hours, seconds):
+        with pytest.raises(ValueError, match="not a number from 0 up"):
+            hours.advance(seconds)
+
+    def test_two_at_once(self, hours):
+        before = hours.monotonic()
+        gevent.joinall([gevent.spawn(hours.advance, 5), gevent.spawn(hours.advance, 3)], raise_error=True)
+        assert hours.monotonic() == before + 5
+
+    def test_a_deployment_has_it(self, hours, mongodb_replica_set):
+        before = hours.monotonic()
+        mongodb_replica_set.advance(HOUR)
+        assert hours.monotonic() == before + HOUR
+
+    def test_real_time_cannot_be_advanced(self):
+        with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="with VirtualTime"):
+            deployment.advance(1)
+        with pytest.raises(RuntimeError, match="not virtual here"):
+            VirtualTime().advance(1)
+
+
+class TestBeginningAndEnd:
+    def test_it_begins_where_it_is_told(self):
+        date = datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+        with VirtualTime(start=1000.0, date=date) as virtual:
+            assert (virtual.monotonic(), virtual.date()) == (1000.0, date)
+            gevent.sleep(HOUR)
+            assert (virtual.monotonic(), virtual.date()) == (4600.0, date + datetime.timedelta(hours=1))
+
+    def test_a_date_without_a_zone_is_in_utc(self):
+        with VirtualTime(date=datetime.datetime(2030, 1, 2)) as virtual:
+            assert virtual.date() == datetime.datetime(2030, 1, 2, tzinfo=datetime.timezone.utc)
+
+    def test_by_default_it_begins_now(self):
+        with VirtualTime() as virtual:
+            assert abs(virtual.monotonic() - time.monotonic()) < 1
+            assert abs(virtual.date().timestamp() - time.time()) < 1
+
+    def test_there_is_one_at_a_time(self, virtual_time):
+        with pytest.raises(RuntimeError, match="virtual already"), VirtualTime():
+            pass
+        with pytest.raises(RuntimeError, match="virtual already"), virtual_time:
+            pass
+
+    def test_afterwards_time_is_real(self):
+        with VirtualTime():
+            sleeper = gevent.spawn(gevent.sleep, 0.05)
+            gevent.sleep(0.02)
+            stopped = gevent.get_hub().loop.timer(0.01)
+            stopped.start(pytest.fail)
+            repeating = gevent.get_hub().loop.timer(0.01, 0.01)
+            seen = []
+            repeating.start(seen.append, 1)
+            late = gevent.get_hub().loop.timer(0.01)
+        began = time.monotonic()
+        stopped.stop()
+        assert clock.monotonic is time.monotonic
+        late.start(seen.append, 2)
+        sleeper.join()
+        assert 0.02 < time.monotonic() - began < 10
+        assert seen.count(1) >= 2 and seen.count(2) == 1
+        repeating.stop()
+
+    def test_an_error_ends_it_too(self):
+        with pytest.raises(ZeroDivisionError), VirtualTime():
+            raise ZeroDivisionError
+        assert clock.monotonic is time.monotonic
+        gevent.sleep(0.001)
+
+
+class Heartbeats(monitoring.ServerHeartbeatListener):
+    def __init__(self):
+        self.at = []
+
+    def started(self, event):
+        self.at.append(clock.monotonic())
+
+    def succeeded(self, event):
+        pass
+
+    def failed(self, event):
+        pass
+
+
+class TestDriver:
+    def test_an_election_of_thirty_seconds(self, hours):
+        with Deployment.replica_set(election_delay=25) as deployment, MongoClient(deployment.uri) as client:
+            client.db.c.insert_one({"_id": 1})
+            before = hours.monotonic()
+            deployment.members.primary.kill()
+            client.db.c.insert_one({"_id": 2})
+            assert 25 <= hours.monotonic() - before < 26
+            assert client.db.c.count_documents({}) == 2
+
+    def test_server_selection_gives_up_when_it_should(self, hours, mongodb_standalone):
+        mongodb_standalone.members[0].kill()
+        before = hours.monotonic()
+        with MongoClient(mongodb_standalone.uri) as client, pytest.raises(ServerSelectionTimeoutError):
+            client.db.c.find_one()
+        assert hours.monotonic() == pytest.approx(before + 30)
+
+    @pytest.mark.parametrize("mode", ["poll", "stream"])
+    def test_heartbeats_come_every_ten_seconds(self, hours, mongodb_standalone, mode):
+        heartbeats = Heartbeats()
+        options = {"serverMonitoringMode": mode, "event_listeners": [heartbeats]}
+        with MongoClient(mongodb_standalone.uri, **options) as client:
+            client.admin.command("ping")
+            del heartbeats.at[:]
+            hours.advance(HOUR)
+        gaps = {round(later - earlier, 3) for earlier, later in zip(heartbeats.at, heartbeats.at[1:], strict=False)}
+        assert gaps == {10.0} and len(heartbeats.at) == 360
+
+    def test_idle_connections_are_closed(self, hours, mongodb_standalone):
+        with MongoClient(mongodb_standalone.uri, maxIdleTimeMS=600_000) as client:
+            gevent.joinall([gevent.spawn(client.admin.command, "ping") for _ in range(5)], raise_error=True)
+            (member,) = mongodb_standalone.members
+            connections = len(member.connections)
+            hours.advance(590)
+            assert len(member.connections) == connections
+            hours.advance(20)
+            assert len(member.connections) == connections - 5
+
+    def test_a_session_that_has_expired_is_not_used_again(self, hours, mongodb_replica_set):
+        with MongoClient(mongodb_replica_set.uri) as client:
+            for minutes in (0, 28, 30):
+                hours.advance(minutes * 60)
+                client.db.c.find_one()
+            first, second, third = (each.session for each in mongodb_replica_set.commands.named("find"))
+        assert first == second != third
+
+    def test_a_full_pool_is_waited_for(self, hours, mongodb_standalone):
+        with MongoClient(mongodb_standalone.uri, maxPoolSize=1, waitQueueTimeoutMS=60_000) as client:
+            client.admin.command("ping")
+            mongodb_standalone.members[0].freeze()
+            holder = gevent.spawn(client.admin.command, "ping")
+            gevent.sleep(0)
+            before = hours.monotonic()
+            with pytest.raises(WaitQueueTimeoutError):
+                client.admin.command("ping")
+            assert hours.monotonic() == pytest.approx(before + 60)
+            mongodb_standalone.members[0].thaw()
+            assert holder.get()["ok"] == 1
+
+    def test_documents_expire(self, hours, mongodb_replica_set):
+        with MongoClient(mongodb_replica_set.uri, tz_aware=True) as client:
+            client.db.c.create_index("at", expireAfterSeconds=HOUR)
+            client.db.c.insert_one({"at": hours.date()})
+            hours.advance(HOUR - 100)
+            assert client.db.c.count_documents({}) == 1
+            hours.advance(200)
+            assert client.db.c.count_documents({}) == 0
+
+    def test_logging_in_takes_its_own_time(self, hours):
+        with Deployment.standalone(users={"ada": "secret"}) as deployment, MongoClient(deployment.uri) as client:
+            before = hours.monotonic()
+            client.db.c.insert_one({})
+            assert hours.monotonic() == before

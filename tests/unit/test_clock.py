@@ -1,0 +1,20 @@
+"""The driver has one clock, which a test can set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import gmongo
+from gmongo import clock
+
+ROOT = Path(gmongo.__file__).parent
+_OTHER_CLOCKS = re.compile(
+    r"^\s*(from time import|import time\b)|\btime\.(time|monotonic|perf_counter)\(", re.MULTILINE
+)
+
+
+def test_no_module_has_a_clock_of_its_own() -> None:
+    sources = [path for path in ROOT.rglob("*.py") if "testing" not in path.parts and path != Path(clock.__file__)]
+    assert len(sources) > 100
+    assert [str(path) for path in sources if _OTHER_CLOCKS.search(path.read_text(encoding="utf-8"))] == []
