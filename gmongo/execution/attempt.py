@@ -15,7 +15,7 @@ from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.server import Server
-from gmongo.sdam.topology import Topology
+from gmongo.sdam.topology import Topology, forked
 from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
@@ -74,7 +74,7 @@ class Attempt:
 
         :param retry: what is known of the tries before; None before the first.
         """
-        operation, transaction = self.operation, self.transaction
+        operation, transaction, epoch = self.operation, self.transaction, topology.epoch
         pin = operation.pin or (None if transaction is None else transaction.pin)
         if pin is not None:
             topology.check_use()
@@ -90,6 +90,8 @@ class Attempt:
         load_balanced = topology.settings.load_balanced
         checkout = server.pool.checkout(deadline)
         with checkout as connection:
+            if topology.epoch != epoch:  # there was a fork while it waited for a server or a connection
+                raise forked()
             if load_balanced and self.starts_transaction:
                 transaction.pin = checkout.keep(Purpose.TRANSACTION)  # type: ignore[union-attr]
             self._run_on(connection, commands)

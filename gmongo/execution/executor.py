@@ -27,7 +27,7 @@ from gmongo.execution.sessions import (
     checked_session,
 )
 from gmongo.sdam.fork import survive_fork
-from gmongo.sdam.topology import Topology
+from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address
 
 _NO_ADDRESSES: frozenset[Address] = frozenset()
@@ -45,7 +45,6 @@ class Executor:
         self.topology = topology
         self.commands = CommandRunner(topology, events)
         self.sessions = ServerSessionPool(topology)
-        self.epoch = 0  # how many forks lie behind
         self._policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         # Whether even a first try needs an `Attempt`: behind a load balancer, where it may keep its connection.
@@ -74,7 +73,7 @@ class Executor:
         takes_session = operation.takes_session and operation.acknowledged
         if deadline is not None or operation.address is not None or self._all_are_special:
             return self._run_in_own_session(operation, takes_session, deadline)
-        epoch = self.epoch
+        epoch = self.topology.epoch
         server_session = server = connection = result = None
         is_retryable_write = False
         try:
@@ -86,6 +85,8 @@ class Executor:
             pool = server.pool
             connection = pool.check_out()
             try:
+                if self.topology.epoch != epoch:
+                    raise forked()
                 if takes_session and connection.hello.sessions_supported:
                     server_session = self.sessions.acquire()
                 result = self.commands.run(operation, connection, server_session, is_retryable_write, None)
@@ -155,14 +156,16 @@ class Executor:
         try:
             while True:
                 if error is not None and attempt is not None:
-                    if self.epoch != epoch:
-                        epoch = self._go_on_in_child(operation, session, error)
+                    if self.epoch != epoch and _is_the_parents(operation, session):
+                        raise error
                     retry = retry or Retry(self._policy, deadline)
                     delay = retry.next_delay(error, attempt)
                     if delay is None:
                         raise retry.error
-                    error = None
                     self._wait(delay)
+                    if self.epoch != epoch and _is_the_parents(operation, session):
+                        raise error
+                    error, epoch = None, self.epoch
                 attempt = Attempt(operation, session, deadline)
                 try:
                     result = attempt.run(self.topology, self._policy, self.commands, retry)
@@ -180,17 +183,6 @@ class Executor:
             error = None
             if retry is not None:
                 retry.forget_error()
-
-    def _go_on_in_child(self, operation: Operation, session: Session | None, error: PyMongoError) -> int:
-        """This greenlet is a forked child's copy of one of the parent's, to which a write is left.
-
-        A read is tried again, in a session of the child's own; returns the child's epoch.
-        """
-        if operation.is_write:
-            raise error
-        if session is not None:
-            session.end_implicit()
-        return self.epoch
 
     def _wait(self, seconds: float) -> None:
         """Wait before the next try. Nothing is held meanwhile, and a kill or a time-out ends it at once."""
@@ -224,11 +216,26 @@ class Executor:
 
     # Sessions
 
+    @property
+    def epoch(self) -> int:
+        """How many forks lie behind this process, as far as the client has seen them."""
+        return self.topology.epoch
+
     def implicit_session(self) -> Session:
         """A session for one operation or one cursor: the one that is bound here, or an implicit one."""
         return bound_session(self) or ImplicitSession(self.sessions)
 
     def inherited(self) -> None:
         """In a forked child: sessions and cursors are the parent's, who goes on using them."""
-        self.epoch += 1
         self.sessions.forget()
+
+
+def _is_the_parents(operation: Operation, session: Session | None) -> bool:
+    """Whether a forked child, whose greenlet is a copy of its parent's, leaves an operation to the parent: a write, the
+    use of a cursor or of a session of the application's. Another read it tries again, in a session of its own.
+    """
+    if operation.is_write or operation.address is not None:
+        return True
+    if session is not None:
+        session.end_implicit()
+    return session is not None and session.explicit is not None

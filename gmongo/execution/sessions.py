@@ -173,7 +173,9 @@ class ImplicitSession:
         return session
 
     def begin(self, executor: Executor, operation: Operation) -> None:
-        """It is used only where it belongs."""
+        """In a forked child, leave the parent's server session to the parent."""
+        if self._server_session is not None and self._server_session.epoch != executor.epoch:
+            self.end_implicit()
 
     def end_use(self) -> None:
         """Its owner is the only one to use it."""

@@ -39,7 +39,7 @@ class CursorReaper:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_unopened)
-        self._dropped: deque[Dropped] = deque()
+        self._dropped: deque[tuple[int, Dropped]] = deque()  # with the epoch in which it was taken
         self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
 
     def take(self, dropped: Dropped) -> None:
@@ -48,7 +48,7 @@ class CursorReaper:
         if hub is None and dropped.pin is not None:  # the client is closed
             dropped.pin.release_soon()
             return
-        self._dropped.append(dropped)
+        self._dropped.append((self._executor.epoch, dropped))
         if self._reaping != self._executor.epoch and hub is not None:
             self._reaping = self._executor.epoch
             hub.loop.run_callback_threadsafe(spawn, self.reap)
@@ -58,10 +58,12 @@ class CursorReaper:
         self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
-        """End all cursors taken so far."""
+        """End all cursors taken so far, but for what the parent of a forked child took: that one ends it."""
         try:
             while self._dropped:
-                self._end(self._dropped.popleft())
+                epoch, dropped = self._dropped.popleft()
+                if epoch == self._executor.epoch:
+                    self._end(dropped)
         finally:
             self._reaping = None
 

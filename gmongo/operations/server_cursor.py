@@ -9,7 +9,7 @@ from typing import Any
 from bson.codec_options import CodecOptions
 
 from gmongo._server_facts import codes
-from gmongo.errors import InvalidOperation, OperationFailure, PyMongoError
+from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, Session
@@ -165,7 +165,12 @@ class ServerCursor:
         self.retrieved += len(self.documents)
 
     def _fetch(self) -> bool:
-        """Get a further batch; False if there is nothing in it."""
+        """Get a further batch; False if there is nothing in it.
+
+        :raises AutoReconnect: the cursor is that of the process that this one was forked from.
+        """
+        if self._epoch != self._executor.epoch:  # the parent would miss what this process took
+            raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
         size = self._batch_size
         if self._limit:
             left = self._limit - self.retrieved

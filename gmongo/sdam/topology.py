@@ -71,6 +71,7 @@ class Topology:
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
         self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
+        self.epoch = 0  # how many forks lie behind
         self._opened = False
         self._closed = False
         survive_fork(self)
@@ -119,6 +120,10 @@ class Topology:
         self._events.topology_changed(self._nothing_known(), self.description)
         for address in self.settings.seeds:
             self._events.server_opened(address)
+        self._take_load_balancer_as_known()
+
+    def _take_load_balancer_as_known(self) -> None:
+        """A load balancer has no monitor that would find out what it is."""
         if self.settings.load_balanced:
             for address in self.settings.seeds:
                 self.apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
@@ -132,10 +137,11 @@ class Topology:
         self.selector.forget()
         servers, self.servers = self.servers, {}
         for server in servers.values():
-            server.pool.reset_after_fork(_forked)
+            server.pool.reset_after_fork(forked)
             if server.monitor is not None:
                 server.monitor.stop()
             self.servers[server.address] = self._monitored(server.address, server.pool)
+        self._take_load_balancer_as_known()
 
     def _watch_srv(self) -> None:
         if self._srv_monitor is not None:  # the parent's, in a forked child
@@ -174,7 +180,8 @@ class Topology:
         """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
         self._hub = None
         self._delivery.reset_after_fork()
-        error = _forked()
+        self.epoch += 1
+        error = forked()
         for server in self.servers.values():
             server.pool.mark_forked(error)
             if server.monitor is not None:
@@ -366,7 +373,8 @@ class Topology:
             self._events.topology_changed(before, after)
 
 
-def _forked() -> AutoReconnect:
+def forked() -> AutoReconnect:
+    """What ends the operation of a greenlet that is a forked child's copy of one of its parent's."""
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
 
 

@@ -1,9 +1,9 @@
 """Everything at once, for as long as there is time, with the garbage collector switched off.
 
 A step is a fresh simulated deployment and a fresh client. Workers run operations of every kind while they are killed
-and timed out at random, and while the deployment has elections, cuts, garbage, freezes, overload and restarts. Then all
-heals, and what must be true is looked at. A step is drawn from the seed and its number, so that a run goes on where
-another ended.
+and timed out at random, while the process forks, and while the deployment has elections, cuts, garbage, freezes,
+overload and restarts. Then all heals, and what must be true is looked at. A step is drawn from the seed and its number,
+so that a run goes on where another ended.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
+from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
 from tests.hostile.hellos import census
 from tests.hostile.replies import quick_checks
-from tests.hostile.witness import Commands, Findings, Violation, check_at_rest, silent_stderr
+from tests.hostile.witness import Findings, Violation, check_at_rest, silent_stderr
 
 TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
     "standalone": lambda: Deployment.standalone(log=False),
@@ -50,6 +51,8 @@ _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransact
 _FIXED = 40  # documents that are only read
 _COUNTERS = 8
 _QUIET = 20.0  # seconds after which everything must have ended
+_FORKS = 2  # in each step
+_OF_CHILD = 100  # how many interrupts a forked child has of its own
 
 
 class Work:
@@ -102,23 +105,25 @@ class Step:
     """One step.
 
     :param topology: the name of one of :data:`TOPOLOGIES`.
-    :param interrupts: how many there are in it.
+    :param interrupts: how many there are in it, those of forked children besides.
     """
 
     def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
         self.topology = topology
         self.rng = random.Random(f"{topology}:{seed}:{number}")
         self.left = interrupts
-        self.interrupts = self.operations = self.faults = 0
+        self.interrupts = self.operations = self.faults = self.forks = self.interrupts_of_children = 0
         self.outcomes: Counter[str] = Counter()
         self.violations: list[str] = []
         self._next = 0
+        self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORKS))
+        self._children: set[gevent.Greenlet] = set()
         self._pace = 0.005  # how long an operation takes that is left in peace, in seconds
         self._acknowledged: set[int] = set()
         self._pairs: list[tuple[int, int]] = []
         self._tried: Counter[int] = Counter()
         self._done: Counter[int] = Counter()
-        self._greenlets: set[gevent.Greenlet] = set()
+        self._greenlets: dict[gevent.Greenlet, Callable[[int, Work], None]] = {}
         transactions = () if topology == "standalone" else (self._transaction, self._with_transaction)
         streams = (self._watch,) if topology in ("replica-set", "sharded") else ()
         self._kinds = (
@@ -131,7 +136,7 @@ class Step:
 
         :raises Violation: something is not as it must be.
         """
-        self._commands, self._connections = Commands(), Connections()
+        self._commands, self._connections = KnownCommands(), Connections()
         with TOPOLOGIES[self.topology]() as self.deployment:
             options = {
                 "maxPoolSize": self.rng.choice((3, 6, 20)), "waitQueueTimeoutMS": 10000, "connectTimeoutMS": 500,
@@ -164,24 +169,33 @@ class Step:
     # Disturbing
 
     def _disturb(self) -> None:
-        troubles = gevent.spawn(self._trouble)
+        self._troublemaker = gevent.spawn(self._trouble)
         try:
-            while self.left > 0 and not self.violations:
-                while len(self._greenlets) < _WORKERS:
-                    self._start_worker()
-                gevent.sleep(0.0005)
+            self._interrupt_workers()
         finally:
-            troubles.kill()
+            self._troublemaker.kill()
             self._heal()
         self.deployment.network.latency = 0
+        self._let_workers_end()
+        gevent.joinall(list(self._children))
+        if self.violations:
+            raise Violation(self.violations[0])
+
+    def _interrupt_workers(self) -> None:
+        while self.left > 0 and not self.violations:
+            while len(self._greenlets) < _WORKERS:
+                self._start_worker()
+            if self._forks_at and self.interrupts >= self._forks_at[0]:
+                self._fork(self._forks_at.pop(0))
+            gevent.sleep(0.0005)
+
+    def _let_workers_end(self) -> None:
         limit = monotonic() + _QUIET
         while self._greenlets and monotonic() < limit:
             gevent.sleep(0.005)
         if self._greenlets:
             where = "\n".join(format_run_info())[-6000:]
             raise Violation(f"{len(self._greenlets)} workers do not end within {_QUIET} s: {where}")
-        if self.violations:
-            raise Violation(self.violations[0])
 
     def _start_worker(self) -> None:
         rng = self.rng
@@ -191,8 +205,8 @@ class Step:
         if rng.random() < 0.35:
             limit = delay
         worker = gevent.Greenlet(self._work, kind, number, limit)
-        self._greenlets.add(worker)
-        worker.link(self._greenlets.discard)
+        self._greenlets[worker] = kind
+        worker.link(self._greenlets.pop)
         worker.start()
         if limit is None and rng.random() < 0.9:
             gevent.spawn_later(delay, self._kill, worker, rng.random() < 0.1)
@@ -233,6 +247,73 @@ class Step:
             self._pace += (monotonic() - begun - self._pace) / 50
         finally:
             timeout = None
+
+    # Forking
+
+    def _fork(self, number: int) -> None:
+        self.forks += 1
+        child = Child(self.rng.choice(FORKS), self.deployment.close, lambda: self._live_as_child(number))
+        waiting = gevent.spawn(self._await_child, child)
+        self._children.add(waiting)
+        waiting.link(self._children.discard)
+
+    def _await_child(self, child: Child) -> None:
+        try:
+            told = child.end()
+        except Violation as violation:
+            self.violations.append(f"in a forked child: {violation}")
+            return
+        self.interrupts_of_children += told["interrupts"]
+        self.operations += told["operations"]
+        self._acknowledged.update(told["acknowledged"])
+        self._pairs.extend((number, done) for number, done in told["pairs"])
+        for mine, of_child in ((self._tried, told["tried"]), (self._done, told["done"])):
+            mine.update({int(counter): count for counter, count in of_child.items()})
+
+    def _live_as_child(self, number: int) -> dict[str, Any]:
+        """What a forked child does: end what it has inherited, work with interruptions of its own, and look.
+
+        :raises Violation: something is not as it must be.
+        """
+        self._troublemaker.kill(block=False)
+        gevent.killall(list(self._children), block=False)
+        reads = (self._read, self._read_all, self._leave_cursor, self._watch)
+        gevent.killall([worker for worker, kind in self._greenlets.items() if kind not in reads], block=False)
+        self._commands.inherited()
+        client = self.db.client
+        eventually(lambda: client.admin.command("ping"))
+        self._let_workers_end()  # what only reads goes on, on connections and in sessions of the child's own
+        if self.violations:
+            raise Violation(f"what goes on: {self.violations[0]}")
+        check_at_rest(client, self._commands)
+        before = sum(stats["total"] for stats in client.pool_stats())
+        self._connections.count.clear()
+        self._acknowledged, self._pairs, self._tried, self._done = set(), [], Counter(), Counter()
+        self.interrupts = self.operations = 0
+        self.left, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
+        self._interrupt_workers()
+        self._let_workers_end()
+        if self.violations:
+            raise Violation(self.violations[0])
+        present = {each["_id"] for each in eventually(lambda: list(self.db.facts.find()))}
+        if lost := self._acknowledged - present:
+            raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
+        check_at_rest(client, self._commands)
+        found = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
+        client.close()
+        if used := self._commands.faults_of_child():
+            found.append(f"sessions and cursors of the parent were used: {used[:5]}")
+        gevent.sleep(0.01)
+        if Work.alive:
+            found.append(f"the locals of {Work.alive} ended workers live on")
+        if found:
+            raise Violation("; ".join(found))
+        return {
+            "interrupts": self.interrupts, "operations": self.operations, "acknowledged": list(self._acknowledged),
+            "pairs": self._pairs, "tried": self._tried, "done": self._done,
+        }  # fmt: skip
+
+    # Troubles
 
     def _trouble(self) -> None:
         rng = self.rng
@@ -406,7 +487,7 @@ class Soak:
         self.topology = topology
         self.seed = seed
         self.findings = Findings(f"soak {topology}", seed)
-        self.interrupts = self.operations = self.faults = self.events = 0
+        self.interrupts = self.operations = self.faults = self.events = self.forks = self.interrupts_of_children = 0
         self.most_memory = 0.0
         self._per_step = interrupts_per_step
 
@@ -445,7 +526,8 @@ class Soak:
         """The figures so far."""
         return (
             f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
-            f"{self.faults} faults, {self.findings.cases} steps, {len(self.findings.violations)} violations, "
+            f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
+            f"{self.findings.cases} steps, {len(self.findings.violations)} violations, "
             f"RSS {self.most_memory:.0f} MB"
         )
 
@@ -461,6 +543,8 @@ class Soak:
         self.interrupts += step.interrupts
         self.operations += step.operations
         self.faults += step.faults
+        self.forks += step.forks
+        self.interrupts_of_children += step.interrupts_of_children
         self.events += step._commands.count
         for outcome, count in step.outcomes.items():
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
