@@ -1,4 +1,4 @@
-"""A real database for the tests: the one that MONGODB_URI names, or an embedded one."""
+"""A client and a collection of the real database."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.collection import Collection
-from gmongo.testing import database_uri
-
-
-@pytest.fixture(scope="session")
-def database() -> Iterator[str]:
-    """The connection string of the database."""
-    with database_uri() as uri:
-        yield uri
 
 
 @pytest.fixture

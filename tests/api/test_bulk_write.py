@@ -10,9 +10,10 @@ from gmongo import DeleteMany, DeleteOne, InsertOne, MongoClient, ReplaceOne, Up
 from gmongo.collection import Collection
 from gmongo.errors import BulkWriteError, InvalidOperation
 from gmongo.results import BulkWriteResult
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded, Recorder, recorded_collection
+from .recording import Recorded, recorded_collection
 
 EMPTY = {
     "writeErrors": [],
@@ -30,7 +31,7 @@ EMPTY = {
 def recorded(database: str) -> Iterator[Recorded]:
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "kind": n % 2} for n in range(6)])
-        recorded.recorder.clear()
+        recorded.recorder.forget()
         yield recorded
 
 
@@ -74,10 +75,10 @@ def test_ordered_writes_are_sent_in_runs_of_one_kind(recorded: Recorded) -> None
         bypass_document_validation=True,
         let={"y": 1},
     )
-    assert recorder.names == ["insert", "delete", "update", "insert"]
-    assert len({event.operation_id for event in recorder.events}) == 1
-    assert len({event.request_id for event in recorder.events}) == 4
-    for event in recorder.events:
+    assert recorder.commands == ["insert", "delete", "update", "insert"]
+    assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1
+    assert len({event.request_id for event in recorder.of("CommandStarted")}) == 4
+    for event in recorder.of("CommandStarted"):
         assert event.command["ordered"] is True
         assert event.command["comment"] == "why"
         # An insert evaluates nothing, so servers refuse variables for it.
@@ -95,8 +96,8 @@ def test_unordered_writes_are_sent_in_one_run_for_each_kind(recorded: Recorded) 
         DeleteOne({"_id": 2}),
     ]
     result = collection.bulk_write(writes, ordered=False)
-    assert recorder.names == ["insert", "update", "delete"]
-    assert all(event.command["ordered"] is False for event in recorder.events)
+    assert recorder.commands == ["insert", "update", "delete"]
+    assert all(event.command["ordered"] is False for event in recorder.of("CommandStarted"))
     assert result.upserted_ids == {3: "u"}
     assert (result.inserted_count, result.deleted_count) == (2, 2)
 
@@ -120,7 +121,7 @@ def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
             DeleteMany({"a": 1}, **common),
         ]
     )
-    one, many, replace = recorder.only("update")["updates"]
+    one, many, replace = recorder.command("update")["updates"]
     assert {name: one[name] for name in ("arrayFilters", "sort", *sent)} == {
         "arrayFilters": [{"x": 1}],
         "sort": {"a": 1},
@@ -128,7 +129,7 @@ def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
     }
     assert (many["multi"], many["hint"], many["collation"]) == (True, {"_id": 1}, {"locale": "fr"})
     assert (replace["u"], replace["sort"], replace["hint"]) == ({"b": 1}, {"a": -1}, {"_id": 1})
-    assert recorder.only("delete")["deletes"] == [
+    assert recorder.command("delete")["deletes"] == [
         {"q": {"a": 1}, "limit": 1, **sent},
         {"q": {"a": 1}, "limit": 0, **sent},
     ]
@@ -145,7 +146,7 @@ def test_an_ordered_bulk_stops_at_the_first_error_and_says_where(recorded: Recor
     assert (error["index"], error["code"], error["op"]) == (1, 11000, {"_id": 1})
     assert "errmsg" in error
     assert (details["nRemoved"], details["nInserted"]) == (1, 0)
-    assert recorder.names == ["delete", "insert"]
+    assert recorder.commands == ["delete", "insert"]
     assert ids(collection) == [0, 1, 2, 3, 4]
 
 
@@ -173,14 +174,14 @@ def test_an_unordered_bulk_goes_on_and_lists_errors_in_the_order_of_the_request(
 def test_a_bulk_of_nothing_is_refused(recorded: Recorded, requests: Any) -> None:
     with pytest.raises((InvalidOperation, TypeError)):
         recorded.collection.bulk_write(requests)
-    assert recorded.recorder.names == []
+    assert recorded.recorder.commands == []
 
 
 @pytest.mark.parametrize("requests", [{"a": 1}, "text", 5, [{"insertOne": 1}], [InsertOne({}), None]])
 def test_a_bulk_of_anything_but_models_is_refused_and_nothing_sent(recorded: Recorded, requests: Any) -> None:
     with pytest.raises(TypeError, match="request"):
         recorded.collection.bulk_write(requests)
-    assert recorded.recorder.names == []
+    assert recorded.recorder.commands == []
 
 
 def test_counts_of_an_unacknowledged_bulk_are_not_known(database: str) -> None:
@@ -214,7 +215,7 @@ def test_batches_hold_no_more_than_the_server_takes() -> None:
             result = client.db.c.bulk_write([InsertOne({"_id": n}) for n in range(10)])
             assert result.inserted_count == 10
     assert [len(command["documents"]) for command in recorder.sent("insert")] == [4, 4, 2]
-    assert len({event.operation_id for event in recorder.events if event.command_name == "insert"}) == 1
+    assert len({event.operation_id for event in recorder.of("CommandStarted") if event.command_name == "insert"}) == 1
     assert len({bytes(command["lsid"]["id"]) for command in recorder.sent("insert")}) == 1
 
 

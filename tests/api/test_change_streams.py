@@ -22,9 +22,11 @@ from gmongo.errors import (
 )
 from gmongo.read_preferences import SecondaryPreferred
 from gmongo.testing import Deployment
-from tests.api.recording import Recorder
+from tests.support.fail_points import fail
 from tests.support.faults import cut, silent
-from tests.support.single import ScriptedServer, eventually
+from tests.support.recorder import Recorder
+from tests.support.single import ScriptedServer
+from tests.support.wait import eventually
 
 RESUMABLE = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
 
@@ -36,16 +38,11 @@ def deployment():
 
 
 @pytest.fixture
-def recorder():
-    return Recorder()
-
-
-@pytest.fixture
 def client(deployment, recorder):
     with MongoClient(deployment.uri, event_listeners=[recorder]) as client:
         client.drop_database("watched")
         client.watched.create_collection("c")
-        recorder.clear()
+        recorder.forget()
         yield client
 
 
@@ -102,7 +99,7 @@ def test_options_are_sent(collection, recorder):
         show_expanded_events=True,
     ) as stream:
         stream.try_next()
-    command = recorder.only("aggregate")
+    command = recorder.command("aggregate")
     assert command["pipeline"] == [
         {
             "$changeStream": {
@@ -115,9 +112,9 @@ def test_options_are_sent(collection, recorder):
         {"$match": {"operationType": "insert"}},
     ]
     assert (command["cursor"], command["collation"]) == ({"batchSize": 3}, {"locale": "en"})
-    get_more = recorder.only("getMore")
+    get_more = recorder.command("getMore")
     assert (get_more["maxTimeMS"], get_more["batchSize"], get_more["comment"]) == (7, 3, "why")
-    assert recorder.only("killCursors")
+    assert recorder.command("killCursors")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_options_are_sent(collection, recorder):
 def test_mistakes_of_the_caller(collection, recorder, options, kind):
     with pytest.raises(kind, match=next(iter(options))):
         collection.watch(**options)
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 def test_errors_of_the_server_are_raised_at_once(collection):
@@ -151,7 +148,7 @@ def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, 
     with MongoClient(deployment.uri, timeoutMS=200, event_listeners=[recorder]) as client:
         with pytest.raises(ConfigurationError, match="max_await_time_ms must be less than the time limit"):
             client.watched.c.watch(max_await_time_ms=wait)
-        assert recorder.names == []
+        assert recorder.commands == []
 
 
 def test_a_standalone_has_none():
@@ -176,17 +173,17 @@ def test_invalidation_ends_the_stream(collection):
 def test_one_session_is_used_throughout(collection, recorder):
     with collection.watch(max_await_time_ms=20) as stream:
         stream.try_next()
-        fail(collection, errorCode=43)
-        recorder.clear()
+        fail(collection.database.client, "getMore", errorCode=43)
+        recorder.forget()
         stream.try_next()
-        assert recorder.names == ["getMore", "aggregate"]
-        lsids = {bytes(event.command["lsid"]["id"]) for event in recorder.events}
+        assert recorder.commands == ["getMore", "aggregate"]
+        lsids = {bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}
         assert len(lsids) == 1
         collection.find_one()
-        assert bytes(recorder.only("find")["lsid"]["id"]) not in lsids
-    recorder.clear()
+        assert bytes(recorder.command("find")["lsid"]["id"]) not in lsids
+    recorder.forget()
     collection.find_one()
-    assert {bytes(recorder.only("find")["lsid"]["id"])} == lsids
+    assert {bytes(recorder.command("find")["lsid"]["id"])} == lsids
 
 
 def test_a_session_of_the_application_is_used(collection, recorder):
@@ -194,7 +191,7 @@ def test_a_session_of_the_application_is_used(collection, recorder):
         with collection.watch(session=session) as stream:
             collection.insert_one({})
             next(stream)
-        assert recorder.only("aggregate")["lsid"] == recorder.only("getMore")["lsid"] == session.session_id
+        assert recorder.command("aggregate")["lsid"] == recorder.command("getMore")["lsid"] == session.session_id
         assert not session.has_ended
 
 
@@ -204,13 +201,13 @@ def test_a_dropped_stream_gives_everything_back(collection, recorder):
     del stream
     gc.collect()
     assert reference() is None
-    eventually(lambda: "killCursors" in recorder.names)
-    lsid = recorder.only("aggregate")["lsid"]
+    eventually(lambda: "killCursors" in recorder.commands)
+    lsid = recorder.command("aggregate")["lsid"]
 
     def is_back():
-        recorder.clear()
+        recorder.forget()
         collection.find_one()
-        return recorder.only("find")["lsid"] == lsid
+        return recorder.command("find")["lsid"] == lsid
 
     eventually(is_back)
 
@@ -219,16 +216,10 @@ def test_a_stream_that_could_not_be_opened_keeps_no_session(collection, recorder
     with pytest.raises(OperationFailure):
         collection.watch([{"$unsupported": {}}])
     collection.find_one()
-    assert recorder.only("aggregate")["lsid"] == recorder.only("find")["lsid"]
+    assert recorder.command("aggregate")["lsid"] == recorder.command("find")["lsid"]
 
 
 # Resuming
-
-
-def fail(collection, commands=("getMore",), times=1, **data):
-    collection.database.client.admin.command(
-        "configureFailPoint", "failCommand", mode={"times": times}, data={"failCommands": list(commands), **data}
-    )
 
 
 @pytest.mark.parametrize(
@@ -245,8 +236,8 @@ def test_resumes_and_loses_nothing(collection, recorder, failure):
         collection.insert_one({"_id": 1})
         first = next(stream)
         collection.insert_many([{"_id": 2}, {"_id": 3}])
-        fail(collection, **failure)
-        recorder.clear()
+        fail(collection.database.client, "getMore", **failure)
+        recorder.forget()
         assert [next(stream)["documentKey"]["_id"] for _ in range(2)] == [2, 3]
         [aggregate] = recorder.sent("aggregate")
         assert "resumeAfter" in aggregate["pipeline"][0]["$changeStream"]
@@ -267,12 +258,12 @@ def test_survives_an_election(deployment, collection):
 @pytest.mark.parametrize("failure", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
 def test_other_errors_end_the_stream(collection, recorder, failure):
     with collection.watch() as stream:
-        fail(collection, **failure)
-        recorder.clear()
+        fail(collection.database.client, "getMore", **failure)
+        recorder.forget()
         with pytest.raises((OperationFailure, AutoReconnect)):
             next(stream)
         assert not stream.alive
-        assert "aggregate" not in recorder.names
+        assert "aggregate" not in recorder.commands
 
 
 # With a server of a script

@@ -22,8 +22,9 @@ from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne, Upda
 from gmongo.results import ClientBulkWriteResult
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
-from tests.api.recording import Recorder
+from tests.support.fail_points import fail
 from tests.support.faults import cut, silent
+from tests.support.recorder import Recorder
 from tests.support.single import ScriptedServer
 
 NAMESPACE = "db.coll"
@@ -40,16 +41,11 @@ def deployment():
 
 
 @pytest.fixture
-def recorder():
-    return Recorder()
-
-
-@pytest.fixture
 def client(deployment, recorder):
     with MongoClient(deployment.uri, event_listeners=[recorder], retryWrites=False) as client:
         client.db.coll.drop()
         client.db.create_collection("coll")
-        recorder.clear()
+        recorder.forget()
         yield client
         client.admin.command("configureFailPoint", "failCommand", mode="off")
         client.drop_database("db")
@@ -57,12 +53,6 @@ def client(deployment, recorder):
 
 def insert(namespace=NAMESPACE, **document):
     return InsertOne(document, namespace=namespace)
-
-
-def fail(client, commands, times=1, **data):
-    client.admin.command(
-        "configureFailPoint", "failCommand", mode={"times": times}, data={"failCommands": commands, **data}
-    )
 
 
 # What it does
@@ -89,7 +79,7 @@ def test_writes_on_several_collections(client, recorder):
     assert result.update_results[4].upserted_id == 9
     assert not result.update_results[1].did_upsert
     assert {index: each.deleted_count for index, each in result.delete_results.items()} == {5: 1, 6: 0}
-    command = recorder.only("bulkWrite")
+    command = recorder.command("bulkWrite")
     assert command["nsInfo"] == [{"ns": "db.coll"}, {"ns": "db.other"}, {"ns": "db.none"}]
     assert [next(iter(op.values())) for op in command["ops"]] == [0, 0, 1, 0, 1, 0, 2]
     assert (command["errorsOnly"], command["ordered"], command["$db"]) == (False, True, "admin")
@@ -127,7 +117,7 @@ def test_options_of_models_and_command(client, recorder):
         bypass_document_validation=False,
         write_concern=WriteConcern(w="majority"),
     )
-    command = recorder.only("bulkWrite")
+    command = recorder.command("bulkWrite")
     update, delete = command["ops"]
     assert update == {
         "update": 0,
@@ -154,19 +144,19 @@ def test_generated_ids_come_first_and_into_the_document(client, recorder):
     )
     assert isinstance(document["_id"], ObjectId)
     assert [each.inserted_id for each in result.insert_results.values()] == [document["_id"], 7]
-    assert list(recorder.only("bulkWrite")["ops"][0]["document"]) == ["_id", "a"]
+    assert list(recorder.command("bulkWrite")["ops"][0]["document"]) == ["_id", "a"]
 
 
 def test_a_session_is_used(client, recorder):
     with client.start_session() as session:
         client.bulk_write([insert()], session=session)
-        assert recorder.only("bulkWrite")["lsid"] == session.session_id
+        assert recorder.command("bulkWrite")["lsid"] == session.session_id
 
 
 def test_in_a_transaction(client, recorder):
     with client.start_session() as session, session.start_transaction():
         client.bulk_write([insert(_id=1)], session=session)
-        assert recorder.only("bulkWrite")["autocommit"] is False
+        assert recorder.command("bulkWrite")["autocommit"] is False
         with pytest.raises(InvalidOperation, match="write concern"):
             client.bulk_write([insert(_id=2)], session=session, write_concern=WriteConcern(w=1))
     assert client.db.coll.count_documents({}) == 1
@@ -201,7 +191,7 @@ def test_splits_by_the_number_of_writes(recorder):
         result = client.bulk_write([insert(a="b") for _ in range(MAX_WRITES + 1)])
     assert result.inserted_count == MAX_WRITES + 1
     assert [len(each["ops"]) for each in recorder.sent("bulkWrite")] == [MAX_WRITES, 1]
-    first, second = (event for event in recorder.events if event.command_name == "bulkWrite")
+    first, second = (event for event in recorder.of("CommandStarted") if event.command_name == "bulkWrite")
     assert first.operation_id == second.operation_id
 
 
@@ -258,8 +248,8 @@ def two_large_upserts():
 def test_reads_the_results_to_the_end(client, recorder):
     result = client.bulk_write(two_large_upserts(), verbose_results=True)
     assert (result.upserted_count, len(result.update_results)) == (2, 2)
-    assert "getMore" in recorder.names
-    sessions = {bytes(event.command["lsid"]["id"]) for event in recorder.events}
+    assert "getMore" in recorder.commands
+    sessions = {bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}
     assert len(sessions) == 1
 
 
@@ -267,18 +257,18 @@ def test_reads_the_results_to_the_end_in_a_transaction(client, recorder):
     with client.start_session() as session, session.start_transaction():
         result = client.bulk_write(two_large_upserts(), session=session, verbose_results=True)
     assert (result.upserted_count, len(result.update_results)) == (2, 2)
-    assert "getMore" in recorder.names
+    assert "getMore" in recorder.commands
 
 
 def test_an_error_while_reading_the_results(client, recorder):
-    fail(client, ["getMore"], errorCode=8)
+    fail(client, "getMore", errorCode=8)
     with pytest.raises(ClientBulkWriteException) as caught:
         client.bulk_write(two_large_upserts(), verbose_results=True)
     error = caught.value
     assert isinstance(error.error, OperationFailure)
     assert error.error.code == 8
     assert (error.partial_result.upserted_count, len(error.partial_result.update_results)) == (2, 1)
-    assert "killCursors" in recorder.names
+    assert "killCursors" in recorder.commands
 
 
 @pytest.fixture
@@ -295,7 +285,7 @@ def full_message():
 def test_a_further_write_fits_without_a_further_namespace(client, recorder, full_message):
     result = client.bulk_write([*full_message, insert(a="b")])
     assert result.inserted_count == len(full_message) + 1
-    command = recorder.only("bulkWrite")
+    command = recorder.command("bulkWrite")
     assert len(command["ops"]) == len(full_message) + 1
     assert command["nsInfo"] == [{"ns": NAMESPACE}]
 
@@ -315,7 +305,7 @@ def test_splits_where_a_further_namespace_does_not_fit(client, recorder, full_me
 def test_a_write_that_fits_into_no_message(client, recorder, model):
     with pytest.raises(DocumentTooLarge, match=r"the insert at index 0 is .* messages of at most 48000000 bytes"):
         client.bulk_write([model])
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 def test_a_write_that_fits_into_no_message_after_others(client):
@@ -353,7 +343,7 @@ def test_unacknowledged_writes_in_all_batches(client, recorder):
 def test_unacknowledged_writes_are_checked_for_size(client, recorder, model):
     with pytest.raises(DocumentTooLarge, match="index 0"):
         client.bulk_write([model], ordered=False, write_concern=UNACKNOWLEDGED)
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 # What is refused
@@ -381,7 +371,7 @@ def test_unacknowledged_writes_are_checked_for_size(client, recorder, model):
 def test_mistakes_of_the_caller(client, recorder, models, options, kind, message):
     with pytest.raises(kind, match=message):
         client.bulk_write(models, **options)
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 def test_unacknowledged_writes_take_no_session(client):
@@ -425,7 +415,7 @@ def test_an_ordered_bulk_stops_at_the_first_error(client):
 
 
 def test_an_error_of_the_whole_command(client):
-    fail(client, ["bulkWrite"], errorCode=8, errorLabels=["SomeLabel"])
+    fail(client, "bulkWrite", errorCode=8, errorLabels=["SomeLabel"])
     with pytest.raises(ClientBulkWriteException) as caught:
         client.bulk_write([insert()])
     error = caught.value
@@ -435,7 +425,7 @@ def test_an_error_of_the_whole_command(client):
 
 
 def test_a_write_concern_error_is_a_timeout_if_it_says_so(client):
-    fail(client, ["bulkWrite"], writeConcernError={"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": True}})
+    fail(client, "bulkWrite", writeConcernError={"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": True}})
     with pytest.raises(ClientBulkWriteException) as caught:
         client.bulk_write([insert()])
     assert caught.value.timeout
@@ -455,7 +445,7 @@ def test_a_write_concern_error_is_a_timeout_if_it_says_so(client):
 def test_a_batch_is_tried_again_unless_it_writes_several_documents(deployment, client, models, tries):
     recorder = Recorder()
     with MongoClient(deployment.uri, event_listeners=[recorder]) as retrying:
-        fail(client, ["bulkWrite"], closeConnection=True)
+        fail(client, "bulkWrite", closeConnection=True)
         if tries == 2:
             assert retrying.bulk_write(models).inserted_count == 1
             first, second = recorder.sent("bulkWrite")
@@ -464,7 +454,7 @@ def test_a_batch_is_tried_again_unless_it_writes_several_documents(deployment, c
             with pytest.raises(ClientBulkWriteException) as caught:
                 retrying.bulk_write(models)
             assert isinstance(caught.value.error, AutoReconnect)
-            assert "txnNumber" not in recorder.only("bulkWrite")
+            assert "txnNumber" not in recorder.command("bulkWrite")
 
 
 def test_the_limits_of_the_server_hold():

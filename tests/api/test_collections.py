@@ -157,7 +157,7 @@ def test_collections_are_created_listed_and_dropped(recorded: Recorded) -> None:
     collection.insert_one({})
     collection.drop()
     assert name not in database.list_collection_names()
-    assert recorder.names.count("create") == 1
+    assert recorder.commands.count("create") == 1
 
 
 def test_create_collection_sends_its_options(recorded: Recorded) -> None:
@@ -171,11 +171,11 @@ def test_create_collection_sends_its_options(recorded: Recorded) -> None:
         validator={"a": 1},
         collation={"locale": "fr"},
     )
-    command = recorder.only("create")
+    command = recorder.command("create")
     assert command["create"] == collection.name
     assert (command["capped"], command["size"], command["validator"]) == (True, 1 << 20, {"a": 1})
     assert (command["collation"], command["writeConcern"]) == ({"locale": "fr"}, {"w": 1})
-    assert "listCollections" not in recorder.names
+    assert "listCollections" not in recorder.commands
 
 
 def test_lists_of_collections_are_filtered_by_the_server(recorded: Recorded) -> None:
@@ -212,7 +212,7 @@ def test_rename_is_sent_to_the_admin_database(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({"_id": 1})
     collection.rename(f"{collection.name}_new", dropTarget=True, comment="why")
-    (event,) = (event for event in recorder.events if event.command_name == "renameCollection")
+    (event,) = (event for event in recorder.of("CommandStarted") if event.command_name == "renameCollection")
     assert event.database_name == "admin"
     assert event.command["renameCollection"] == collection.full_name
     assert event.command["to"] == f"{collection.full_name}_new"
@@ -225,7 +225,7 @@ def test_rename_is_sent_to_the_admin_database(recorded: Recorded) -> None:
 def test_collection_options_are_a_mapping(recorded: Recorded) -> None:
     collection, recorder = recorded
     assert collection.options(comment="why") == {}
-    command = recorder.only("listCollections")
+    command = recorder.command("listCollections")
     assert (command["filter"], command["comment"]) == ({"name": collection.name}, "why")
 
 
@@ -240,7 +240,7 @@ def test_databases_are_listed_and_dropped(recorded: Recorded) -> None:
     assert (described["filter"], described["comment"]) == ({}, "why")
     client.drop_database(collection.name, comment="why")
     assert collection.name not in client.list_database_names()
-    assert recorder.only("dropDatabase")["comment"] == "why"
+    assert recorder.command("dropDatabase")["comment"] == "why"
     client.drop_database(client[collection.name])
 
 
@@ -261,13 +261,13 @@ def test_command_by_name_and_as_a_document(recorded: Recorded) -> None:
     collection, recorder = recorded
     database = collection.database
     collection.insert_many([{"a": 1}, {"a": 2}])
-    recorder.clear()
+    recorder.forget()
     assert database.command("ping")["ok"] == 1
     assert database.command("count", collection.name, query={"a": 1}, comment="why")["n"] == 1
     given = {"count": collection.name, "query": {}}
     assert database.command(given)["n"] == 2
     assert given == {"count": collection.name, "query": {}}
-    assert recorder.names == ["ping", "count", "count"]
+    assert recorder.commands == ["ping", "count", "count"]
     assert recorder.sent("count")[0]["comment"] == "why"
 
 
@@ -307,7 +307,7 @@ def test_validate_collection_sends_its_options(recorded: Recorded) -> None:
     collection.insert_one({})
     result = collection.database.validate_collection(collection, True, True, background=False, comment="why")
     assert result["valid"]
-    command = recorder.only("validate")
+    command = recorder.command("validate")
     assert command["validate"] == collection.name
     assert (command["scandata"], command["full"], command["background"]) == (True, True, False)
     assert command["comment"] == "why"
@@ -369,8 +369,8 @@ def test_operations_of_a_session_carry_its_id(recorded: Recorded) -> None:
         collection.database.list_collection_names(session=session)
         collection.database.command("ping", session=session)
         collection.drop(session=session)
-    assert len(recorder.events) == 15
-    assert all(event.command["lsid"] == session_id for event in recorder.events)
+    assert len(recorder.of("CommandStarted")) == 15
+    assert all(event.command["lsid"] == session_id for event in recorder.of("CommandStarted"))
     assert session.has_ended
 
 
@@ -386,7 +386,7 @@ def test_an_ended_session_cannot_be_used(recorded: Recorded) -> None:
     ):
         with pytest.raises(InvalidOperation, match="ended session"):
             use()
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 def test_a_session_that_has_ended_is_used_again(recorded: Recorded) -> None:
@@ -428,4 +428,4 @@ def test_reads_of_a_causal_session_come_after_what_it_has_seen(recorded: Recorde
     with collection.database.client.start_session() as session:
         session.advance_operation_time(Timestamp(5, 1))
         collection.find_one(session=session)
-    assert recorder.only("find")["readConcern"] == {"afterClusterTime": Timestamp(5, 1)}
+    assert recorder.command("find")["readConcern"] == {"afterClusterTime": Timestamp(5, 1)}

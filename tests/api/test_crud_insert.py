@@ -55,7 +55,7 @@ def test_a_raw_document_is_sent_as_it_is(collection: Collection[Any]) -> None:
 def test_insert_one_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({"_id": 1}, bypass_document_validation=True, comment={"why": 1})
-    command = recorder.only("insert")
+    command = recorder.command("insert")
     assert command["insert"] == collection.name
     assert command["documents"] == [{"_id": 1}]
     assert command["ordered"] is True
@@ -91,7 +91,7 @@ def test_insert_many_sends_one_command_with_its_options(recorded: Recorded) -> N
     collection, recorder = recorded
     documents = [{"_id": number} for number in range(100)]
     collection.insert_many(documents, ordered=False, bypass_document_validation=True, comment="why")
-    command = recorder.only("insert")
+    command = recorder.command("insert")
     assert command["documents"] == documents
     assert command["ordered"] is False
     assert command["bypassDocumentValidation"] is True
@@ -122,14 +122,14 @@ def test_nothing_is_sent_if_one_of_the_documents_is_none(recorded: Recorded) -> 
     collection, recorder = recorded
     with pytest.raises(TypeError, match="document must be a mapping"):
         collection.insert_many([{"_id": 1}, 5])
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 def test_nothing_is_sent_if_one_of_the_documents_cannot_be_encoded(recorded: Recorded) -> None:
     collection, recorder = recorded
     with pytest.raises(bson.InvalidDocument, match="cannot encode object"):
         collection.insert_many([{"_id": 1}, {"_id": 2, "bad": object()}])
-    assert recorder.names == []
+    assert recorder.commands == []
     assert collection.find_one() is None
 
 

@@ -79,7 +79,7 @@ def test_update_one_sends_its_options(recorded: Recorded) -> None:
         sort=[("a", -1)],  # type: ignore[arg-type]
         comment="why",
     )
-    command = recorder.only("update")
+    command = recorder.command("update")
     (statement,) = command["updates"]
     assert statement == {
         "q": {"_id": 1},
@@ -98,7 +98,7 @@ def test_update_one_sends_its_options(recorded: Recorded) -> None:
 def test_update_many_says_so_and_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.update_many({"a": 1}, {"$set": {"b": 1}}, hint="_id_", collation={"locale": "de"}, let={"y": 1})
-    command = recorder.only("update")
+    command = recorder.command("update")
     assert command["updates"] == [
         {
             "q": {"a": 1},
@@ -118,7 +118,7 @@ def test_a_pipeline_is_sent_as_a_list(recorded: Recorded) -> None:
         collection.update_one({"_id": 1}, [{"$set": {"total": {"$add": ["$a", "$b"]}}}])
     except WriteError:
         pass  # this server may not know pipelines
-    assert recorder.only("update")["updates"][0]["u"] == [{"$set": {"total": {"$add": ["$a", "$b"]}}}]
+    assert recorder.command("update")["updates"][0]["u"] == [{"$set": {"total": {"$add": ["$a", "$b"]}}}]
 
 
 def test_an_update_that_the_server_refuses_raises(pens: Collection[Any]) -> None:
@@ -152,7 +152,7 @@ def test_replace_one_inserts_if_told_to(pens: Collection[Any]) -> None:
 def test_replace_one_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.replace_one({"_id": 1}, {"a": 1}, hint="_id_", sort={"a": 1}, let={"y": 1}, comment=7)
-    command = recorder.only("update")
+    command = recorder.command("update")
     assert command["updates"] == [
         {"q": {"_id": 1}, "u": {"a": 1}, "multi": False, "upsert": False, "hint": "_id_", "sort": {"a": 1}}
     ]
@@ -231,7 +231,7 @@ def test_find_one_and_update_sends_its_options(recorded: Recorded) -> None:
         maxTimeMS=500,
         collation=Collation("fr"),
     )
-    command = recorder.only("findAndModify")
+    command = recorder.command("findAndModify")
     expected = {
         "findAndModify": collection.name,
         "query": {"_id": 1},

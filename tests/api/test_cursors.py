@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import bson
@@ -15,8 +15,10 @@ from gmongo import MongoClient
 from gmongo.command_cursor import CommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.errors import InvalidOperation
+from tests.support.recorder import Recorder
+from tests.support.wait import eventually
 
-from .recording import Recorded, Recorder, recorded_collection
+from .recording import Recorded, recorded_collection
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def recorded(database: str) -> Iterator[Recorded]:
     """A collection of ten documents, numbered from 0."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
-        recorded.recorder.clear()
+        recorded.recorder.forget()
         yield recorded
 
 
@@ -33,21 +35,12 @@ def large(database: str) -> Iterator[Recorded]:
     """A collection of 6 MB, more than is decoded at once."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)])
-        recorded.recorder.clear()
+        recorded.recorder.forget()
         yield recorded
 
 
 def ids(documents: Any) -> list[Any]:
     return [document["_id"] for document in documents]
-
-
-def eventually(condition: Callable[[], Any]) -> bool:
-    """Let other greenlets run until a condition holds."""
-    for _ in range(500):
-        if condition():
-            return True
-        gevent.sleep(0.01)
-    return False
 
 
 # Batches
@@ -59,19 +52,19 @@ def test_a_cursor_sends_nothing_until_its_first_document_is_asked_for(recorded: 
     assert isinstance(cursor, Cursor)
     assert (cursor.alive, cursor.retrieved, cursor.cursor_id, cursor.address) == (True, 0, None, None)
     assert cursor.collection is collection
-    assert recorder.names == []
+    assert recorder.commands == []
 
 
 def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=4, comment="why")
     assert ids(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
-    assert recorder.names == ["find"]
+    assert recorder.commands == ["find"]
     assert cursor.cursor_id
     assert cursor.address == collection.database.client.address
     assert cursor.retrieved == 4
     assert ids(cursor) == [4, 5, 6, 7, 8, 9]
-    assert recorder.names == ["find", "getMore", "getMore"]
+    assert recorder.commands == ["find", "getMore", "getMore"]
     assert (cursor.alive, cursor.retrieved, cursor.cursor_id) == (False, 10, 0)
     get_more = recorder.sent("getMore")[0]
     assert isinstance(get_more["getMore"], bson.Int64)
@@ -81,7 +74,7 @@ def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
 def test_all_batches_of_a_cursor_belong_to_one_session(recorded: Recorded) -> None:
     collection, recorder = recorded
     list(collection.find(batch_size=4))
-    assert len({bytes(event.command["lsid"]["id"]) for event in recorder.events}) == 1
+    assert len({bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}) == 1
 
 
 def test_the_last_batch_of_a_limit_is_as_small_as_needed(recorded: Recorded) -> None:
@@ -97,7 +90,7 @@ def test_next_after_the_end_stops_again_and_asks_nobody(recorded: Recorded) -> N
     for _ in range(2):
         with pytest.raises(StopIteration):
             next(cursor)
-    assert recorder.names == ["find"]
+    assert recorder.commands == ["find"]
 
 
 def test_a_cursor_of_a_command_fetches_its_batches(recorded: Recorded) -> None:
@@ -145,8 +138,8 @@ def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
     cursor_id = cursor.cursor_id
     cursor.close()
     cursor.close()
-    assert recorder.only("killCursors")["cursors"] == [cursor_id]
-    assert recorder.replies[-1].reply["cursorsKilled"] == [cursor_id]
+    assert recorder.command("killCursors")["cursors"] == [cursor_id]
+    assert recorder.of("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
     assert (cursor.alive, cursor.cursor_id) == (True, 0)  # for what was buffered
     assert [each["_id"] for each in cursor] == [1]
     assert not cursor.alive
@@ -158,7 +151,7 @@ def test_close_of_an_unsent_or_finished_cursor_sends_nothing(recorded: Recorded)
     collection.find().close()
     with collection.find() as cursor:
         list(cursor)
-    assert recorder.names == ["find"]
+    assert recorder.commands == ["find"]
 
 
 def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
@@ -168,7 +161,7 @@ def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
         raise RuntimeError
     with collection.aggregate([{"$match": {}}], batchSize=2):
         pass
-    assert recorder.names == ["find", "killCursors", "aggregate", "killCursors"]
+    assert recorder.commands == ["find", "killCursors", "aggregate", "killCursors"]
 
 
 def test_reaching_the_limit_leaves_no_cursor_behind(recorded: Recorded) -> None:
@@ -193,22 +186,22 @@ def test_a_dropped_cursor_is_killed_in_the_background(recorded: Recorded, opened
     cursor_id = cursor.cursor_id
     del cursor
     gc.collect()
-    assert eventually(lambda: recorder.sent("killCursors"))
-    assert recorder.only("killCursors")["cursors"] == [cursor_id]
+    eventually(lambda: recorder.sent("killCursors"))
+    assert recorder.command("killCursors")["cursors"] == [cursor_id]
 
 
 def test_the_session_of_a_dropped_cursor_is_used_again(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=2)
     next(cursor)
-    session_id = recorder.only("find")["lsid"]
+    session_id = recorder.command("find")["lsid"]
     del cursor
     gc.collect()
-    assert eventually(lambda: recorder.sent("killCursors"))
+    eventually(lambda: recorder.sent("killCursors"))
     gevent.sleep(0.01)
-    recorder.clear()
+    recorder.forget()
     collection.find_one()
-    assert recorder.only("find")["lsid"] == session_id
+    assert recorder.command("find")["lsid"] == session_id
 
 
 def test_closing_the_client_kills_dropped_cursors_first(recorded: Recorded, database: str) -> None:
@@ -219,7 +212,7 @@ def test_closing_the_client_kills_dropped_cursors_first(recorded: Recorded, data
         next(cursor)
         del cursor
         gc.collect()
-    assert recorder.names == ["find", "killCursors", "endSessions"]
+    assert recorder.commands == ["find", "killCursors", "endSessions"]
 
 
 # Copies, indexes, slices
@@ -261,7 +254,7 @@ def test_rewind_starts_again(recorded: Recorded) -> None:
     assert cursor.rewind() is cursor
     assert cursor.retrieved == 0
     assert ids(cursor.limit(2)) == [0, 1]
-    assert recorder.names[:3] == ["find", "killCursors", "find"]
+    assert recorder.commands[:3] == ["find", "killCursors", "find"]
 
 
 def test_options_cannot_change_after_the_query(recorded: Recorded) -> None:
@@ -287,7 +280,7 @@ def test_an_index_is_a_query_of_its_own(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(sort=[("name", 1)], skip=2)
     assert cursor[3] == {"_id": 5, "name": "n5"}
-    assert (recorder.only("find")["skip"], recorder.only("find")["limit"]) == (5, 1)
+    assert (recorder.command("find")["skip"], recorder.command("find")["limit"]) == (5, 1)
     assert ids(cursor) == [2, 3, 4, 5, 6, 7, 8, 9]
     with pytest.raises(IndexError, match="no such item"):
         cursor.clone()[50]
@@ -342,7 +335,7 @@ def test_a_batch_of_several_megabytes_comes_out_whole(large: Recorded) -> None:
     collection, recorder = large
     documents = list(collection.find(batch_size=1000))
     assert documents == [{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)]
-    assert "find" in recorder.names
+    assert "find" in recorder.commands
 
 
 def test_a_large_batch_is_decoded_in_small_parts(large: Recorded) -> None:
@@ -383,6 +376,6 @@ def test_events_show_the_documents_of_a_reply(large: Recorded, wanted: str) -> N
     if wanted == "typed":
         collection = collection.with_options(codec_options=CodecOptions(document_class=RawBSONDocument))
     found = collection.find({}, {"_id": 1} if wanted == "typed" else None, limit=200).to_list()
-    shown = list(recorder.replies[0].reply["cursor"]["firstBatch"])
+    shown = list(recorder.of("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
     assert shown
     assert shown == found[: len(shown)]

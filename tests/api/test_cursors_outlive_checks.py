@@ -8,48 +8,31 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
-from gmongo.monitoring import CommandListener, ServerHeartbeatListener
 from gmongo.testing import Deployment
-from tests.support.server import eventually
+from tests.support.fail_points import break_off, fail
+from tests.support.recorder import Recorder
 
-
-class Heartbeats(ServerHeartbeatListener):
-    def __init__(self) -> None:
-        self.failures = 0
-
-    def started(self, event: Any) -> None:
-        pass
-
-    def succeeded(self, event: Any) -> None:
-        pass
-
-    def failed(self, event: Any) -> None:
-        self.failures += 1
-
-
-def fail_checks(deployment: Deployment, times: int) -> None:
-    data = {"failCommands": ["hello", "isMaster", "ismaster"], "closeConnection": True, "appName": "checked"}
-    deployment.set_fail_point("failCommand", {"times": times}, data)
+CHECKS = ("hello", "isMaster", "ismaster")
 
 
 def test_the_next_batch_waits_for_the_server() -> None:
-    heartbeats = Heartbeats()
+    recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient[Any](
-            deployment.uri, heartbeatFrequencyMS=500, appName="checked", event_listeners=[heartbeats]
+            deployment.uri, heartbeatFrequencyMS=500, appName="checked", event_listeners=[recorder]
         ) as client,
     ):
         client.db.c.insert_many([{"_id": number} for number in range(5)])
         cursor = client.db.c.find({}, batch_size=1)
         next(cursor)
-        fail_checks(deployment, 4)
-        eventually(lambda: heartbeats.failures > 0)
+        fail(deployment, *CHECKS, times=4, closeConnection=True, appName="checked")
+        recorder.wait_for("HeartbeatFailed")
         assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]
 
 
 def test_but_not_for_longer_than_a_server_is_waited_for() -> None:
-    heartbeats = Heartbeats()
+    recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient[Any](
@@ -57,30 +40,16 @@ def test_but_not_for_longer_than_a_server_is_waited_for() -> None:
             heartbeatFrequencyMS=500,
             serverSelectionTimeoutMS=300,
             appName="checked",
-            event_listeners=[heartbeats],
+            event_listeners=[recorder],
         ) as client,
     ):
         client.db.c.insert_many([{"_id": number} for number in range(5)])
         cursor = client.db.c.find({}, batch_size=1)
         next(cursor)
-        fail_checks(deployment, 1000)
-        eventually(lambda: heartbeats.failures > 0)
+        fail(deployment, *CHECKS, times=1000, closeConnection=True, appName="checked")
+        recorder.wait_for("HeartbeatFailed")
         with pytest.raises(ServerSelectionTimeoutError, match="which has the cursor"):
             cursor.to_list()
-
-
-class Commands(CommandListener):
-    def __init__(self) -> None:
-        self.operations: list[tuple[str, int]] = []
-
-    def started(self, event: Any) -> None:
-        self.operations.append((event.command_name, event.operation_id))
-
-    def succeeded(self, event: Any) -> None:
-        pass
-
-    def failed(self, event: Any) -> None:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -94,14 +63,14 @@ class Commands(CommandListener):
     ],
 )
 def test_all_tries_of_an_operation_have_its_number(command: str, call: Any) -> None:
-    commands = Commands()
+    recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
-        MongoClient[Any](deployment.uri, event_listeners=[commands], heartbeatFrequencyMS=500) as client,
+        MongoClient[Any](deployment.uri, event_listeners=[recorder], heartbeatFrequencyMS=500) as client,
     ):
         client.db.c.insert_one({"_id": 1})
-        deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": [command], "closeConnection": True})
-        commands.operations.clear()
+        break_off(deployment, command)
+        recorder.forget()
         call(client.db.c)
-        assert [name for name, _ in commands.operations] == [command, command]
-        assert len({number for _, number in commands.operations}) == 1
+        assert recorder.commands == [command, command]
+        assert len({event.operation_id for event in recorder.of("CommandStarted")}) == 1

@@ -64,9 +64,9 @@ def test_a_failed_command_is_an_event(database: str) -> None:
     with recorded_collection(database) as (collection, recorder):
         with pytest.raises(OperationFailure):
             collection.aggregate([{"$nonsense": 1}])
-        (failure,) = recorder.failures
+        (failure,) = recorder.of("CommandFailed")
         assert failure.command_name == "aggregate"
-        assert failure.request_id == recorder.events[0].request_id
+        assert failure.request_id == recorder.of("CommandStarted")[0].request_id
         assert "nonsense" in failure.failure["errmsg"]
 
 

@@ -15,8 +15,7 @@ from examples.main_job import Result
 from examples.visitors import Visit, percentile
 from gmongo import MongoClient
 from gmongo.testing import URI_VARIABLE
-
-from .programs import ROOT, TIMEOUT, environment, run_python
+from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 
 NOWHERE = "mongodb://127.0.0.1:1/"
 # A job of a shell that works in the background ignores SIGINT, and so do its children.

@@ -16,9 +16,10 @@ from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, Grid
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
-from tests.api.recording import Recorder
 from tests.support.faults import silent
-from tests.support.single import ScriptedServer, cursor_reply, eventually
+from tests.support.recorder import Recorder
+from tests.support.single import ScriptedServer, cursor_reply
+from tests.support.wait import eventually
 
 
 # The embedded database treats such collections in a way of its own.
@@ -85,10 +86,10 @@ def test_indexes_are_looked_for_once_per_bucket(database):
         name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
         bucket = GridFSBucket(client[name])
         bucket.upload_from_stream("a", b"x")
-        assert recorder.names.count("createIndexes") == 2
-        recorder.clear()
+        assert recorder.commands.count("createIndexes") == 2
+        recorder.forget()
         bucket.upload_from_stream("b", b"y")
-        assert recorder.names == ["insert", "insert"]
+        assert recorder.commands == ["insert", "insert"]
         client.drop_database(name)
 
 
@@ -354,10 +355,10 @@ def test_seek_ahead_fetches_only_what_is_read(database):
         name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
         files = GridFS(client[name])
         file = files.get(files.put(b"0123456789", chunk_size=2))
-        recorder.clear()
+        recorder.forget()
         file.seek(7)
         assert file.read() == b"789"
-        assert recorder.only("find")["filter"]["n"] == {"$gte": 3}
+        assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
         client.drop_database(name)
 
 
@@ -542,6 +543,8 @@ def test_sessions_are_used(database):
         found.read()
         bucket.rename(file_id, "g", session=session)
         bucket.delete_by_name("g", session=session)
-        lsids = {bytes(event.command["lsid"]["id"]) for event in recorder.events if "lsid" in event.command}
+        lsids = {
+            bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted") if "lsid" in event.command
+        }
         assert lsids <= {bytes(session.session_id["id"])}
         client.drop_database(name)

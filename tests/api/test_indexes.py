@@ -46,7 +46,7 @@ def test_create_index_returns_the_name(collection: Collection[Any]) -> None:
 def test_the_forms_of_keys(recorded: Recorded, given: Any, key: Any, name: str) -> None:
     collection, recorder = recorded
     assert collection.create_index(given) == name
-    (index,) = recorder.only("createIndexes")["indexes"]
+    (index,) = recorder.command("createIndexes")["indexes"]
     assert index == {"key": key, "name": name}
     assert list(index["key"]) == list(key)
 
@@ -64,7 +64,7 @@ def test_create_index_sends_its_options(recorded: Recorded) -> None:
         comment="why",
         maxTimeMS=900,
     )
-    command = recorder.only("createIndexes")
+    command = recorder.command("createIndexes")
     assert (command["createIndexes"], command["comment"], command["maxTimeMS"]) == (collection.name, "why", 900)
     assert command["indexes"] == [
         {
@@ -84,7 +84,7 @@ def test_create_indexes_creates_all_at_once(recorded: Recorded) -> None:
     collection, recorder = recorded
     models = [IndexModel("a"), IndexModel([("b", -1)], name="mine", unique=True)]
     assert collection.create_indexes(models, comment="why") == ["a_1", "mine"]
-    command = recorder.only("createIndexes")
+    command = recorder.command("createIndexes")
     assert command["indexes"] == [
         {"key": {"a": 1}, "name": "a_1"},
         {"key": {"b": -1}, "name": "mine", "unique": True},
@@ -135,7 +135,7 @@ def test_drop_indexes_leaves_the_one_on_the_id(recorded: Recorded) -> None:
     collection.create_indexes([IndexModel("a"), IndexModel("b")])
     collection.drop_indexes()
     assert keys(collection) == [[("_id", 1)]]
-    assert recorder.only("dropIndexes")["index"] == "*"
+    assert recorder.command("dropIndexes")["index"] == "*"
 
 
 def test_indexes_are_used_by_name_or_keys(recorded: Recorded) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, ServerSelectionTimeoutError
-from gmongo.monitoring import ServerHeartbeatListener
 from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
+from tests.support.wait import eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
 
@@ -283,36 +284,22 @@ def test_cursor_on_a_removed_member_says_so(streaming_set):
         assert not cursor.alive
 
 
-class Heartbeats(ServerHeartbeatListener):
-    def __init__(self):
-        self.succeeded_of = []
-
-    def started(self, event):
-        pass
-
-    def failed(self, event):
-        pass
-
-    def succeeded(self, event):
-        self.succeeded_of.append(event.connection_id)
-
-
 @pytest.mark.requirement("SM-15")
 def test_frozen_member_does_not_delay_the_others():
     """Each monitor waits for its own server only."""
-    heartbeats = Heartbeats()
+    recorder = Recorder()
     with gevent.Timeout(10), ScriptedReplicaSet(streams=False) as replica_set:
-        options = {"heartbeatFrequencyMS": 500, "event_listeners": [heartbeats], "connectTimeoutMS": 60_000}
+        options = {"heartbeatFrequencyMS": 500, "event_listeners": [recorder], "connectTimeoutMS": 60_000}
         with connected(replica_set, **options) as client:
             frozen = replica_set.members[2]
             frozen.answering.clear()
             checks = len(frozen.commands("hello"))
             eventually(lambda: len(frozen.commands("hello")) > checks)
-            seen = len(heartbeats.succeeded_of)
+            recorder.forget()
             replica_set.elect(replica_set.members[1])
             eventually(lambda: client.primary == replica_set.members[1].address, 2)
             client.db.c.insert_one({})
-            assert frozen.address not in heartbeats.succeeded_of[seen:]
+            assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatSucceeded")]
 
 
 @pytest.mark.requirement("SM-15")

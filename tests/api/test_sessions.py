@@ -10,24 +10,8 @@ from bson import Timestamp
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.monitoring import CommandListener
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
-
-
-class Commands(CommandListener):
-    """The commands of a client."""
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
-
-    def started(self, event: Any) -> None:
-        self.sent.append(dict(event.command))
-
-    def succeeded(self, event: Any) -> None:
-        pass
-
-    def failed(self, event: Any) -> None:
-        pass
 
 
 def lsids(server: ScriptedServer, name: str) -> set[bytes]:
@@ -124,20 +108,10 @@ def test_close_is_bounded_on_a_server_that_has_frozen() -> None:
 
 
 def test_a_listener_that_is_interrupted_at_the_opening_does_not_cost_the_client() -> None:
-    from gmongo.monitoring import TopologyListener
-
-    class Slow(TopologyListener):
-        def opened(self, event: Any) -> None:
-            gevent.sleep(0.2)
-
-        def description_changed(self, event: Any) -> None:
-            pass
-
-        def closed(self, event: Any) -> None:
-            pass
-
+    recorder = Recorder()
+    recorder.hooks["TopologyOpened"] = lambda _event: gevent.sleep(0.2)
     with ScriptedServer() as server:
-        client = MongoClient[Any](server.name, connect=False, event_listeners=[Slow()])
+        client = MongoClient[Any](server.name, connect=False, event_listeners=[recorder])
         timeout = gevent.Timeout(0.01)
         with pytest.raises(gevent.Timeout) as caught, timeout:
             client.db.command("ping")

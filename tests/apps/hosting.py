@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,13 @@ import gevent.subprocess
 from gevent import socket
 
 from gmongo.testing import Deployment
+from tests.support.fail_points import fail
+from tests.support.programs import ROOT
+from tests.support.wait import until
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60  # a few seconds are enough, but not if others keep the machine busy
 PYTHON = (sys.executable, "-u", "-W", "default")
 TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """Wait for a condition; the time limit is that of the test."""
-    while not (met := condition()):
-        gevent.sleep(0.01)
-    return met
 
 
 class Host:
@@ -177,11 +172,7 @@ def connections(deployment: Deployment) -> dict[int, Any]:
 
 def assert_ends_with_requests_under_way(deployment: Deployment, host: Host, port: int) -> None:
     """Three requests are under way when the host is asked to end: it answers them, ends, and leaves no connection."""
-    deployment.set_fail_point(
-        "failCommand",
-        {"times": 3},
-        {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500},
-    )
+    fail(deployment, "find", times=3, blockConnection=True, blockTimeMS=500)
     deployment.commands.clear()
     under_way = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
     until(lambda: len(deployment.commands.named("find")) >= 3)

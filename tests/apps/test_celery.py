@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from gmongo.testing import Deployment
+from tests.support.fail_points import fail
+from tests.support.wait import until
 
-from .hosting import connections, hosted, until
+from .hosting import connections, hosted
 
 pytest.importorskip("celery")
 
 COMMAND = ["-m", "celery", "-A", "tests.apps.tasks", "worker", "-P", "gevent", "-c", "4", "--loglevel", "INFO"]
 QUIET = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
-HELD = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 1000}
 
 
 def done(deployment):
@@ -50,7 +51,7 @@ def test_tasks_and_a_warm_shutdown(tmp_path):
         broker.send(range(20))
         until(lambda: len(done(deployment)) == 20)
 
-        deployment.set_fail_point("failCommand", {"times": 4}, HELD)
+        fail(deployment, "find", times=4, blockConnection=True, blockTimeMS=1000)
         broker.send(range(20, 24))
         until(lambda: len(deployment.commands.named("find")) >= 24)
         assert host.end() == 0

@@ -7,8 +7,10 @@ import signal
 import pytest
 
 from gmongo.testing import Deployment
+from tests.support.fail_points import fail
+from tests.support.wait import until
 
-from .hosting import connections, hosted, until
+from .hosting import connections, hosted
 
 BEGINNING = """
 import os, signal, sys, threading, time, gevent
@@ -58,8 +60,7 @@ SIGNALS = {
 @pytest.fixture
 def deployment():
     with Deployment.replica_set(members=1) as deployment:
-        blocked = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 60_000}
-        deployment.set_fail_point("failCommand", "alwaysOn", blocked)
+        fail(deployment, "find", times=None, blockConnection=True, blockTimeMS=60_000)
         yield deployment
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gmongo.testing import Deployment
+from tests.support.wait import until
 
-from .hosting import connections, hosted, until
+from .hosting import connections, hosted
 
 pytest.importorskip("trustme")
 

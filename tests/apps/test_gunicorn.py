@@ -9,8 +9,9 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment
+from tests.support.wait import until
 
-from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners, until
+from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners
 
 pytest.importorskip("gunicorn")
 pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gmongo.testing import Deployment
+from tests.support.wait import until
 
-from .hosting import Load, assert_ends_with_requests_under_way, hosted, until
+from .hosting import Load, assert_ends_with_requests_under_way, hosted
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from gmongo.testing import Deployment
+from tests.support.wait import until
 
-from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners, until
+from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
 SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")

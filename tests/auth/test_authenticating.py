@@ -8,12 +8,13 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo import monitoring
 from gmongo.auth import scram_keys
 from gmongo.cmap.authentication import Authentication
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED, AuthServer
-from tests.support.server import cut, eventually, silent
+from tests.support.recorder import Recorder
+from tests.support.server import cut, silent
+from tests.support.wait import eventually
 
 PASSWORD = "pencil"
 
@@ -226,24 +227,14 @@ def test_too_few_iterations(server):
 # Secrets
 
 
-class Everything(monitoring.CommandListener, monitoring.ServerListener, monitoring.TopologyListener):
-    def __init__(self):
-        self.seen = []
-
-    def _see(self, event):
-        self.seen.append(f"{event!r} {[getattr(event, name, '') for name in dir(event) if name[0] != '_']!r}")
-
-    started = succeeded = failed = opened = closed = description_changed = _see
-
-
 @pytest.mark.parametrize("right", [True, False])
 def test_secrets_appear_nowhere(server, caplog, right):
     caplog.set_level(logging.DEBUG)
     secret = "tr0ub4dor-secret"
     server.users["ann"] = secret if right else "x"
-    listener = Everything()
+    recorder = Recorder()
     uri = f"mongodb://ann:{secret}@127.0.0.1:{server.port}/?authSource=admin"
-    with gmongo.MongoClient(uri, event_listeners=[listener]) as client:
+    with gmongo.MongoClient(uri, event_listeners=[recorder]) as client:
         try:
             find(client)
         except OperationFailure as error:
@@ -256,9 +247,13 @@ def test_secrets_appear_nowhere(server, caplog, right):
         ]
         texts.append(repr(client.options._connection()))
         texts.append(repr(gmongo.uri_parser.parse_uri(uri)["options"]))
-    texts += listener.seen + [record.getMessage() for record in caplog.records]
+    seen = [
+        f"{event!r} {[getattr(event, name, '') for name in dir(event) if name[0] != '_']!r}"
+        for event in recorder.events
+    ]
+    texts += seen + [record.getMessage() for record in caplog.records]
     salt = "speculativeAuthenticate"
-    assert listener.seen
+    assert seen
     assert not [text for text in texts if secret in text or salt in text]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import gevent
 import pytest
 
-from gmongo import MongoClient
 from gmongo.cmap.pool import Pool
-from tests.cmap.harness import Recorder, make_pool
+from tests.cmap.harness import make_pool
+from tests.support.clients import Client
+from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer
 
 
@@ -22,13 +22,13 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def recorder() -> Recorder:
+def recorder() -> PoolRecorder:
     """Hears everything of the pools of the test."""
-    return Recorder()
+    return PoolRecorder()
 
 
 @pytest.fixture
-def new_pool(server: ScriptedServer, recorder: Recorder) -> Iterator[Callable[..., Pool]]:
+def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
     """Makes pools of connections to the server; the arguments are those of ``make_pool``."""
     pools: list[Pool] = []
 
@@ -43,32 +43,6 @@ def new_pool(server: ScriptedServer, recorder: Recorder) -> Iterator[Callable[..
 
 
 @pytest.fixture
-def new_client(server: ScriptedServer, recorder: Recorder) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
+def new_client(server: ScriptedServer, connect: Callable[..., Client]) -> Callable[..., Client]:
     """Makes clients; of the server, unless they are told otherwise."""
-    clients: list[MongoClient[dict[str, Any]]] = []
-
-    def make(host: str | list[str] = "", **options: Any) -> MongoClient[dict[str, Any]]:
-        options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
-        client: MongoClient[dict[str, Any]] = MongoClient(host or server.name, **options)
-        clients.append(client)
-        return client
-
-    yield make
-    recorder.hooks.clear()
-    for client in clients:
-        client._topology.close()  # without the good-byes, which a bad server would not answer
-
-
-@pytest.fixture
-def go() -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
-    """Starts greenlets, and lets them run as far as they can without I/O."""
-    greenlets: list[gevent.Greenlet[..., Any]] = []
-
-    def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
-        greenlets.append(gevent.Greenlet(function, *arguments, **keywords))
-        greenlets[-1].start()
-        gevent.sleep(0)
-        return greenlets[-1]
-
-    yield start
-    gevent.killall(greenlets, timeout=5)
+    return lambda host=server, **options: connect(host, **options)

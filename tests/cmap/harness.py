@@ -1,8 +1,7 @@
-"""What the tests of the pool stand on: real pools over real sockets, and somebody who writes down what they do."""
+"""What the tests of the pool stand on: real pools over real sockets, and looks at them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import bson
@@ -13,63 +12,12 @@ from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pool import Pool
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
-from gmongo.monitoring import ConnectionPoolListener
 from gmongo.wire.connect import Address
 from gmongo.wire.message import encode_op_msg, next_request_id
-from tests.support.server import ScriptedServer, eventually
+from tests.support.recorder import PoolRecorder
+from tests.support.server import ScriptedServer
 
 NO_UPKEEP = -1.0
-
-
-def short_name(event: Any) -> str:
-    """``ConnectionCheckOutFailedEvent`` is ``Failed``, ``ConnectionClosedEvent`` is ``Closed``, and so on."""
-    return type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
-
-
-def line(event: Any) -> str:
-    """An event in a few words, such as ``Closed 1 stale``."""
-    number = getattr(event, "connection_id", 0)
-    words = [short_name(event), str(number or ""), getattr(event, "reason", "")]
-    return " ".join(word for word in words if word)
-
-
-class Recorder(ConnectionPoolListener):
-    """Keeps all events in order. ``hooks`` lets a test act inside a listener: short name -> what to do."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-        self.hooks: dict[str, Callable[[Any], None]] = {}
-
-    def _record(self, event: Any) -> None:
-        self.events.append(event)
-        hook = self.hooks.get(short_name(event))
-        if hook is not None:
-            hook(event)
-
-    pool_created = pool_ready = pool_cleared = pool_closed = _record
-    connection_created = connection_ready = connection_closed = _record
-    connection_check_out_started = connection_check_out_failed = _record
-    connection_checked_out = connection_checked_in = _record
-
-    def of(self, kind: str) -> list[Any]:
-        """The events with that short name."""
-        return [event for event in self.events if short_name(event) == kind]
-
-    @property
-    def story(self) -> list[str]:
-        """All events in a few words each."""
-        return [line(event) for event in self.events]
-
-    def only(self, *kinds: str) -> list[str]:
-        """Those of the story that are of these kinds."""
-        return [line(event) for event in self.events if short_name(event) in kinds]
-
-    def forget(self) -> None:
-        self.events.clear()
-
-    def wait_for(self, words: str, count: int = 1) -> None:
-        """Wait until `count` lines of the story begin with `words`."""
-        eventually(lambda: sum(each.startswith(words) for each in self.story) >= count)
 
 
 class Owner:
@@ -92,7 +40,7 @@ class Owner:
 
 def make_pool(
     address: Address,
-    recorder: Recorder,
+    recorder: PoolRecorder,
     *,
     ready: bool = True,
     clears: bool = True,

@@ -14,7 +14,8 @@ from gevent.event import Event
 
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool, owner_of
-from tests.support.server import ScriptedServer, eventually, held
+from tests.support.server import ScriptedServer, held
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
@@ -97,9 +98,9 @@ def test_the_background_ends_when_the_pool_is_closed(new_pool: Any) -> None:
 FORK = """
 import os, sys, gevent.os
 from gmongo import MongoClient
-from tests.cmap.harness import Recorder
+from tests.support.recorder import PoolRecorder
 
-recorder = Recorder()
+recorder = PoolRecorder()
 client = MongoClient(sys.argv[1], event_listeners=[recorder])
 client.db.c.find_one({"_id": "before"})
 child = gevent.os.fork()

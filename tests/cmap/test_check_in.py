@@ -10,7 +10,8 @@ import pytest
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import counts, filled
-from tests.support.server import eventually, silent
+from tests.support.server import silent
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-104", "CMAP-109", "CMAP-120", "CMAP-130", "CMAP-131", "CMAP-136", "CMAP-137")

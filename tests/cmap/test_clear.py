@@ -12,25 +12,10 @@ from gevent.event import Event
 
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
-from gmongo.monitoring import ServerListener
 from tests.cmap.harness import counts, filled, ping, settle
-from tests.support.server import eventually, held, silent
-
-
-class Changes(ServerListener):
-    """What the topology thinks of its servers, as it changes."""
-
-    def __init__(self) -> None:
-        self.types: list[str] = []
-
-    def opened(self, event: Any) -> None:
-        pass
-
-    def closed(self, event: Any) -> None:
-        pass
-
-    def description_changed(self, event: Any) -> None:
-        self.types.append(event.new_description.server_type_name)
+from tests.support.recorder import Recorder
+from tests.support.server import held, silent
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-139")
@@ -152,7 +137,7 @@ def test_who_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_who_is_evicted_tries_again(new_client: Any, server: Any, recorder: Any, go: Any, operation: str) -> None:
     """It is retried, and says nothing of the server."""
-    changes = Changes()
+    changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])
     client.db.c.find_one()
@@ -167,13 +152,13 @@ def test_who_is_evicted_tries_again(new_client: Any, server: Any, recorder: Any,
     pool.check_in(connection)
     task.get(timeout=5)
     assert recorder.only("Failed") == ["Failed connectionError"]
-    assert changes.types == ["Mongos"]
+    assert changes.only("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
     assert recorder.only("PoolCleared") == ["PoolCleared"]
 
 
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-55")
 def test_an_operation_that_meets_a_paused_pool_tries_again(new_client: Any, recorder: Any, go: Any) -> None:
-    changes = Changes()
+    changes = Recorder()
     client = new_client(event_listeners=[recorder, changes])
     client.db.c.find_one()
     pool = client._topology.pools()[0]
@@ -181,7 +166,7 @@ def test_an_operation_that_meets_a_paused_pool_tries_again(new_client: Any, reco
     recorder.hooks["Failed"] = lambda _event: pool.ready()
     assert client.db.c.find_one({"_id": 5}) == {"_id": 5}
     assert recorder.only("Failed") == ["Failed connectionError"]
-    assert changes.types == ["Standalone"]
+    assert changes.only("ServerDescriptionChanged") == ["ServerDescriptionChanged Standalone"]
     assert recorder.only("PoolCleared") == ["PoolCleared"]
 
 

@@ -17,7 +17,8 @@ from gmongo.errors import (
     PyMongoError,
 )
 from tests.cmap.harness import counts, filled, ping
-from tests.support.server import cut, eventually, forged, held, silent
+from tests.support.server import cut, forged, held, silent
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-20", "CMAP-25", "CMAP-26", "CMAP-31")

@@ -13,7 +13,8 @@ from gevent.event import Event
 from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PoolClearedError, PoolClosedError
 from tests.cmap.harness import counts, filled, owner_of
-from tests.support.server import cut, eventually, held, silent
+from tests.support.server import cut, held, silent
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-11", "CMAP-82", "CMAP-83", "CMAP-88", "CMAP-89", "CMAP-119", "CMAP-203")

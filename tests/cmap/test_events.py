@@ -10,7 +10,8 @@ import pytest
 from gmongo import monitoring
 from gmongo.errors import AutoReconnect, WaitQueueTimeoutError
 from gmongo.monitoring import listeners as listeners_module
-from tests.cmap.harness import Recorder, filled, short_name
+from tests.cmap.harness import filled
+from tests.support.recorder import PoolRecorder, pool_word
 from tests.support.server import cut
 
 KINDS = {
@@ -36,7 +37,7 @@ def live(client: Any, server: Any) -> None:
 )  # fmt: skip
 def test_a_listener_hears_everything(new_client: Any, server: Any, recorder: Any) -> None:
     live(new_client(retryReads=False, maxPoolSize=9), server)
-    assert {short_name(event) for event in recorder.events} == KINDS
+    assert {pool_word(event) for event in recorder.events} == KINDS
     for event in recorder.events:
         assert event.address == server.address
         assert isinstance(getattr(event, "connection_id", 1), int)
@@ -99,13 +100,13 @@ def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: 
     check_lives(recorder)
 
 
-def check_lives(recorder: Recorder) -> None:
+def check_lives(recorder: PoolRecorder) -> None:
     """Each connection has a sensible life, each check-out one end."""
     assert [event.connection_id for event in recorder.of("Created")] == list(range(1, len(recorder.of("Created")) + 1))
     lives: dict[int, list[str]] = {}
     for event in recorder.events:
         if getattr(event, "connection_id", 0):
-            lives.setdefault(event.connection_id, []).append(short_name(event))
+            lives.setdefault(event.connection_id, []).append(pool_word(event))
     for life in lives.values():
         closed = life[-1:] == ["Closed"]
         middle = life[: len(life) - closed]

@@ -14,7 +14,8 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import WaitQueueTimeoutError
-from tests.support.server import ScriptedServer, eventually, held
+from tests.support.server import ScriptedServer, held
+from tests.support.wait import eventually
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
 from tests.cmap.harness import counts, filled, settle
-from tests.support.server import ScriptedServer, eventually, held
+from tests.support.server import ScriptedServer, held
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-03", "CMAP-04")

@@ -13,7 +13,8 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, PoolClearedError, WaitQueueTimeoutError
 from tests.cmap.harness import counts, owner_of, ping
-from tests.support.server import ScriptedServer, cut, eventually, held, silent
+from tests.support.server import ScriptedServer, cut, held, silent
+from tests.support.wait import eventually
 
 ONE, OTHER = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
 

@@ -16,7 +16,7 @@ from gmongo.errors import (
 )
 from gmongo.execution.retry import may_retry_read, may_retry_write
 from gmongo.sdam.application_errors import ErrorAction, error_action
-from tests.cmap.harness import Recorder
+from tests.support.recorder import PoolRecorder
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-233")
@@ -100,7 +100,7 @@ def test_timed_out(new_pool: Any, server: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-123")
-def test_a_timeout_is_not_tried_again(new_client: Any, recorder: Recorder) -> None:
+def test_a_timeout_is_not_tried_again(new_client: Any, recorder: PoolRecorder) -> None:
     client = new_client(maxPoolSize=1, waitQueueTimeoutMS=10)
     client.db.c.find_one()
     client._topology.pools()[0].check_out()

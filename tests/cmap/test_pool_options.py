@@ -13,8 +13,9 @@ from gmongo.cmap.options import PoolOptions
 from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.errors import ConfigurationError
-from tests.cmap.harness import short_name
-from tests.support.server import ScriptedReplicaSet, eventually
+from tests.support.recorder import pool_word
+from tests.support.server import ScriptedReplicaSet
+from tests.support.wait import eventually
 
 NAMES = ("maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQueueTimeoutMS")
 GIVEN = {"maxPoolSize": 7, "minPoolSize": 2, "maxIdleTimeMS": 60_000, "maxConnecting": 3, "waitQueueTimeoutMS": 4_000}
@@ -85,7 +86,7 @@ def test_all_pools_of_a_client_have_its_options(new_client: Any, recorder: Any) 
         assert len({id(pool) for pool in pools}) == len({pool.address for pool in pools}) == 3
         for address in {pool.address for pool in pools}:
             first = next(event for event in recorder.events if event.address == address)
-            assert short_name(first) == "PoolCreated"
+            assert pool_word(first) == "PoolCreated"
 
 
 @pytest.mark.requirement("CMAP-182", "CMAP-214")

@@ -13,7 +13,8 @@ from gevent.event import Event
 from gmongo.cmap.upkeep import populate
 from gmongo.errors import PoolClearedError
 from tests.cmap.harness import counts, filled, owner_of
-from tests.support.server import cut, eventually, held
+from tests.support.server import cut, held
+from tests.support.wait import eventually
 
 SOON = {"upkeep_interval": 0.005}
 

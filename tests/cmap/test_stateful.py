@@ -22,7 +22,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
-from tests.cmap.harness import Recorder, line, make_pool, short_name
+from tests.cmap.harness import make_pool
+from tests.support.recorder import PoolRecorder, pool_line, pool_word
 
 ADDRESS = ("db.example", 27017)
 STEPS_OF_A_LIFE = 100
@@ -112,7 +113,7 @@ class Life:
         self.wires: list[Wire] = []
         self.tasks: list[Task] = []
         self.faults: list[str] = []
-        self.recorder = Recorder()
+        self.recorder = PoolRecorder()
         for kind in ("Started", "Failed", "CheckedOut", "CheckedIn", "Created", "Ready", "Closed", "PoolCleared"):
             self.recorder.hooks[kind] = self._heard
         self.largest, self.max_connecting = self.random.randint(0, 3), self.random.randint(1, 2)
@@ -177,7 +178,7 @@ class Life:
 
     def _heard(self, event: Any) -> None:
         task = ASKING.get()
-        kind = short_name(event)
+        kind = pool_word(event)
         if task is not None and kind in ("Started", "Failed", "CheckedOut", "CheckedIn", "Created"):
             if kind in ("Created", "CheckedOut") and not self.yields:
                 self._check_turn(task)
@@ -350,13 +351,14 @@ class Life:
         lives: dict[int, list[str]] = {number: [] for number in created}
         for event in self.recorder.events:
             if getattr(event, "connection_id", 0):
-                lives[event.connection_id].append(short_name(event))
+                lives[event.connection_id].append(pool_word(event))
         for life in lives.values():
             assert is_a_life(life), life
         machine = self.pool.machine
         there = {each.id for each in (*machine.pending, *machine.available, *machine.in_use)}
         assert {number for number, life in lives.items() if "Closed" not in life} == there
-        states = [line(event) for event in self.recorder.events if short_name(event) in ("PoolReady", "PoolCleared")]
+        kinds = ("PoolReady", "PoolCleared")
+        states = [pool_line(event) for event in self.recorder.events if pool_word(event) in kinds]
         assert all(first != second for first, second in pairwise(states)), states
 
 

@@ -12,7 +12,8 @@ from gevent.event import Event
 from gmongo.cmap.pool import Pool
 from gmongo.errors import WaitQueueTimeoutError
 from tests.cmap.harness import counts, settle
-from tests.support.server import cut, eventually, held
+from tests.support.server import cut, held
+from tests.support.wait import eventually
 
 
 class Crowd:

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import gevent
 import pytest
 
-from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, Recorder
+from tests.support.clients import Client
+from tests.support.fixtures import limited
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
-
-@pytest.fixture(autouse=True)
-def patience() -> Iterator[None]:
-    with gevent.Timeout(15):
-        yield
+patience = limited(15)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
-    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+def quick_checks(quick: None) -> None:
+    """Here all tests check servers as often as they like."""
 
 
 @pytest.fixture
@@ -42,27 +36,15 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    """Hears everything of the clients of the test."""
-    return Recorder()
+def connect(connect: Callable[..., Client]) -> Callable[..., Client]:
+    """Makes clients whose backoff has the full jitter of 1."""
 
-
-@pytest.fixture
-def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
-    """Makes clients whose backoff has the full jitter of 1; the arguments are those of ``MongoClient``."""
-    clients: list[Client] = []
-
-    def make(uri: Any, **options: Any) -> Client:
-        settings = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 3000, **options}
-        client: Client = MongoClient(getattr(uri, "uri", uri), **settings)
+    def make(*hosts: Any, **options: Any) -> Client:
+        client = connect(*hosts, **options)
         client._executor.overload.jitter = lambda: 1.0
-        clients.append(client)
         return client
 
-    yield make
-    recorder.hooks.clear()
-    for client in clients:
-        client._topology.close()  # without the good-byes, which a failing server would not take
+    return make
 
 
 @pytest.fixture

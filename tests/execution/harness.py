@@ -7,38 +7,16 @@ from typing import Any
 
 import gevent
 
-from gmongo import MongoClient
 from gmongo.execution.overload import TokenBucket
 from gmongo.testing import Deployment
-from tests.sdam.harness import Recorder
-from tests.support.server import ScriptedServer, eventually
+from tests.support import fail_points
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer
 
-Client = MongoClient[Any]
 OVERLOADED, RETRYABLE = "SystemOverloadedError", "RetryableError"
 BOTH = (OVERLOADED, RETRYABLE)
 NO_WRITES = "NoWritesPerformed"
-
-__all__ = [
-    "BOTH",
-    "NO_WRITES",
-    "OVERLOADED",
-    "RETRYABLE",
-    "Client",
-    "Recorder",
-    "bucket",
-    "bystander",
-    "check_nothing_held",
-    "error",
-    "eventually",
-    "fail",
-    "idle",
-    "in_turn",
-    "rejected",
-    "set_tokens",
-    "slow",
-    "spread",
-    "told",
-]
 
 
 def fail(
@@ -47,16 +25,14 @@ def fail(
     times: int | None = None,
     code: int | None = 462,
     labels: Iterable[str] | None = BOTH,
-    member: Any = None,
-    **more: Any,
+    **data: Any,
 ) -> None:
     """Let commands fail, by default for ever and as an overloaded server does."""
-    data: dict[str, Any] = {"failCommands": list(commands), **more}
     if code is not None:
         data["errorCode"] = code
     if labels is not None:
         data["errorLabels"] = list(labels)
-    deployment.set_fail_point("failCommand", "alwaysOn" if times is None else {"times": times}, data, member=member)
+    fail_points.fail(deployment, *commands, times=times, **data)
 
 
 def slow(

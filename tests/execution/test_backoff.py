@@ -14,7 +14,8 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure
 from gmongo.execution.overload import MAX_BACKOFF, backoff
 from gmongo.testing import Deployment
-from tests.execution.harness import OVERLOADED, RETRYABLE, Client, error, fail, in_turn, rejected
+from tests.execution.harness import OVERLOADED, RETRYABLE, error, fail, in_turn, rejected
+from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cut
 
 

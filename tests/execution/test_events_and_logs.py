@@ -11,7 +11,9 @@ import pytest
 from gmongo import InsertOne, UpdateOne
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, Recorder, fail, slow
+from tests.execution.harness import fail, slow
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
 
 SENSITIVE = [
     {"authenticate": 1},

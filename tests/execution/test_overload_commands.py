@@ -10,7 +10,8 @@ import pytest
 from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, Client, bucket, error, fail, in_turn, rejected
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, bucket, error, fail, in_turn, rejected
+from tests.support.clients import Client
 from tests.support.server import ScriptedServer
 
 # What it is called on the wire -> what the application does. Those above the gap were never retried before this policy.

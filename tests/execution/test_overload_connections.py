@@ -14,8 +14,10 @@ from gmongo import MongoClient
 from gmongo.cmap.overload import label_overload
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, Client, bucket, eventually, in_turn, rejected
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, bucket, in_turn, rejected
+from tests.support.clients import Client
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.wait import eventually
 
 
 def hellos(deployment: Deployment) -> list[dict[str, Any]]:

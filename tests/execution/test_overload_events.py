@@ -11,18 +11,11 @@ import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import (
-    Client,
-    Recorder,
-    check_nothing_held,
-    error,
-    eventually,
-    fail,
-    in_turn,
-    rejected,
-    told,
-)
+from tests.execution.harness import check_nothing_held, error, fail, in_turn, rejected, told
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cut
+from tests.support.wait import eventually
 
 PAIRS = ["CommandStarted", "CommandFailed"]
 SCENARIOS: dict[str, tuple[list[Any], int, bool]] = {

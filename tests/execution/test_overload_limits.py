@@ -11,15 +11,8 @@ import pytest
 import gmongo
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import (
-    OVERLOADED,
-    Client,
-    bucket,
-    error,
-    fail,
-    in_turn,
-    set_tokens,
-)
+from tests.execution.harness import OVERLOADED, bucket, error, fail, in_turn, set_tokens
+from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cut
 
 RETRYABLE_WRITE = "RetryableWriteError"

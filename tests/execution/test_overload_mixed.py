@@ -9,15 +9,8 @@ import pytest
 
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.retry import RetryPolicy
-from tests.execution.harness import (
-    BOTH,
-    NO_WRITES,
-    RETRYABLE,
-    Client,
-    error,
-    in_turn,
-    rejected,
-)
+from tests.execution.harness import BOTH, NO_WRITES, RETRYABLE, error, in_turn, rejected
+from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cut
 
 RETRYABLE_WRITE = "RetryableWriteError"

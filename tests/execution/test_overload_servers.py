@@ -9,7 +9,10 @@ import pytest
 from gmongo.errors import OperationFailure
 from gmongo.read_preferences import Nearest, ReadPreference, Secondary
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, RETRYABLE, Client, Recorder, eventually, fail, spread
+from tests.execution.harness import BOTH, RETRYABLE, fail, spread
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
+from tests.support.wait import eventually
 
 ROUNDS = 8  # a random choice among two would be right in all of them once in 256
 

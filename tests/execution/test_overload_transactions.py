@@ -9,18 +9,8 @@ import pytest
 from gmongo import WriteConcern
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import (
-    BOTH,
-    NO_WRITES,
-    Client,
-    bucket,
-    check_nothing_held,
-    error,
-    fail,
-    in_turn,
-    rejected,
-    spread,
-)
+from tests.execution.harness import BOTH, NO_WRITES, bucket, check_nothing_held, error, fail, in_turn, rejected, spread
+from tests.support.clients import Client
 from tests.support.server import ScriptedServer
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, fail
+from tests.execution.harness import fail
+from tests.support.clients import Client
 
 
 @pytest.mark.requirement("BP-03", "BP-25")

@@ -12,7 +12,9 @@ from gmongo import InsertOne
 from gmongo.errors import OperationFailure
 from gmongo.read_concern import ReadConcern
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, Recorder, fail
+from tests.execution.harness import fail
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
 
 Run = Callable[[Any, Any], Any]
 

@@ -10,8 +10,10 @@ import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, RETRYABLE, Client, Recorder, eventually, fail, told
-from tests.sdam.harness import short_name
+from tests.execution.harness import BOTH, RETRYABLE, fail, told
+from tests.support.clients import Client
+from tests.support.recorder import Recorder, short_name
+from tests.support.wait import eventually
 
 
 def addresses(recorder: Recorder, kind: str) -> list[Any]:

@@ -10,9 +10,11 @@ import pytest
 
 from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, NO_WRITES, Client, Recorder, eventually, fail, told
-from tests.sdam.harness import short_name
+from tests.execution.harness import BOTH, NO_WRITES, fail, told
+from tests.support.clients import Client
+from tests.support.recorder import Recorder, short_name
 from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 LABEL = "RetryableWriteError"
 

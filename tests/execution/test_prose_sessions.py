@@ -16,10 +16,13 @@ from gmongo import MongoClient, UpdateOne
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, Recorder, check_nothing_held, eventually
+from tests.execution.harness import check_nothing_held
 from tests.execution.operations import WITH_SESSION
+from tests.support.clients import Client
 from tests.support.programs import run_program
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 
 @pytest.fixture(autouse=True)

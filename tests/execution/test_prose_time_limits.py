@@ -20,8 +20,11 @@ from gmongo import CursorType, InsertOne
 from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, Recorder, eventually, slow, told
+from tests.execution.harness import slow, told
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 
 @pytest.fixture(autouse=True)

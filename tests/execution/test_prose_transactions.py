@@ -12,7 +12,9 @@ import pytest
 
 from gmongo.errors import NetworkTimeout, OperationFailure, PoolClearedError
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, check_nothing_held, eventually, fail
+from tests.execution.harness import check_nothing_held, fail
+from tests.support.clients import Client
+from tests.support.wait import eventually
 
 TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
 

@@ -10,7 +10,10 @@ import pytest
 from gmongo import WriteConcern
 from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, Recorder, eventually, fail
+from tests.execution.harness import fail
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
+from tests.support.wait import eventually
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from bson import Timestamp
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.sessions import ServerSession, ServerSessionPool
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, fail
+from tests.execution.harness import fail
+from tests.support.clients import Client
 
 LIFETIME = 30 * 60.0
 

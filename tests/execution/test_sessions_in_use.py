@@ -13,8 +13,10 @@ from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, bystander, check_nothing_held, eventually, fail, idle, slow
+from tests.execution.harness import bystander, check_nothing_held, fail, idle, slow
 from tests.execution.operations import WITH_SESSION
+from tests.support.clients import Client
+from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
 

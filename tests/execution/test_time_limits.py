@@ -24,9 +24,12 @@ from gmongo.errors import (
 from gmongo.sdam.selection import WRITABLE
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
-from tests.execution.harness import Client, Recorder, check_nothing_held, eventually, fail, slow
+from tests.execution.harness import check_nothing_held, fail, slow
 from tests.execution.operations import WITH_SESSION
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long

@@ -16,8 +16,10 @@ from gmongo.execution.attempt import Attempt
 from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry
 from gmongo.testing import Deployment
-from tests.execution.harness import Client, eventually, in_turn, rejected, slow
+from tests.execution.harness import in_turn, rejected, slow
+from tests.support.clients import Client
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
+from tests.support.wait import eventually
 
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long

@@ -14,15 +14,8 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
 from gmongo.execution.overload import TokenBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import (
-    Client,
-    bucket,
-    error,
-    fail,
-    in_turn,
-    rejected,
-    set_tokens,
-)
+from tests.execution.harness import bucket, error, fail, in_turn, rejected, set_tokens
+from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cursor_reply, cut
 
 

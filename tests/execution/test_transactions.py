@@ -13,7 +13,9 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, Client, check_nothing_held, eventually, fail, idle, slow, spread
+from tests.execution.harness import BOTH, check_nothing_held, fail, idle, slow, spread
+from tests.support.clients import Client
+from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
 

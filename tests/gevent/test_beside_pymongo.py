@@ -14,8 +14,9 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
-from tests.apps.hosting import Load, connections, hosted, until
+from tests.apps.hosting import Load, connections, hosted
 from tests.gevent.beside.playing import Player, beside, play, warnings
+from tests.support.wait import until
 
 WAITERS = 1000
 

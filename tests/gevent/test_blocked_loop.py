@@ -9,7 +9,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.testing import DeploymentProcess
-from tests.gevent.switching.witness import Witness
+from tests.gevent.blame import BlameRecorder
 
 HELD = 0.9
 LIMIT = 300  # milliseconds
@@ -24,45 +24,45 @@ def deployment():
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_a_check_whose_reply_waits_in_the_socket(deployment, mode):
-    witness = Witness()
+    recorder = BlameRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
-    with MongoClient(deployment.uri, event_listeners=[witness], **options) as client, gevent.Timeout(30):
+    with MongoClient(deployment.uri, event_listeners=[recorder], **options) as client, gevent.Timeout(30):
         client.test.c.insert_one({"_id": 1})
         for round_ in range(6):
             gevent.sleep(0.1 * round_)  # each at another place between two checks
             time.sleep(HELD)
             gevent.sleep(0.01)
-            assert not witness.blamed
+            assert not recorder.blamed
         assert client.test.c.find_one() == {"_id": 1}
 
 
 def test_an_operation_whose_reply_waits_in_the_socket(deployment):
-    witness = Witness()
-    with MongoClient(deployment.uri, event_listeners=[witness], socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
+    recorder = BlameRecorder()
+    with MongoClient(deployment.uri, event_listeners=[recorder], socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         client.test.c.insert_one({"_id": 1})
         reader = gevent.spawn(client.test.c.find_one, {"_id": 1})
         gevent.sleep(0)  # it has sent its command
         time.sleep(HELD)
         assert reader.get() == {"_id": 1}
-        assert not witness.failures
-        assert not witness.blamed
+        assert not recorder.failures
+        assert not recorder.blamed
 
 
 def test_a_handshake_whose_reply_waits_in_the_socket(deployment):
-    witness = Witness()
-    with MongoClient(deployment.uri, event_listeners=[witness], connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
+    recorder = BlameRecorder()
+    with MongoClient(deployment.uri, event_listeners=[recorder], connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         client.test.c.insert_one({"_id": 1})
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
         gevent.sleep(0)  # one of them makes a connection
         time.sleep(HELD)
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
-        assert not witness.blamed
+        assert not recorder.blamed
 
 
 def test_an_operation_whose_large_reply_is_still_on_its_way(deployment):
     """More than fits the socket: it takes more than one look to read it."""
-    witness = Witness()
-    with MongoClient(deployment.uri, event_listeners=[witness], socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
+    recorder = BlameRecorder()
+    with MongoClient(deployment.uri, event_listeners=[recorder], socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         with gevent.Timeout(20), MongoClient(deployment.uri) as patient:
             patient.test.c.insert_one({"_id": 1, "large": b"x" * 15_000_000})
         client.admin.command("ping")
@@ -70,7 +70,7 @@ def test_an_operation_whose_large_reply_is_still_on_its_way(deployment):
         gevent.sleep(0)
         time.sleep(HELD)
         assert len(reader.get()["large"]) == 15_000_000
-        assert not witness.failures
+        assert not recorder.failures
 
 
 def test_a_waiter_whose_turn_came_meanwhile(deployment):
@@ -86,10 +86,10 @@ def test_a_waiter_whose_turn_came_meanwhile(deployment):
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_a_dead_server_is_found_all_the_same(deployment, mode):
-    witness = Witness()
+    recorder = BlameRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
-    with MongoClient(deployment.uri, event_listeners=[witness], **options) as client, gevent.Timeout(30):
+    with MongoClient(deployment.uri, event_listeners=[recorder], **options) as client, gevent.Timeout(30):
         client.test.c.insert_one({"_id": 1})
         deployment.fault(0, "freeze")
-        while not witness.blamed:
+        while not recorder.blamed:
             gevent.sleep(0.01)

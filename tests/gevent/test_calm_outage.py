@@ -9,7 +9,7 @@ from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.sdam.server_selector import ServerSelector
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import eventually
+from tests.support.wait import comes_true
 
 WAITERS = 1000
 
@@ -36,10 +36,10 @@ def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(looks)
     ):
         client.test.c.find_one()
         deployment.members[0].kill()
-        assert eventually(lambda: not client._topology.description.has_known_servers)
+        assert comes_true(lambda: not client._topology.description.has_known_servers)
         looks[0] = 0
         waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
-        assert eventually(lambda: client._topology.selector.waiting == WAITERS)
+        assert comes_true(lambda: client._topology.selector.waiting == WAITERS)
         begun = looks[0]
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
@@ -57,7 +57,7 @@ def test_recovery_is_in_order_and_no_rush(max_connecting):
             client.test.c.insert_one({"_id": 1})
             (member,) = deployment.members
             member.kill()
-            assert eventually(lambda: not client._topology.description.has_known_servers)
+            assert comes_true(lambda: not client._topology.description.has_known_servers)
             served: list[int] = []
 
             def ask(number: int) -> None:
@@ -65,7 +65,7 @@ def test_recovery_is_in_order_and_no_rush(max_connecting):
                 served.append(number)
 
             waiters = [gevent.spawn(ask, number) for number in range(WAITERS)]
-            assert eventually(lambda: client._topology.selector.waiting == WAITERS)
+            assert comes_true(lambda: client._topology.selector.waiting == WAITERS)
             most = [0]
             member.restart()
             member.delay(0.002)

@@ -26,7 +26,8 @@ from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from tests.gevent.switching.stalls import Ticker
 from tests.support.dns import Host, NameServer, install
 from tests.support.greenlets import living
-from tests.support.server import ScriptedServer, eventually
+from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 SLOW = 0.3  # seconds
 NAME, CLUSTER = "db.example.test", "cluster.example.test"

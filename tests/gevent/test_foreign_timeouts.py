@@ -11,7 +11,8 @@ import pytest
 from gmongo import InsertOne, MongoClient
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
-from tests.gevent.switching.witness import Witness
+from tests.gevent.blame import BlameRecorder
+from tests.support.fail_points import block, refuse
 
 
 def transaction(db: Any) -> None:
@@ -54,25 +55,24 @@ OPERATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_that_very_object_comes_out_and_the_server_is_not_blamed(name):
     command, call = OPERATIONS[name]
-    witness = Witness()
+    recorder = BlameRecorder()
     with Deployment.replica_set(members=1) as deployment, gevent.Timeout(20):
         # The limits of the driver are there as well, and none of them goes off.
         options = {"socketTimeoutMS": 15000, "waitQueueTimeoutMS": 15000}
-        with MongoClient(deployment.uri, event_listeners=[witness], **options) as client:
+        with MongoClient(deployment.uri, event_listeners=[recorder], **options) as client:
             client.test.c.insert_many([{"_id": number} for number in range(5)])
-            hang = {"failCommands": [command], "blockConnection": True, "blockTimeMS": 400}
-            deployment.set_fail_point("failCommand", {"times": 1}, hang)
+            block(deployment, command, 0.4)
             mine = gevent.Timeout(0.05)
             with pytest.raises(gevent.Timeout) as caught, mine:
                 call(client.test)
             assert caught.value is mine
-            assert sorted(witness.begun) == sorted(witness.ended)
-            assert command in [each.command_name for each in witness.failures]
-            assert not witness.blamed
+            assert sorted(recorder.begun) == sorted(recorder.ended)
+            assert command in [each.command_name for each in recorder.failures]
+            assert not recorder.blamed
             deployment.set_fail_point("failCommand", "off")
             assert client.test.c.find_one({"_id": 1})["_id"] == 1
             assert client.pool_stats()[0]["in_use"] == 0
-        assert not witness.blamed
+        assert not recorder.blamed
 
 
 def test_while_waiting_for_a_server():
@@ -91,8 +91,7 @@ def test_while_waiting_between_tries():
         client._executor.overload.jitter = lambda: 1.0
         client._executor.overload.base = 5.0
         labels = ["SystemOverloadedError", "RetryableError"]
-        data = {"failCommands": ["find"], "errorCode": 462, "errorLabels": labels}
-        deployment.set_fail_point("failCommand", {"times": 1}, data)
+        refuse(deployment, "find", 462, *labels)
         mine = gevent.Timeout(0.05)
         with pytest.raises(gevent.Timeout) as caught, mine:
             client.test.c.find_one()

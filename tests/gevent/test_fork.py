@@ -11,7 +11,8 @@ import gevent.subprocess
 import pytest
 from gevent.event import Event
 
-from tests.support.server import ScriptedServer, cursor_reply, eventually, held
+from tests.support.server import ScriptedServer, cursor_reply, held
+from tests.support.wait import eventually
 
 # Every program below forks with FORK(), gives what the child prints to the parent, and ends with the child's status.
 PRELUDE = """

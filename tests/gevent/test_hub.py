@@ -16,7 +16,8 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
 from tests.support.greenlets import living
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.wait import eventually
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])

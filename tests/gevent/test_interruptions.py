@@ -12,7 +12,9 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, PoolClearedError, WaitQueueTimeoutError
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerListener
-from tests.support.server import ScriptedServer, cursor_reply, eventually, held, silent
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer, cursor_reply, held, silent
+from tests.support.wait import eventually
 
 
 class Foreign(BaseException):
@@ -395,20 +397,6 @@ def test_clear_evicts_those_who_wait(client, held_connection):
 # Events
 
 
-class Recorder(CommandListener):
-    def __init__(self):
-        self.events = []
-
-    def started(self, event):
-        self.events.append(("started", event.request_id))
-
-    def succeeded(self, event):
-        self.events.append(("succeeded", event.request_id))
-
-    def failed(self, event):
-        self.events.append(("failed", event.request_id))
-
-
 @interruptions
 def test_every_started_command_gets_its_end(server, interrupt):
     recorder = Recorder()
@@ -417,8 +405,8 @@ def test_every_started_command_gets_its_end(server, interrupt):
         reader = find(client, 1)
         eventually(lambda: server.commands("find"))
         interrupt(reader)
-        (started, request), (ended, same_request) = recorder.events
-        assert (started, ended, request) == ("started", "failed", same_request)
+        assert recorder.only("Command") == ["CommandStarted", "CommandFailed"]
+        assert recorder.of("CommandStarted")[0].request_id == recorder.of("CommandFailed")[0].request_id
         check_nothing_lost(client)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from gmongo import MongoClient
 from tests.support.greenlets import living
-from tests.support.server import ScriptedServer, cut, eventually
+from tests.support.server import ScriptedServer, cut
+from tests.support.wait import eventually
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])

@@ -16,9 +16,9 @@ import gevent.subprocess
 import pytest
 
 from gmongo import MongoClient
-from gmongo.monitoring import CommandListener, ConnectionPoolListener
 from gmongo.testing import Deployment
-from tests.support.server import eventually
+from tests.support.listeners import HearsCommands, HearsPools
+from tests.support.wait import eventually
 
 PROGRAM = """
 from gevent import monkey
@@ -182,25 +182,19 @@ def test_a_crowd(deployment, where, way, manner):
 # Whoever is interrupted while he tells one, tells the others all the same
 
 
-class Record(CommandListener, ConnectionPoolListener):
+class Record(HearsCommands, HearsPools):
     """Notes the events of commands and check-outs, and may sleep in one of them."""
 
     def __init__(self, sleeps_at: str = "") -> None:
         self.heard: list[str] = []
         self.sleeps_at = sleeps_at
 
-    def _hear(self, event):
-        self.heard.append(type(event).__name__)
-        if self.heard[-1] == self.sleeps_at:
-            gevent.sleep(5)
-
-    def _ignore(self, event):
-        pass
-
-    started = succeeded = failed = connection_checked_out = connection_checked_in = _hear
-    connection_check_out_started = connection_check_out_failed = _hear
-    pool_created = pool_ready = pool_cleared = pool_closed = _ignore
-    connection_created = connection_ready = connection_closed = _ignore
+    def hear(self, event):
+        name = type(event).__name__
+        if name.startswith(("Command", "ConnectionCheck")):
+            self.heard.append(name)
+            if name == self.sleeps_at:
+                gevent.sleep(5)
 
 
 EVENTS = {

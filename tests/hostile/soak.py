@@ -29,7 +29,6 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import DuplicateKeyError, PyMongoError
 from gmongo.execution.sessions import ServerSession
-from gmongo.monitoring import ConnectionPoolListener
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
@@ -39,6 +38,7 @@ from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
 from tests.hostile.hellos import census
 from tests.hostile.replies import quick_checks
 from tests.hostile.witness import Findings, Violation, check_at_rest, silent_stderr
+from tests.support.listeners import HearsPools
 
 TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
     "standalone": lambda: Deployment.standalone(log=False),
@@ -67,19 +67,14 @@ class Work:
         Work.alive -= 1
 
 
-class Connections(ConnectionPoolListener):
+class Connections(HearsPools):
     """Counts what pools tell."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
-    def _note(self, event: Any) -> None:
+    def hear(self, event: Any) -> None:
         self.count[type(event).__name__] += 1
-
-    pool_created = pool_ready = pool_cleared = pool_closed = _note
-    connection_created = connection_ready = connection_closed = _note
-    connection_check_out_started = connection_check_out_failed = _note
-    connection_checked_out = connection_checked_in = _note
 
     def faults(self, open_connections: int) -> list[str]:
         count = self.count

@@ -26,17 +26,8 @@ from gmongo.errors import (
     WriteError,
     WTimeoutError,
 )
-from tests.support.server import (
-    ScriptedReplicaSet,
-    ScriptedServer,
-    cursor_reply,
-    cut,
-    eventually,
-    forged,
-    garbled,
-    held,
-    silent,
-)
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, forged, garbled, held, silent
+from tests.support.wait import eventually
 
 BROKEN = {  # name: fault, exception, what its message says
     "closed before the reply": (cut(0), AutoReconnect, "connection closed by the server"),

@@ -20,10 +20,11 @@ from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
 from gmongo.wire.limit import interrupt_after
-from tests.gevent.switching.harness import Stage, Tracer, _fill, eventually
+from tests.gevent.switching.harness import Stage, Tracer, _fill
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.thrown import EARLY, KINDS, Kind, know_timeouts
 from tests.support.server import ScriptedServer, held
+from tests.support.wait import comes_true
 
 
 @pytest.fixture(autouse=True)
@@ -78,12 +79,12 @@ def goes_at_once(scenario: Any, deployment: Deployment, point: int, kind: Kind) 
         stage.greenlet.start()
         with Tracer(point, kind, lambda each: each is stage.greenlet) as tracer:
             scenario.meanwhile(stage)
-            eventually(stage.greenlet.ready, 5)
+            comes_true(stage.greenlet.ready, 5)
             gevent.joinall(stage.others, timeout=1)
         assert stage.greenlet.ready()
         tracer.thrown.clear()
         tracer.subject = stage.greenlet = None
-        return eventually(lambda: watched() is None, 0.3)
+        return comes_true(lambda: watched() is None, 0.3)
     finally:
         stage.kept.clear()
         stage.client.close()
@@ -101,7 +102,7 @@ def test_a_killed_greenlet_goes_at_once() -> None:
         gevent.sleep(0.02)
         greenlet.kill()
         del greenlet
-        assert eventually(lambda: watched() is None, 0.3)
+        assert comes_true(lambda: watched() is None, 0.3)
 
 
 @pytest.mark.parametrize("how", ["kill", "time-out"])
@@ -129,7 +130,7 @@ def test_an_interrupted_batch_gives_its_pinned_connection_back(how: str) -> None
             else:
                 greenlet.join()
             del greenlet
-        assert eventually(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
+        assert comes_true(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
 
 
 FAILURES = {

@@ -22,7 +22,8 @@ from gmongo.events.log import document_text
 from gmongo.testing import Deployment
 from tests.hostile.mutation import nested
 from tests.hostile.witness import Commands, check_at_rest, silent_stderr
-from tests.support.server import ScriptedServer, cursor_reply, eventually
+from tests.support.server import ScriptedServer, cursor_reply
+from tests.support.wait import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -18,10 +18,8 @@ from gmongo import MongoClient
 from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
 from gmongo.options import tls_context
 from tests.hostile.witness import Commands, attempt, check_at_rest, silent_stderr
-from tests.support.server import eventually
-from tests.tls.conftest import TlsServer, files
-
-__all__ = ["files"]
+from tests.support.tls import TlsServer
+from tests.support.wait import eventually
 
 FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate", "reset", "half", "stall")
 

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.api.programs import run_python
+from tests.support.programs import run_python
 
 WHAT_IT_SEES = """
     import sys, threading, gmongo, pymongo

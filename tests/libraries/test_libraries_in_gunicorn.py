@@ -10,7 +10,8 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment
-from tests.apps.hosting import connections, hosted, until
+from tests.apps.hosting import connections, hosted
+from tests.support.wait import until
 
 from .drivers import database_of, drivers_seen
 from .sources import require

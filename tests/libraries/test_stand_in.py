@@ -12,7 +12,7 @@ import pytest
 import gmongo
 from gmongo._stand_in.names import ALIASES, PYMONGO_VERSION
 from gmongo.testing import DeploymentProcess
-from tests.api.programs import run_python
+from tests.support.programs import run_python
 
 STAND_IN = "import gmongo.as_pymongo\n"
 

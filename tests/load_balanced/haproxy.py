@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gevent import socket as gsocket
 
-from tests.support.server import eventually
+from tests.support.wait import eventually
 
 # Debian installs it where only root looks.
 BINARY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")

@@ -8,32 +8,14 @@ from typing import Any
 import gevent
 from bson import ObjectId
 
-from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.sdam.harness import Recorder
-from tests.support.server import ScriptedServer, eventually
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer
 
-Client = MongoClient[dict[str, Any]]
 SERVICE = ObjectId("5" * 24)
 DOCUMENTS = [{"_id": number} for number in range(10)]
 PINNING = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
-
-__all__ = [
-    "DOCUMENTS",
-    "PINNING",
-    "SERVICE",
-    "Client",
-    "Recorder",
-    "balanced",
-    "block",
-    "break_off",
-    "collect",
-    "connections",
-    "eventually",
-    "held",
-    "refuse",
-    "services_of",
-]
 
 
 def balanced(server: ScriptedServer, **options: str) -> str:
@@ -62,23 +44,3 @@ def connections(deployment: Deployment, *names: str) -> list[int]:
 def services_of(recorder: Recorder, *names: str) -> set[Any]:
     """The services that commands were sent to, as the events tell it."""
     return {event.service_id for event in recorder.of("CommandStarted") if event.command_name in names}
-
-
-def fail(deployment: Deployment, command: str, **data: Any) -> None:
-    """Let the next command of that name fail."""
-    deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": [command], **data})
-
-
-def block(deployment: Deployment, command: str, seconds: float = 0.15) -> None:
-    """Let the next command of that name wait before it is executed."""
-    fail(deployment, command, blockConnection=True, blockTimeMS=int(seconds * 1000))
-
-
-def refuse(deployment: Deployment, command: str, code: int, *labels: str) -> None:
-    """Let the next command of that name fail with an error of the server."""
-    fail(deployment, command, errorCode=code, errorLabels=list(labels))
-
-
-def break_off(deployment: Deployment, command: str) -> None:
-    """Close the connection in the place of a reply to the next command of that name."""
-    fail(deployment, command, closeConnection=True)

@@ -12,8 +12,9 @@ from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, Ope
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
-from tests.load_balanced.harness import SERVICE, balanced, block, break_off, fail, held, refuse, services_of
+from tests.load_balanced.harness import SERVICE, balanced, held, services_of
 from tests.support import single
+from tests.support.fail_points import block, break_off, fail, refuse
 from tests.support.faults import held as until
 from tests.support.server import ScriptedServer, cut, silent
 
@@ -173,7 +174,7 @@ def test_errors_of_authentication_clear_the_service(kind: str, connect: Any, rec
                 "time-out": {"blockConnection": True, "blockTimeMS": 300},
                 "refused": {"errorCode": 18},
             }[kind]
-            deployment.set_fail_point("failCommand", "alwaysOn", {"failCommands": [name], **data}, member=bad)
+            fail(deployment, name, times=None, member=bad, **data)
         recorder.forget()
         with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
             _use_all(client)

@@ -14,7 +14,8 @@ from gevent.pool import Pool
 from examples.load_balanced_app import ServiceWatch, Shop
 from gmongo.testing import Deployment
 from tests.load_balanced.haproxy import BINARY, haproxy
-from tests.load_balanced.harness import eventually, held
+from tests.load_balanced.harness import held
+from tests.support.wait import eventually
 
 pytestmark = pytest.mark.skipif(BINARY is None, reason="there is no haproxy here (Debian has it as a package)")
 

@@ -14,10 +14,8 @@ from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.errors import ConfigurationError
 from tests.load_balanced.harness import balanced
-from tests.support.dns import Host, Network, network
+from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
-
-__all__ = ["network"]
 
 NAME = "shop.example.test"
 SRV = f"_mongodb._tcp.{NAME}"

@@ -10,20 +10,10 @@ import pytest
 
 from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
-from tests.load_balanced.harness import (
-    PINNING,
-    SERVICE,
-    balanced,
-    block,
-    break_off,
-    collect,
-    connections,
-    eventually,
-    held,
-    refuse,
-    services_of,
-)
+from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, held, services_of
+from tests.support.fail_points import block, break_off, refuse
 from tests.support.server import ScriptedServer, cursor_reply
+from tests.support.wait import eventually
 
 PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 OPENERS: dict[str, Callable[[Any], Any]] = {

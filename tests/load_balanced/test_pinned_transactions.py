@@ -9,16 +9,9 @@ import pytest
 
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import (
-    PINNING,
-    block,
-    break_off,
-    collect,
-    connections,
-    eventually,
-    held,
-    refuse,
-)
+from tests.load_balanced.harness import PINNING, collect, connections, held
+from tests.support.fail_points import block, break_off, refuse
+from tests.support.wait import eventually
 
 PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 TRANSIENT = "TransientTransactionError"

@@ -8,7 +8,9 @@ import pytest
 
 from gmongo.errors import WaitQueueTimeoutError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import block, collect, eventually, held
+from tests.load_balanced.harness import collect, held
+from tests.support.fail_points import block
+from tests.support.wait import eventually
 
 
 def text(limit: int, cursors: int, transactions: int, others: int) -> str:

@@ -11,8 +11,11 @@ from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, PyMongoError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import Client, Recorder, balanced, eventually, held
+from tests.load_balanced.harness import balanced, held
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cut
+from tests.support.wait import eventually
 
 
 def hellos(deployment: Deployment) -> list[Any]:

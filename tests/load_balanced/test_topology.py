@@ -14,8 +14,9 @@ import pytest
 from gmongo.errors import AutoReconnect, NotPrimaryError
 from gmongo.monitoring import ConnectionPoolListener
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
-from tests.load_balanced.harness import balanced, break_off, refuse
-from tests.sdam.harness import make_client
+from tests.load_balanced.harness import balanced
+from tests.support.clients import make_client
+from tests.support.fail_points import break_off, refuse
 from tests.support.server import ScriptedServer
 
 SERIES = [

@@ -1,4 +1,4 @@
-"""Try the mutations: ``python -m tests.mutations [--jobs 2] [--only c22,s] [--tests-only]``.
+"""Try the mutations: ``python -m tests.mutations [--jobs 2] [--only c22,s] [--own-only]``.
 
 Each is applied to a copy of the project, and its own tests run there; if they all pass, those of their folders do too.
 """

@@ -1,27 +1,15 @@
-"""Clients of the tests' own, which are gone after each test."""
+"""Scripted servers of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-import gevent
 import pytest
 
-from tests.sdam.harness import Client, Recorder, make_client
+from tests.support.fixtures import limited
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
-
-@pytest.fixture(autouse=True)
-def patience() -> Iterator[None]:
-    with gevent.Timeout(15):
-        yield
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
-    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+patience = limited(15)
 
 
 @pytest.fixture
@@ -56,24 +44,3 @@ def replica_set() -> Iterator[ScriptedReplicaSet]:
     """A replica set whose members stream."""
     with ScriptedReplicaSet() as replica_set:
         yield replica_set
-
-
-@pytest.fixture
-def recorder() -> Recorder:
-    """Hears everything of the clients of the test."""
-    return Recorder()
-
-
-@pytest.fixture
-def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
-    """Makes clients; the arguments are those of ``make_client``, with servers in the place of their names."""
-    clients: list[Client] = []
-
-    def make(*servers: ScriptedServer, **options: Any) -> Client:
-        clients.append(make_client([server.name for server in servers], recorder, **options))
-        return clients[-1]
-
-    yield make
-    recorder.hooks.clear()
-    for client in clients:
-        client._topology.close()  # without the good-byes, which a bad server would not answer

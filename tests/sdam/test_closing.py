@@ -13,10 +13,13 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import InvalidOperation
-from tests.sdam.harness import Recorder, awaitable, line, make_client, settle
+from tests.sdam.harness import awaitable, settle
+from tests.support.clients import make_client
 from tests.support.greenlets import living
 from tests.support.programs import run_program
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, silent
+from tests.support.recorder import Recorder, line
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.wait import eventually
 
 MANY = 100
 

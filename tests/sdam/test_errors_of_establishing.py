@@ -18,9 +18,12 @@ from gevent.event import Event
 import gmongo
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PyMongoError
 from gmongo.wire.transport import TransportError
-from tests.sdam.harness import Client, Recorder, pool_of
-from tests.support.server import ScriptedServer, cut, eventually, garbled, held, silent
-from tests.tls.middlemen import Middleman, Socks5
+from tests.sdam.harness import pool_of
+from tests.support.clients import Client
+from tests.support.middlemen import Middleman, Socks5
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer, cut, garbled, held, silent
+from tests.support.wait import eventually
 
 BOTH = {"SystemOverloadedError", "RetryableError"}
 REFUSED = {"ok": 0, "code": 18, "errmsg": "no such user"}

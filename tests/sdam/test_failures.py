@@ -10,7 +10,8 @@ from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, pool_of, settle
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually, held, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
+from tests.support.wait import eventually
 
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 

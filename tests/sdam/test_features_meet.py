@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,12 +23,12 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
-from tests.sdam.harness import Recorder, short_name
-from tests.support.server import ScriptedServer, cut, eventually, silent
+from tests.support.fixtures import limited
+from tests.support.recorder import Recorder, short_name
+from tests.support.server import ScriptedServer, cut, silent
 from tests.support.single import REPLIES
-from tests.tls.conftest import TlsServer, files, server_context
-
-__all__ = ["files"]  # a fixture
+from tests.support.tls import TlsServer, server_context
+from tests.support.wait import eventually
 
 SCENES = 28
 MANY = 10_000
@@ -163,15 +163,7 @@ def work(client: Any, limit: Callable[[], AbstractContextManager[Any]], turns: i
             pass
 
 
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
-
-
-@pytest.fixture(autouse=True)
-def patience() -> Iterator[None]:
-    with gevent.Timeout(90):
-        yield
+patience = limited(90)
 
 
 @pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-72", "SM-83")

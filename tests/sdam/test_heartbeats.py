@@ -13,7 +13,8 @@ from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from tests.sdam.harness import awaitable, description_of, plain, settle
 from tests.support.greenlets import living
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
+from tests.support.wait import eventually
 
 AUTHENTICATING = {"saslSupportedMechs", "speculativeAuthenticate", "saslStart"}
 HEARTBEATS = ("HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed")

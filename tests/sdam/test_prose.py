@@ -9,8 +9,10 @@ import pytest
 
 from gmongo.errors import AutoReconnect, NotPrimaryError, PyMongoError, ServerSelectionTimeoutError
 from gmongo.read_preferences import Secondary
-from tests.sdam.harness import Client, awaitable, description_of, settle
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, eventually
+from tests.sdam.harness import awaitable, description_of, settle
+from tests.support.clients import Client
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
+from tests.support.wait import eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not writable primary"}
 RECOVERING = {"ok": 0, "code": 13436, "errmsg": "node is recovering"}

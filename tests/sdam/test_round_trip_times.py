@@ -11,7 +11,8 @@ import pytest
 
 from gmongo.sdam.round_trip_time import RoundTripTime
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, plain
-from tests.support.server import ScriptedServer, cut, eventually
+from tests.support.server import ScriptedServer, cut
+from tests.support.wait import eventually
 
 pytestmark = pytest.mark.usefixtures("quick")
 

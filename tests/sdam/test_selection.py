@@ -11,10 +11,11 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
-from gmongo.monitoring import CommandListener
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from tests.sdam.harness import awaitable, settle
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, eventually
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
+from tests.support.wait import eventually
 
 
 class Selector:
@@ -118,40 +119,28 @@ def test_the_selector_with_the_highest_port(connect: Any, replica_set: ScriptedR
 # Behind several mongos
 
 
-class Commands(CommandListener):
-    """Where commands went."""
-
-    def __init__(self) -> None:
-        self.places: Counter[Any] = Counter()
-
-    def started(self, event: Any) -> None:
-        self.places[event.connection_id] += 1
-
-    def succeeded(self, event: Any) -> None:
-        pass
-
-    failed = succeeded
-
-
 def mongos() -> ScriptedServer:
     return ScriptedServer(member=lambda _server: {"msg": "isdbgrid"})
 
 
 def test_a_slow_server_has_less_to_do() -> None:
     """The prose test "operationCount-based Selection Within Latency Window", with 20 instead of 500 ms."""
-    commands = Commands()
+    recorder = Recorder()
 
-    def run(greenlets: int, each: int) -> None:
+    def run(greenlets: int, each: int) -> Counter[Any]:
+        """How many operations went where."""
+
         def find() -> None:
             for _ in range(each):
                 client.db.c.find_one()
 
-        commands.places.clear()
+        recorder.forget()
         gevent.joinall([gevent.spawn(find) for _ in range(greenlets)], raise_error=True)
+        return Counter(event.connection_id for event in recorder.of("CommandStarted"))
 
     with mongos() as slow, mongos() as other:
         options: dict[str, Any] = {"localThresholdMS": 30_000, "minPoolSize": 10, "maxPoolSize": 10}
-        with MongoClient([slow.name, other.name], event_listeners=[commands], **options) as client:
+        with MongoClient([slow.name, other.name], event_listeners=[recorder], **options) as client:
             eventually(lambda: [pool["available"] for pool in client.pool_stats()] == [10, 10])
 
             def late(_command: Any) -> Any:
@@ -159,12 +148,10 @@ def test_a_slow_server_has_less_to_do() -> None:
                 return cursor_reply([])
 
             slow.replies["find"] = late
-            run(10, 10)
-            assert commands.places[slow.address] < 25
+            assert run(10, 10)[slow.address] < 25
             # Both take their time now, or all operations would be done before the next one begins.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
-            run(10, 100)
-            assert 400 <= commands.places[slow.address] <= 600
+            assert 400 <= run(10, 100)[slow.address] <= 600
 
 
 @pytest.mark.parametrize(

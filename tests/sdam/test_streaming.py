@@ -13,7 +13,8 @@ from gmongo.sdam.monitor import streaming_wanted
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, newer, plain, settle
 from tests.support.framing import HEADER, write_message
-from tests.support.server import ScriptedServer, eventually
+from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("SM-32", "SM-41", "SM-46", "SM-48", "SM-49", "SM-62", "SM-88", "SM-115")

@@ -13,26 +13,23 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
-from gmongo.monitoring import ServerHeartbeatListener
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
 from tests.sdam.harness import description_of, settle
-from tests.support.server import ScriptedServer, eventually, held, silent
+from tests.support.listeners import HearsHeartbeats
+from tests.support.recorder import short_name
+from tests.support.server import ScriptedServer, held, silent
+from tests.support.wait import eventually
 
 
-class Clock(ServerHeartbeatListener):
+class Clock(HearsHeartbeats):
     """When checks began and ended."""
 
     def __init__(self) -> None:
         self.begun: list[float] = []
         self.ended: list[float] = []
 
-    def started(self, event: Any) -> None:
-        self.begun.append(monotonic())
-
-    def succeeded(self, event: Any) -> None:
-        self.ended.append(monotonic())
-
-    failed = succeeded
+    def hear(self, event: Any) -> None:
+        (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(monotonic())
 
     def pauses(self, count: int) -> list[float]:
         """The times between the first checks, each from the end of one to the beginning of the next."""

@@ -15,7 +15,7 @@ from gevent.server import StreamServer
 
 from gmongo import MongoClient
 from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, embedded
-from tests.api.programs import ROOT, environment, run_python
+from tests.support.programs import ROOT, environment, run_python
 
 pytest.importorskip("nx_27017", reason="the embedded database needs nx-27017")
 

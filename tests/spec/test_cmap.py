@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.spec.cmap.runner import CmapTest
+from tests.spec.cmap_runner import CmapTest
 from tests.spec.specifications import files
 
 

@@ -20,7 +20,8 @@ from gmongo.options.uri import read_uri
 from tests.spec.dns_records import publish
 from tests.spec.specifications import files, root
 from tests.support.dns import Host, Network
-from tests.support.server import ScriptedServer, eventually
+from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 FOLDER = "initial-dns-seedlist-discovery/tests"
 PARSED = {

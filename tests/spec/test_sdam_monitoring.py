@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gmongo.client_options import ClientOptions
-from gmongo.monitoring import ServerListener, TopologyListener
 from gmongo.sdam.server_description import ServerDescription, parse_address
 from tests.spec.specifications import files
 from tests.spec.test_sdam import QuietTopology
+from tests.support.listeners import HearsServers, HearsTopology
 
 EVENT_NAMES = {
     "TopologyOpenedEvent": "topology_opening_event",
@@ -22,22 +22,13 @@ EVENT_NAMES = {
 }
 
 
-class Recorder(ServerListener, TopologyListener):
+class Transcript(HearsServers, HearsTopology):
     """All events, as the tests write them."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
-    def opened(self, event: Any) -> None:
-        self._record(event)
-
-    def closed(self, event: Any) -> None:
-        self._record(event)
-
-    def description_changed(self, event: Any) -> None:
-        self._record(event)
-
-    def _record(self, event: Any) -> None:
+    def hear(self, event: Any) -> None:
         fields: dict[str, Any] = {"topologyId": "42"}
         if hasattr(event, "server_address"):
             fields["address"] = "{}:{}".format(*event.server_address)
@@ -68,8 +59,8 @@ def show_topology(topology: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", files("server-discovery-and-monitoring/tests/monitoring"))
 def test_sdam_monitoring(case: dict[str, Any]) -> None:
-    recorder = Recorder()
-    topology = QuietTopology(ClientOptions(case["uri"], None, {"event_listeners": [recorder]}).topology())
+    transcript = Transcript()
+    topology = QuietTopology(ClientOptions(case["uri"], None, {"event_listeners": [transcript]}).topology())
     topology.open()
     try:
         for phase in case["phases"]:
@@ -83,7 +74,7 @@ def test_sdam_monitoring(case: dict[str, Any]) -> None:
                         for server in description.get("servers", [description]):
                             if server.get("type") == "PossiblePrimary":  # only drivers with one thread tell it apart
                                 server["type"] = "Unknown"
-            found, recorder.events = recorder.events, []
+            found, transcript.events = transcript.events, []
             assert found == expected
     finally:
         topology.close()

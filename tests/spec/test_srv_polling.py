@@ -19,12 +19,13 @@ from dnslib import RCODE
 from gevent.event import Event
 
 from gmongo import MongoClient
-from gmongo.monitoring import ServerListener
 from tests.spec.dns_records import DOMAIN, LOCAL, publish
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living
 from tests.support.programs import run_program
-from tests.support.server import ScriptedServer, eventually
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 PORTS = (27017, 27018, 27019, 27020)
 TEST1, TEST3, TEST22 = (
@@ -260,35 +261,20 @@ def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Netwo
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
 
-class Servers(ServerListener):
-    """Which servers came and went."""
-
-    def __init__(self) -> None:
-        self.story: list[tuple[str, int]] = []
-
-    def opened(self, event: Any) -> None:
-        self.story.append(("opened", event.server_address[1]))
-
-    def closed(self, event: Any) -> None:
-        self.story.append(("closed", event.server_address[1]))
-
-    def description_changed(self, event: Any) -> None:
-        pass
-
-
 def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses: Any, alarm: Alarm) -> None:
-    servers = Servers()
-    client = connect(event_listeners=[servers])
+    recorder = Recorder()
+    client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)
     client.admin.command("ping")
     before = client.topology_description.server_descriptions()[LOCAL, 27017]
     connections = set(mongoses[27017].peers)
-    servers.story.clear()
+    recorder.forget()
     network.names.hosts[TEST1] = records(27017, 27019)
     alarm.next_scan()
     assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
     assert connections <= set(mongoses[27017].peers)
-    assert sorted(servers.story) == [("closed", 27018), ("opened", 27019)]
+    assert [event.server_address[1] for event in recorder.of("ServerClosed")] == [27018]
+    assert [event.server_address[1] for event in recorder.of("ServerOpening")] == [27019]
 
 
 @pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])

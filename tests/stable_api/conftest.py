@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import gevent
 import pytest
 
 from gmongo.testing import Deployment
-from tests.load_balanced.conftest import connect, recorder
+from tests.support.fixtures import limited
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
-__all__ = ["connect", "recorder"]
-
-
-@pytest.fixture(autouse=True)
-def patience() -> Iterator[None]:
-    with gevent.Timeout(25):
-        yield
+patience = limited(25)
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ from gmongo.stable_api import Audit
 from gmongo.testing import Deployment
 from gmongo.testing.simulation.member import Member
 from gmongo.wire.message import OP_MSG
-from tests.sdam.harness import make_client
 from tests.stable_api.workload import everything
 from tests.support import single
-from tests.support.server import ScriptedServer, cursor_reply, eventually
+from tests.support.clients import make_client
+from tests.support.server import ScriptedServer, cursor_reply
+from tests.support.wait import eventually
 
 FIELDS = ("apiVersion", "apiStrict", "apiDeprecationErrors")
 CHOICES = [

@@ -14,6 +14,7 @@ from gmongo.stable_api.facts import COMMANDS, DEPRECATED
 from gmongo.testing import Deployment
 from gmongo.testing.simulation import stable_api as simulated
 from tests.stable_api.workload import everything
+from tests.support.fail_points import fail
 
 RELEASES = ("8.0", "8.2")
 
@@ -93,7 +94,7 @@ def test_codes_and_labels_stay(code: int, label: str | None, connect: Any) -> No
     for release in RELEASES:
         with Deployment.load_balanced(1, version=release) as deployment:
             client = connect(deployment, server_api=ServerApi("1"))
-            deployment.set_fail_point("failCommand", "alwaysOn", {"failCommands": ["insert"], "errorCode": code})
+            fail(deployment, "insert", times=None, errorCode=code)
             with pytest.raises((OperationFailure, AutoReconnect)) as caught:
                 client.db.c.insert_one({})
             found.append((caught.value.code, label is not None and caught.value.has_error_label(label)))  # type: ignore[attr-defined]

@@ -1,1 +1,1 @@
-"""Servers that do as they are told, for tests of the driver's behaviour towards bad peers."""
+"""What tests of several folders stand on: servers that do as they are told, recorders, waiting, fail points."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import dns.resolver
-import pytest
 from dnslib import QTYPE, RCODE, RR, SRV, TXT, A, DNSRecord
 from gevent.server import DatagramServer
 
@@ -121,10 +120,3 @@ def install(patch: Callable[..., None], name_server: NameServer) -> Network:
     patch(dns.resolver, "default_resolver", name_server.resolver())
     patch(connect, "_resolve", network.resolve)
     return network
-
-
-@pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A network with a name server that has no records yet."""
-    with NameServer() as name_server:
-        yield install(monkeypatch.setattr, name_server)

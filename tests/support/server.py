@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.faults import Fault, cut, forged, garbled, held, silent
 from tests.support.replica_set import ScriptedReplicaSet
-from tests.support.single import ScriptedServer, cursor_reply, eventually
+from tests.support.single import ScriptedServer, cursor_reply
 
 __all__ = [
     "Fault",
@@ -12,7 +12,6 @@ __all__ = [
     "ScriptedServer",
     "cursor_reply",
     "cut",
-    "eventually",
     "forged",
     "garbled",
     "held",

@@ -20,6 +20,7 @@ from gevent.server import StreamServer
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
 from tests.support.faults import Fault
 from tests.support.framing import HEADER, command_name, read_request, write_message
+from tests.support.wait import eventually
 
 LIMITS: dict[str, Any] = {
     "maxBsonObjectSize": 16 * 1024 * 1024,
@@ -29,15 +30,6 @@ LIMITS: dict[str, Any] = {
     "maxWireVersion": 21,
     "logicalSessionTimeoutMinutes": 30,
 }
-PATIENCE = 5.0  # seconds that a test waits for what must happen
-
-
-def eventually(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """Wait until `condition` returns something true, and return it."""
-    with gevent.Timeout(seconds, AssertionError(f"did not happen within {seconds} seconds: {condition}")):
-        while not (outcome := condition()):
-            gevent.sleep(0.002)
-    return outcome
 
 
 class Received(NamedTuple):

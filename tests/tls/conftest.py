@@ -1,125 +1,13 @@
-"""Certificates of every kind, made for the tests, and servers that use them."""
+"""A server behind TLS."""
 
 from __future__ import annotations
 
-import datetime
-import ssl
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import trustme
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from gevent.server import StreamServer
-from gevent.ssl import SSLContext
 
-from tests.support.server import ScriptedServer
-
-PASSWORD = "opens-the-key"
-
-
-class TlsServer(ScriptedServer):
-    """A scripted server behind TLS."""
-
-    def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
-        super().__init__(**options)
-        self.context = context
-        self.resumed: list[bool] = []
-        self.names: list[str | None] = []
-
-    def start(self) -> None:
-        super().start()
-        assert self._listener is not None
-        self._listener.stop(timeout=0)
-        self._listener = StreamServer(("127.0.0.1", self.port), self._greet)
-        self._listener.start()
-
-    def _greet(self, sock: Any, address: Any) -> None:
-        try:
-            wrapped = self.context.wrap_socket(sock, server_side=True)
-        except OSError:
-            sock.close()
-            return
-        self.resumed.append(wrapped.session_reused)
-        self._accept(wrapped, address)
-
-
-@pytest.fixture(scope="session")
-def files(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Paths of PEM files."""
-    folder = tmp_path_factory.mktemp("certificates")
-    authority, stranger = trustme.CA(), trustme.CA()
-    server = authority.issue_cert("localhost", "127.0.0.1")
-    client = authority.issue_cert("ann@example.com", common_name="ann")
-    now = datetime.datetime.now(datetime.timezone.utc)
-    expired = authority.issue_cert("localhost", "127.0.0.1", not_after=now - datetime.timedelta(days=1))
-    elsewhere = authority.issue_cert("elsewhere.example.com")
-
-    def write(name: str, content: bytes) -> str:
-        path = folder / name
-        path.write_bytes(content)
-        return str(path)
-
-    def bundle(name: str, certificate: Any) -> str:
-        return write(name, certificate.private_key_and_cert_chain_pem.bytes())
-
-    key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
-    locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(PASSWORD.encode()),
-    )
-    chain = b"".join(each.bytes() for each in client.cert_chain_pems)
-    return SimpleNamespace(
-        folder=folder,
-        ca=write("ca.pem", authority.cert_pem.bytes()),
-        other_ca=write("other_ca.pem", stranger.cert_pem.bytes()),
-        server=bundle("server.pem", server),
-        client=bundle("client.pem", client),
-        strange_client=bundle("strange_client.pem", stranger.issue_cert("bob@example.com")),
-        locked_client=write("locked_client.pem", locked + chain),
-        expired=bundle("expired.pem", expired),
-        elsewhere=bundle("elsewhere.pem", elsewhere),
-        only_certificate=write("only_certificate.pem", chain),
-        junk=write("junk.pem", b"this is no certificate"),
-        missing=str(folder / "missing.pem"),
-        crl=write("crl.pem", _revocations(authority, [])),
-        crl_with_server=write("crl_with_server.pem", _revocations(authority, [_serial(server)])),
-    )
-
-
-def _serial(certificate: trustme.LeafCert) -> int:
-    return x509.load_pem_x509_certificate(certificate.cert_chain_pems[0].bytes()).serial_number
-
-
-def _revocations(authority: trustme.CA, serials: list[int]) -> bytes:
-    now = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=1)
-    issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
-    key = serialization.load_pem_private_key(authority.private_key_pem.bytes(), None)
-    builder = (
-        x509.CertificateRevocationListBuilder()
-        .issuer_name(issuer.subject)
-        .last_update(now)
-        .next_update(now + datetime.timedelta(days=1))
-    )
-    for serial in serials:
-        revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
-        builder = builder.add_revoked_certificate(revoked)
-    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
-
-
-def server_context(certificate: str, client_ca: str | None = None) -> ssl.SSLContext:
-    """What a server of the tests uses.
-
-    :param client_ca: whose certificates clients must have, if they need any.
-    """
-    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    if client_ca is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(client_ca)
-    return context
+from tests.support.tls import TlsServer, server_context
 
 
 @pytest.fixture

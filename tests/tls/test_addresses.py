@@ -11,8 +11,8 @@ from gevent import socket as gevent_socket
 from gevent.server import StreamServer
 
 import gmongo
+from tests.support.middlemen import pump
 from tests.support.server import ScriptedServer
-from tests.tls.middlemen import pump
 
 
 def passing_on(listener, server):

@@ -7,8 +7,8 @@ import pytest
 import gmongo
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
+from tests.support.middlemen import Compressing
 from tests.support.server import ScriptedServer
-from tests.tls.middlemen import Compressing
 
 pytest.importorskip("snappy")
 pytest.importorskip("zstandard")

@@ -7,9 +7,9 @@ from gevent.server import StreamServer
 
 import gmongo
 from gmongo.errors import ConfigurationError, ServerSelectionTimeoutError
+from tests.support.middlemen import Socks5
 from tests.support.server import ScriptedServer
-from tests.tls.conftest import TlsServer, server_context
-from tests.tls.middlemen import Socks5
+from tests.support.tls import TlsServer, server_context
 
 ACCOUNT = ("proxy-user", "proxy-secret")
 

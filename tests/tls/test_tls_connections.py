@@ -13,9 +13,10 @@ from gevent.server import StreamServer
 
 import gmongo
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
-from tests.support.server import cursor_reply, eventually
-from tests.tls.conftest import PASSWORD, TlsServer, server_context
-from tests.tls.middlemen import Middleman
+from tests.support.middlemen import Middleman
+from tests.support.server import cursor_reply
+from tests.support.tls import PASSWORD, TlsServer, server_context
+from tests.support.wait import eventually
 
 
 def client_of(server, host="localhost", **options):
@@ -326,7 +327,7 @@ def test_a_monkey_patched_process(files, tmp_path):
     program.write_text(
         "from gevent import monkey; monkey.patch_all()\n"
         "import sys, gmongo\n"
-        "from tests.tls.conftest import TlsServer, server_context\n"
+        "from tests.support.tls import TlsServer, server_context\n"
         "with TlsServer(server_context(sys.argv[1])) as server:\n"
         "    with gmongo.MongoClient('localhost', server.port, tlsCAFile=sys.argv[2], "
         "tlsCertificateKeyFile=sys.argv[3]) as client:\n"

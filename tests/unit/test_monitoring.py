@@ -201,7 +201,7 @@ def test_listeners_come_in_a_sequence():
         monitoring.EventListeners(monitoring.CommandListener())
 
 
-class Recorder(monitoring.ConnectionPoolListener):
+class HearsOneEvent(monitoring.ConnectionPoolListener):
     def __init__(self, error=None):
         self.events = []
         self.error = error
@@ -214,24 +214,24 @@ class Recorder(monitoring.ConnectionPoolListener):
 
 def test_a_failing_listener_is_logged_and_does_no_harm(caplog):
     event = monitoring.PoolReadyEvent(ADDRESS)
-    failing, next_one = Recorder(RuntimeError("my fault")), Recorder()
+    failing, next_one = HearsOneEvent(RuntimeError("my fault")), HearsOneEvent()
     monitoring.publish((failing, next_one), "pool_ready", event)
     assert failing.events == next_one.events == [event]
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("gmongo.monitoring", logging.ERROR)
-    assert "Recorder.pool_ready failed on PoolReadyEvent" in record.getMessage()
+    assert "HearsOneEvent.pool_ready failed on PoolReadyEvent" in record.getMessage()
     assert "my fault" in caplog.text
 
 
 def test_a_method_that_is_not_defined_is_logged(caplog):
-    monitoring.publish((Recorder(),), "pool_closed", monitoring.PoolClosedEvent(ADDRESS))
+    monitoring.publish((HearsOneEvent(),), "pool_closed", monitoring.PoolClosedEvent(ADDRESS))
     assert "NotImplementedError" in caplog.text
 
 
 @pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
 def test_what_is_thrown_into_the_greenlet_goes_through(thrown, caplog):
     with pytest.raises(type(thrown)) as caught:
-        monitoring.publish((Recorder(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
+        monitoring.publish((HearsOneEvent(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
     assert caught.value is thrown
     assert not caplog.records
 

@@ -24,8 +24,9 @@ import itertools
 import gevent
 
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import Tracer, eventually
+from tests.gevent.switching.harness import Tracer
 from tests.gevent.switching.thrown import KINDS, Kind
+from tests.support.wait import comes_true
 
 WANTED = [each for each in KINDS if each.name in ("kill", "foreign time-out", "kill and time-out")]
 LIMIT = 2.0  # seconds for anything that takes milliseconds
@@ -91,7 +92,7 @@ class Run:
             client.test.facts.find_one({"_id": 1})
         if scene.full:
             self.others.append(gevent.spawn(client.admin.command, "ping"))
-            eventually(lambda: self.witness.pings)
+            comes_true(lambda: self.witness.pings)
         greenlet = gevent.Greenlet(self._act)
         with Tracer(point, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
@@ -129,11 +130,11 @@ class Run:
         tracer.thrown[:] = [type(each) for each in tracer.thrown]  # an exception keeps its frames alive
         if self.witness.unended:
             gc.collect()
-        if not eventually(lambda: not self.witness.unended, 0.005):
+        if not comes_true(lambda: not self.witness.unended, 0.005):
             self.losses.add("a command without an end event")
         if self.witness.marked_unknown or self.witness.pools_cleared:
             self.losses.add("the server was blamed")
-        if len(tracer.thrown) < 2 and not eventually(lambda: not self._transactions(before), 0.05):
+        if len(tracer.thrown) < 2 and not comes_true(lambda: not self._transactions(before), 0.05):
             self.losses.add("a transaction left open at the server")
         self._go_on()
 
@@ -169,7 +170,7 @@ class Run:
 
     def look_for_connections(self) -> None:
         """Whether it has left any at the server, now that it is closed."""
-        if not eventually(lambda: not self._connections(), 0.1):
+        if not comes_true(lambda: not self._connections(), 0.1):
             self.losses.add("a connection is left at the server after close()")
 
     def _connections(self) -> list[Any]:

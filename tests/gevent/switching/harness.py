@@ -7,11 +7,9 @@ runs go on until one ends before its switch has come.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
@@ -21,33 +19,14 @@ from gevent import get_hub
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
-from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener
 from gmongo.testing import Deployment
 from tests.gevent.switching.thrown import EARLY, LATE, Kind, Running
+from tests.support.listeners import HearsCommands, HearsHeartbeats, HearsPools, HearsServers
+from tests.support.recorder import short_name
+from tests.support.wait import comes_true, comes_true_at_last
 
 MOST_POINTS = 60
 PATIENCE = 1.0
-
-
-def eventually(condition: Callable[[], Any], seconds: float = PATIENCE) -> bool:
-    """Let the others run until `condition` holds; False if it never does."""
-    for _ in range(50):
-        if condition():
-            return True
-        gevent.sleep(0)
-    end = monotonic() + seconds
-    while monotonic() < end:
-        if condition():
-            return True
-        gevent.sleep(0.001)
-    return bool(condition())
-
-
-def at_last(condition: Callable[[], Any]) -> bool:
-    """The same for what may hang on garbage."""
-    if not condition():
-        gc.collect()
-    return eventually(condition)
 
 
 class Tracer:
@@ -138,7 +117,7 @@ class Tracer:
             self.subject.throw(error)
 
 
-class Witness(CommandListener, ServerHeartbeatListener, ServerListener):
+class Witness(HearsCommands, HearsHeartbeats, HearsServers):
     """Notes what begins and ends, and which cursors the client has heard of."""
 
     def __init__(self) -> None:
@@ -147,59 +126,30 @@ class Witness(CommandListener, ServerHeartbeatListener, ServerListener):
         self.cursors: set[int] = set()
         self.unknown: list[Any] = []
 
-    def started(self, event: Any) -> None:
-        if hasattr(event, "request_id"):
-            self.open_commands[event.request_id] += 1
-        else:
-            self.heartbeats += 1
-
-    def succeeded(self, event: Any) -> None:
-        if not hasattr(event, "request_id"):
-            self.heartbeats -= 1
-            return
-        self.open_commands[event.request_id] -= 1
-        cursor = event.reply.get("cursor")
-        if isinstance(cursor, dict) and cursor.get("id"):
-            self.cursors.add(cursor["id"])
-
-    def failed(self, event: Any) -> None:
-        if hasattr(event, "request_id"):
-            self.open_commands[event.request_id] -= 1
-        else:
-            self.heartbeats -= 1
-
-    def description_changed(self, event: Any) -> None:
-        if event.previous_description.is_server_type_known and not event.new_description.is_server_type_known:
-            self.unknown.append(event.new_description)
-
-    def opened(self, event: Any) -> None:
-        pass
-
-    closed = opened
+    def hear(self, event: Any) -> None:
+        kind = short_name(event)
+        change = 1 if kind.endswith("Started") else -1
+        if kind.startswith("Command"):
+            self.open_commands[event.request_id] += change
+        elif kind.startswith("Heartbeat"):
+            self.heartbeats += change
+        if kind == "CommandSucceeded":
+            cursor = event.reply.get("cursor")
+            if isinstance(cursor, dict) and cursor.get("id"):
+                self.cursors.add(cursor["id"])
+        elif kind == "ServerDescriptionChanged":
+            known = [each.is_server_type_known for each in (event.previous_description, event.new_description)]
+            if known == [True, False]:
+                self.unknown.append(event.new_description)
 
 
-class YieldingWitness(Witness, ConnectionPoolListener):
+class YieldingWitness(HearsPools, Witness):
     """Lets others run in every event, so that there are switches wherever the driver tells of something."""
 
-    def started(self, event: Any) -> None:
-        super().started(event)
-        gevent.sleep(0)
-
-    def succeeded(self, event: Any) -> None:
-        super().succeeded(event)
-        gevent.sleep(0)
-
-    def failed(self, event: Any) -> None:
-        super().failed(event)
-        gevent.sleep(0)
-
-    def _yield(self, event: Any) -> None:
-        gevent.sleep(0)
-
-    pool_created = pool_ready = pool_cleared = pool_closed = _yield
-    connection_created = connection_ready = connection_closed = _yield
-    connection_check_out_started = connection_check_out_failed = _yield
-    connection_checked_out = connection_checked_in = _yield
+    def hear(self, event: Any) -> None:
+        Witness.hear(self, event)
+        if not short_name(event).startswith("Server"):
+            gevent.sleep(0)
 
 
 class Scenario:
@@ -337,7 +287,7 @@ def explore(scenario: Scenario, kind: Kind, yields: bool = False) -> tuple[int, 
 def _fill(deployment: Deployment) -> None:
     with MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
-    eventually(lambda: not any(member.connections for member in deployment.members))
+    comes_true(lambda: not any(member.connections for member in deployment.members))
 
 
 def _forget_frames(*errors: BaseException | None) -> None:
@@ -348,7 +298,7 @@ def _forget_frames(*errors: BaseException | None) -> None:
 
 
 def _end_of(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
-    return [] if eventually(lambda: scenario.over(stage, tracer)) else ["the scenario does not end"]
+    return [] if comes_true(lambda: scenario.over(stage, tracer)) else ["the scenario does not end"]
 
 
 def _outcome(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
@@ -378,9 +328,9 @@ def _nothing_lost(scenario: Scenario, stage: Stage, tracer: Tracer, generation: 
         faults += _pools(stage)
     faults += _sessions(stage)
     open_commands = {number for number, count in stage.witness.open_commands.items() if count}
-    if not eventually(lambda: not any(stage.witness.open_commands.values())):
+    if not comes_true(lambda: not any(stage.witness.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
-    if not scenario.ends_cursors and not at_last(lambda: not left_cursors(stage)):
+    if not scenario.ends_cursors and not comes_true_at_last(lambda: not left_cursors(stage)):
         faults.append(f"cursors left on the server: {left_cursors(stage)}")
     if not disturbed:
         if stage.witness.unknown:
@@ -409,7 +359,7 @@ def _pools(stage: Stage) -> list[str]:
             (stats["in_use"], stats["pending"], stats["waiting"]) == (0, 0, 0) for stats in stage.client.pool_stats()
         )
 
-    if not eventually(at_rest):
+    if not comes_true(at_rest):
         faults.append(f"not at rest: {stage.client.pool_stats()}")
     for pool in stage.client._topology.pools():
         machine, stats = pool.machine, pool.stats()
@@ -430,7 +380,7 @@ def _pools(stage: Stage) -> list[str]:
 
 def _sessions(stage: Stage) -> list[str]:
     sessions = stage.client._executor.sessions
-    if not at_last(lambda: not sessions.in_use):
+    if not comes_true_at_last(lambda: not sessions.in_use):
         return [f"{sessions.in_use} sessions were not given back"]
     taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
     identities = [bytes(session.lsid["id"]) for session in taken]
@@ -462,17 +412,17 @@ class Resources:
     def differences(self, deployment: Deployment, seen: WeakSet[Any], stage: Stage) -> list[str]:
         """What is left over."""
         faults = []
-        if not eventually(lambda: not any(member.connections for member in deployment.members)):
+        if not comes_true(lambda: not any(member.connections for member in deployment.members)):
             faults.append(f"connections left: {[member.connections for member in deployment.members]}")
-        if not eventually(lambda: _descriptors() <= self._descriptors):
+        if not comes_true(lambda: _descriptors() <= self._descriptors):
             faults.append(f"descriptors left: {_descriptors()}, there were {self._descriptors}")
-        if not eventually(lambda: not _left(seen)):
+        if not comes_true(lambda: not _left(seen)):
             faults.append(f"greenlets left: {_left(seen)}")
-        if not eventually(lambda: _watchers() <= self._watchers):
+        if not comes_true(lambda: _watchers() <= self._watchers):
             faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
         if Running.known:
             faults.append(f"timers left: {Running.known}")
-        if not eventually(lambda: not stage.witness.heartbeats):
+        if not comes_true(lambda: not stage.witness.heartbeats):
             faults.append(f"{stage.witness.heartbeats} heartbeats have no end event")
         return faults
 

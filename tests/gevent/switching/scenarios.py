@@ -12,7 +12,9 @@ from gmongo.cmap.upkeep import _populate
 from gmongo.errors import AutoReconnect
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import Scenario, Stage, Tracer, eventually
+from tests.gevent.switching.harness import Scenario, Stage, Tracer
+from tests.support.fail_points import fail
+from tests.support.wait import comes_true
 
 LARGE = b"x" * 12_000_000  # more than the sockets take at once
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
@@ -160,7 +162,7 @@ class Transaction(Scenario):
         # What interrupts the abort, too, leaves the transaction to the server, which aborts it after a while.
         if len(stage.errors) < 2 and not self.ends_cursors:
             known = stage.kept["open"]
-            none_left = eventually(lambda: all(each in known for each in open_transactions(stage)))
+            none_left = comes_true(lambda: all(each in known for each in open_transactions(stage)))
             assert none_left, "a transaction was left open on the server"
 
 
@@ -188,8 +190,7 @@ class Backoff(Scenario):
 
     def prepare(self, stage: Stage) -> None:
         stage.client._executor.overload.base = 0.001
-        data = {"failCommands": ["insert"], "errorCode": 462, "errorLabels": OVERLOAD_LABELS}
-        stage.deployment.set_fail_point("failCommand", {"times": 2}, data)
+        fail(stage.deployment, "insert", times=2, errorCode=462, errorLabels=OVERLOAD_LABELS)
 
     def act(self, stage: Stage) -> Any:
         return stage.db.written.insert_one({"a": 1}).acknowledged
@@ -203,8 +204,7 @@ class Retry(Backoff):
     least_switches = 2
 
     def prepare(self, stage: Stage) -> None:
-        data = {"failCommands": ["find"], "errorCode": 262}
-        stage.deployment.set_fail_point("failCommand", {"times": 1}, data)
+        fail(stage.deployment, "find", errorCode=262)
 
     def act(self, stage: Stage) -> Any:
         return stage.db.facts.find_one({"_id": 1})
@@ -341,7 +341,7 @@ class Populate(OwnGreenlet):
         return tracer.subject is not None and bool(tracer.subject.dead)
 
     def check(self, stage: Stage) -> None:
-        assert eventually(lambda: stage.pool.stats()["available"] >= 2), "the pool is not filled up"
+        assert comes_true(lambda: stage.pool.stats()["available"] >= 2), "the pool is not filled up"
 
 
 class Upkeep(OwnGreenlet):

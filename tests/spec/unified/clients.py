@@ -10,7 +10,7 @@ from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
 from tests.spec.unified.deployments import TOKEN, Running, without_user
-from tests.spec.unified.events import Recorder
+from tests.spec.unified.events import Observer
 from tests.spec.unified.logs import Logs
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.schema import FormatError
@@ -54,7 +54,7 @@ class ClientEntity:
     def __init__(self, spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> None:
         check_known(spec, _FIELDS, "a client")
         self.name: str = spec["id"]
-        self.recorder = Recorder(
+        self.recorder = Observer(
             spec.get("observeEvents", ()),
             spec.get("ignoreCommandMonitoringEvents", ()),
             spec.get("observeSensitiveCommands", False),

@@ -9,7 +9,7 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
 from gmongo.testing.simulation.member import Member
-from tests.spec.unified.events import Recorder
+from tests.spec.unified.events import Observer
 from tests.spec.unified.requirements import Setting
 from tests.spec.unified.schema import FormatError
 
@@ -41,7 +41,7 @@ class Running:
         start = _STARTS[setting.topology]
         self._deployment = start(version=setting.version, parameters=parameters, log=False, **access)
         self._deployment.start()
-        recorder = Recorder((), (), False)
+        recorder = Observer((), (), False)
         # It knows one mongos only.
         self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()

@@ -11,16 +11,10 @@ from bson.objectid import ObjectId
 from gevent.event import Event
 
 from gmongo.events.command import SENSITIVE
-from gmongo.monitoring import (
-    CommandListener,
-    CommandStartedEvent,
-    ConnectionPoolListener,
-    ServerHeartbeatListener,
-    ServerListener,
-    TopologyListener,
-)
+from gmongo.monitoring import CommandStartedEvent
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.schema import FormatError
+from tests.support.listeners import HearsAll
 
 SECONDS_TO_WAIT = 10
 
@@ -48,7 +42,7 @@ _NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 Recorded = tuple[str, Any]
 
 
-class Recorder(CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener):
+class Observer(HearsAll):
     """Hears all events of a client, and keeps those that a test observes.
 
     :param observed: the names of the events to keep.
@@ -76,7 +70,7 @@ class Recorder(CommandListener, ConnectionPoolListener, ServerHeartbeatListener,
         """Append the events with these names (as classes are named) to a list, as documents."""
         self._stores.append((frozenset(names), entity))
 
-    def _record(self, event: Any) -> None:
+    def hear(self, event: Any) -> None:
         kind = type(event).__name__
         name = _NAMES.get(kind, kind[0].lower() + kind[1:])
         self._count(name)
@@ -92,12 +86,6 @@ class Recorder(CommandListener, ConnectionPoolListener, ServerHeartbeatListener,
                 entity.append({"name": kind, "observedAt": time.time()})
         if name in self._observed and not (name in _COMMAND and self._is_ignored(event)):
             self.events.append((name, event))
-
-    started = succeeded = failed = opened = description_changed = closed = _record
-    pool_created = pool_ready = pool_cleared = pool_closed = _record
-    connection_created = connection_ready = connection_closed = _record
-    connection_check_out_started = connection_check_out_failed = _record
-    connection_checked_out = connection_checked_in = _record
 
     def _count(self, name: str) -> None:
         if name == "connectionCheckedOutEvent":
@@ -171,7 +159,7 @@ class EventMatcher:
             return False
         return True
 
-    def check_all(self, expected: Mapping[str, Any], recorder: Recorder) -> None:
+    def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
         """Compare the events of a client with an element of ``expectEvents``.
 
         :raises Mismatch: an event is missing, other than expected, or surplus.

@@ -16,8 +16,8 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import PyMongoError
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
-from gmongo.monitoring import ConnectionPoolListener
-from tests.spec.cmap.endpoint import Endpoint
+from tests.support.listeners import HearsPools
+from tests.support.server import ScriptedServer
 
 KNOWN_FIELDS = {"version", "style", "description", "runOn", "failPoint", "poolOptions", "operations"}
 KNOWN_FIELDS |= {"error", "events", "ignore"}
@@ -33,14 +33,14 @@ EVENT_NAMES = {
 FIELD_NAMES = {"connection_id": "connectionId", "interrupt_connections": "interruptInUseConnections"}
 
 
-class Recorder(ConnectionPoolListener):
+class Transcript(HearsPools):
     """All events of a pool, as the tests write them."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self._changed = Event()
 
-    def _record(self, event: Any) -> None:
+    def hear(self, event: Any) -> None:
         kind = type(event).__name__
         fields = ("address", "options", "connection_id", "reason", "duration", "interrupt_connections")
         found = {
@@ -51,11 +51,6 @@ class Recorder(ConnectionPoolListener):
         found["type"] = EVENT_NAMES.get(kind, kind.removesuffix("Event"))
         self.events.append(found)
         self._changed.set()
-
-    pool_created = pool_ready = pool_cleared = pool_closed = _record
-    connection_created = connection_ready = connection_closed = _record
-    connection_check_out_started = connection_check_out_failed = _record
-    connection_checked_out = connection_checked_in = _record
 
     def wait_for(self, kind: str, count: int, timeout: float) -> None:
         """Wait until `count` events of this kind have been seen."""
@@ -75,6 +70,30 @@ class Owner:
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         self.pool.clear(error)
+
+
+class FailPoint:
+    """Lets handshakes come late, or fail.
+
+    :param command: a ``configureFailPoint``; it applies to handshakes of its ``appName``.
+    """
+
+    def __init__(self, command: dict[str, Any]) -> None:
+        mode = command["mode"]
+        self._times = mode["times"] if isinstance(mode, dict) else 1 << 30 if mode == "alwaysOn" else 0
+        self._data = command.get("data", {})
+
+    def __call__(self, command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        name = command.get("client", {}).get("application", {}).get("name")
+        if self._times == 0 or self._data.get("appName") != name:
+            return reply
+        self._times -= 1
+        gevent.sleep(self._data.get("blockTimeMS", 0) / 1000)
+        if self._data.get("closeConnection"):
+            raise ConnectionAbortedError
+        if "errorCode" in self._data:
+            return {"ok": 0, "code": self._data["errorCode"], "errmsg": "fail point"}
+        return reply
 
 
 class Thread:
@@ -109,13 +128,15 @@ class CmapTest:
     def __init__(self, case: dict[str, Any]) -> None:
         assert set(case) <= KNOWN_FIELDS, f"unknown fields {set(case) - KNOWN_FIELDS}"
         self._case = case
-        self._recorder = Recorder()
+        self._transcript = Transcript()
         self._threads: dict[str, Thread] = {}
         self._labels: dict[str, Connection] = {}
 
     def run(self) -> None:
-        with Endpoint(self._case.get("failPoint")) as endpoint:
-            self._pool = self._make_pool(endpoint)
+        with ScriptedServer() as server:
+            if "failPoint" in self._case:
+                server.hello_edit = FailPoint(self._case["failPoint"])
+            self._pool = self._make_pool(server)
             try:
                 error = self._run_operations()
                 self._check(error)
@@ -124,16 +145,16 @@ class CmapTest:
                     thread.kill()
                 self._pool.close()
 
-    def _make_pool(self, endpoint: Endpoint) -> Pool:
+    def _make_pool(self, server: ScriptedServer) -> Pool:
         given = dict(self._case.get("poolOptions", {}))
         interval = given.pop("backgroundThreadIntervalMS", None)
-        settings = ClientOptions([f"{endpoint.address[0]}:{endpoint.address[1]}"], None, given).topology()
+        settings = ClientOptions([server.name], None, given).topology()
         options = settings.pool
         if interval is not None:
             options = dataclasses.replace(options, upkeep_interval=interval / 1000)
         owner = Owner()
-        events = PoolEvents(endpoint.address, (self._recorder,), Delivery())
-        owner.pool = Pool(endpoint.address, options, settings.connection, events, owner)
+        events = PoolEvents(server.address, (self._transcript,), Delivery())
+        owner.pool = Pool(server.address, options, settings.connection, events, owner)
         owner.pool.finish()
         return owner.pool
 
@@ -164,7 +185,7 @@ class CmapTest:
         self._threads[target].join()
 
     def _op_waitForEvent(self, event: str, count: int, timeout: int = 10_000) -> None:
-        self._recorder.wait_for(event, count, timeout / 1000)
+        self._transcript.wait_for(event, count, timeout / 1000)
 
     def _op_checkOut(self, label: str | None = None) -> None:
         connection = self._pool.check_out()
@@ -196,7 +217,7 @@ class CmapTest:
             assert str(error).lower() == expected.get("message", str(error)).lower()
             assert "address" not in expected or getattr(error, "address", None) is not None
         ignored = self._case.get("ignore", [])
-        actual = [event for event in self._recorder.events if event["type"] not in ignored]
+        actual = [event for event in self._transcript.events if event["type"] not in ignored]
         wanted = self._case.get("events", [])
         assert len(actual) >= len(wanted), actual
         for found, event in zip(actual, wanted, strict=False):

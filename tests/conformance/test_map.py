@@ -1,0 +1,32 @@
+"""The README of the tests leads to every folder, and to nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+
+from tests.conformance.pages import TESTS
+
+_README = (TESTS / "README.md").read_text("utf-8")
+_FOLDERS = {each.name for each in TESTS.iterdir() if each.is_dir() and each.name != "__pycache__"}
+
+
+def test_every_folder_is_there() -> None:
+    table = _README.partition("## support")[0]
+    named = {match.partition("/")[0] for match in re.findall(r"`([\w/]+)`", table)}
+    assert named >= _FOLDERS - {"support"}
+    assert {each.name for each in (TESTS / "support").glob("*.py")} <= {
+        *re.findall(r"`(\w+\.py)`", _README),
+        *("__init__.py", "single.py", "replica_set.py", "faults.py", "framing.py", "fixtures.py"),
+    }
+
+
+def test_what_is_named_is_there() -> None:
+    below = ("", "support/", "gevent/switching/", "differential/", "mutations/")
+    for name in re.findall(r"`(?:tests/)?((?:\w+/)*\w+\.py)`|pytest (tests/[\w/]+(?:\.py)?)", _README):
+        path = name[0] or name[1].removeprefix("tests/")
+        assert any((TESTS / folder / path).exists() for folder in below), path
+
+
+def test_no_two_tests_have_one_name() -> None:
+    names = [each.name for each in TESTS.rglob("test_*.py")]
+    assert len(names) == len(set(names)), sorted(each for each in set(names) if names.count(each) > 1)

@@ -1,0 +1,78 @@
+"""Fixtures of all tests. Those of one subject are in the ``conftest.py`` of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.testing import database_uri
+from tests.support.clients import Client, clients_of
+from tests.support.recorder import Recorder
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    """The connection string of a real database: the one that MONGODB_URI names, or an embedded one."""
+    with database_uri() as uri:
+        yield uri
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    """Hears everything of the clients of the test."""
+    return Recorder()
+
+
+@pytest.fixture
+def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
+    """Makes clients of deployments, scripted servers or URIs, as ``tests.support.clients`` says, and ends them."""
+    with clients_of(recorder) as make:
+        yield make
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
+    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
+
+
+@pytest.fixture
+def head_start() -> float:
+    """For how long ``go`` lets a greenlet run before the test goes on; 0 is as far as it can without I/O."""
+    return 0
+
+
+@pytest.fixture
+def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
+    """Starts greenlets, and lets them run for the head start."""
+    greenlets: list[gevent.Greenlet[..., Any]] = []
+
+    def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
+        greenlets.append(gevent.spawn(function, *arguments, **keywords))
+        gevent.sleep(head_start)
+        return greenlets[-1]
+
+    yield start
+    gevent.killall(greenlets, timeout=5)
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A network with a name server that has no records yet."""
+    from tests.support.dns import NameServer, install
+
+    with NameServer() as name_server:
+        yield install(monkeypatch.setattr, name_server)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Paths of PEM files: certificates of every kind."""
+    pytest.importorskip("trustme")
+    from tests.support.tls import write_certificates
+
+    return write_certificates(tmp_path_factory.mktemp("certificates"))

@@ -1,0 +1,44 @@
+"""The versions of Python are the same wherever they are listed."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def supported() -> list[str]:
+    """As the classifiers of the package have it."""
+    return re.findall(r"Programming Language :: Python :: (3\.\d+)", read("setup.cfg"))
+
+
+def test_tox_runs_all() -> None:
+    (list_of,) = re.findall(r"^env_list = py\{([\d,]+)\}", read("tox.ini"), re.MULTILINE)
+    assert [f"3.{minor[1:]}" for minor in list_of.split(",")] == supported()
+
+
+def test_so_does_the_continuous_integration() -> None:
+    (list_of,) = re.findall(r"python: \[(.*)\]", read(".github/workflows/ci.yml"))
+    assert re.findall(r'"(.*?)"', list_of) == supported()
+
+
+def test_the_lowest_is_required_and_what_tools_assume() -> None:
+    lowest, settings = supported()[0], configparser.ConfigParser()
+    settings.read_string(read("setup.cfg"))
+    assert settings["options"]["python_requires"] == f">={lowest}"
+    assert settings["mypy"]["python_version"] == lowest
+    assert f'target-version = "py{lowest.replace(".", "")}"' in read("pyproject.toml")
+
+
+def test_tox_environments_of_the_continuous_integration_exist() -> None:
+    named = {
+        name for line in re.findall(r"tox -e ([\w,-]+)", read(".github/workflows/ci.yml")) for name in line.split(",")
+    }
+    defined = set(re.findall(r"^\[testenv:([\w-]+)\]", read("tox.ini"), re.MULTILINE))
+    assert named <= defined | {"py"}
