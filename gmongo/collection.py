@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
@@ -36,6 +36,7 @@ from gmongo.operations.models import (
     IndexModel,
     ReturnDocument,
     SearchIndexModel,
+    WriteModel,
     checked_array_filters,
     checked_flag,
     checked_hint,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = ["Collection", "ReturnDocument"]
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
 
 _Filter = Mapping[str, Any]
 _CollationIn = Mapping[str, Any] | Collation | None
@@ -118,7 +120,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
     def __init__(
         self,
-        database: Database[Any],
+        database: Database[DocumentType],
         name: str,
         create: bool | None = False,
         codec_options: CodecOptions[Any] | None = None,
@@ -154,7 +156,7 @@ class Collection(Defaults, Generic[DocumentType]):
         return self._executor.run(operation, session)
 
     @property
-    def database(self) -> Database[Any]:
+    def database(self) -> Database[DocumentType]:
         """The database that it is part of."""
         return self._database
 
@@ -167,6 +169,24 @@ class Collection(Defaults, Generic[DocumentType]):
     def full_name(self) -> str:
         """Its name with that of the database, such as ``"shop.orders"``."""
         return f"{self._database_name}.{self._name}"
+
+    @overload
+    def with_options(
+        self,
+        codec_options: None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Collection[DocumentType]: ...
+
+    @overload
+    def with_options(
+        self,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Collection[OtherType]: ...
 
     def with_options(
         self,
@@ -189,10 +209,10 @@ class Collection(Defaults, Generic[DocumentType]):
         chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
         return Collection(self._database, self._name, False, *chosen)
 
-    def __getitem__(self, name: str) -> Collection[Any]:
+    def __getitem__(self, name: str) -> Collection[DocumentType]:
         return Collection(self._database, f"{self._name}.{name}", False, *self._defaults(*[None] * 4))
 
-    def __getattr__(self, name: str) -> Collection[Any]:
+    def __getattr__(self, name: str) -> Collection[DocumentType]:
         if name.startswith("_"):
             full = f"{self._name}.{name}"
             raise AttributeError(
@@ -580,7 +600,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
     def bulk_write(
         self,
-        requests: list[Any],
+        requests: Sequence[WriteModel[DocumentType]],
         ordered: bool = True,
         bypass_document_validation: bool | None = None,
         session: ClientSession | None = None,
@@ -1631,7 +1651,7 @@ class Collection(Defaults, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
         **kwargs: Any,
-    ) -> CommandCursor[Any]:
+    ) -> CommandCursor[dict[str, Any]]:
         """A cursor over the descriptions of the indexes for Atlas Search. Read and write concern of the collection do
         not hold for it.
 
@@ -1649,7 +1669,7 @@ class Collection(Defaults, Generic[DocumentType]):
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() makes the pipeline; the option pipeline cannot be given")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        plain = self.with_options(read_concern=ReadConcern())  # search indexes know no concerns
+        plain: Collection[Any] = self.with_options(read_concern=ReadConcern())  # search indexes know no concerns
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
@@ -1679,7 +1699,9 @@ class Collection(Defaults, Generic[DocumentType]):
         database = self._database.with_options(write_concern=self._write_concern)
         database.drop_collection(self._name, session, comment, encrypted_fields)
 
-    def rename(self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> Any:
+    def rename(
+        self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
         """Rename the collection, within its database. This object keeps the old name.
 
         Specification: Collection Management.

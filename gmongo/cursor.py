@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from reprlib import repr as short
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from bson.code import Code
 from bson.son import SON
@@ -521,7 +521,13 @@ class Cursor(Generic[DocumentType]):
         """
         return take_list(self, length)
 
-    def __getitem__(self, index: int | slice) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> DocumentType: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
+
+    def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
         """A slice sets skip and limit; an index returns that one document, by a query of its own."""
         self._check_unsent()
         if isinstance(index, slice):
@@ -629,7 +635,7 @@ class RawBatchCursor(Cursor[bytes]):
 
     _raw = True
 
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> NoReturn:
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
 
 

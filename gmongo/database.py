@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Database"]
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
 
 _FORBIDDEN = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
@@ -61,7 +62,7 @@ class Database(Defaults, Generic[DocumentType]):
 
     def __init__(
         self,
-        client: MongoClient[Any],
+        client: MongoClient[DocumentType],
         name: str,
         codec_options: CodecOptions[Any] | None = None,
         read_preference: _ReadPreference | None = None,
@@ -77,7 +78,7 @@ class Database(Defaults, Generic[DocumentType]):
         self._name = name
 
     @property
-    def client(self) -> MongoClient[Any]:
+    def client(self) -> MongoClient[DocumentType]:
         """The client that it is reached by."""
         return self._client
 
@@ -85,6 +86,24 @@ class Database(Defaults, Generic[DocumentType]):
     def name(self) -> str:
         """Its name, such as ``"shop"``."""
         return self._name
+
+    @overload
+    def with_options(
+        self,
+        codec_options: None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[DocumentType]: ...
+
+    @overload
+    def with_options(
+        self,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[OtherType]: ...
 
     def with_options(
         self,
@@ -106,6 +125,26 @@ class Database(Defaults, Generic[DocumentType]):
         return Database(self._client, self._name, *chosen)
 
     # Collections
+
+    @overload
+    def get_collection(
+        self,
+        name: str,
+        codec_options: None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Collection[DocumentType]: ...
+
+    @overload
+    def get_collection(
+        self,
+        name: str,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Collection[OtherType]: ...
 
     def get_collection(
         self,
@@ -136,15 +175,41 @@ class Database(Defaults, Generic[DocumentType]):
             read_concern=read_concern,
         )
 
-    def __getitem__(self, name: str) -> Collection[Any]:
+    def __getitem__(self, name: str) -> Collection[DocumentType]:
         return Collection(self, name)
 
-    def __getattr__(self, name: str) -> Collection[Any]:
+    def __getattr__(self, name: str) -> Collection[DocumentType]:
         if name.startswith("_"):
             raise AttributeError(
                 f"Database has no attribute {name!r}. To access the {name} collection, use database[{name!r}]."
             )
         return self[name]
+
+    @overload
+    def create_collection(
+        self,
+        name: str,
+        codec_options: None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+        session: ClientSession | None = None,
+        check_exists: bool | None = True,
+        **kwargs: Any,
+    ) -> Collection[DocumentType]: ...
+
+    @overload
+    def create_collection(
+        self,
+        name: str,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+        session: ClientSession | None = None,
+        check_exists: bool | None = True,
+        **kwargs: Any,
+    ) -> Collection[OtherType]: ...
 
     def create_collection(
         self,
@@ -329,6 +394,35 @@ class Database(Defaults, Generic[DocumentType]):
 
     # Commands
 
+    @overload
+    def command(
+        self,
+        command: str | Mapping[str, Any],
+        value: Any = 1,
+        check: bool = True,
+        allowable_errors: Sequence[str | int] | None = None,
+        read_preference: _ReadPreference | None = None,
+        codec_options: None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]: ...
+
+    @overload
+    def command(
+        self,
+        command: str | Mapping[str, Any],
+        value: Any = 1,
+        check: bool = True,
+        allowable_errors: Sequence[str | int] | None = None,
+        read_preference: _ReadPreference | None = None,
+        *,
+        codec_options: CodecOptions[OtherType],
+        session: ClientSession | None = None,
+        comment: Any = None,
+        **kwargs: Any,
+    ) -> OtherType: ...
+
     def command(
         self,
         command: str | Mapping[str, Any],
@@ -340,7 +434,7 @@ class Database(Defaults, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
         **kwargs: Any,
-    ) -> dict[str, Any]:
+    ) -> Any:
         """Run a command, and return the reply.
 
             >>> database.command("ping")["ok"]
@@ -379,6 +473,33 @@ class Database(Defaults, Generic[DocumentType]):
             if isinstance(details, dict) and (not check or _is_allowed(details, allowable_errors)):
                 return details
             raise
+
+    @overload
+    def cursor_command(
+        self,
+        command: str | Mapping[str, Any],
+        value: Any = 1,
+        read_preference: _ReadPreference | None = None,
+        codec_options: None = None,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        max_await_time_ms: int | None = None,
+        **kwargs: Any,
+    ) -> CommandCursor[DocumentType]: ...
+
+    @overload
+    def cursor_command(
+        self,
+        command: str | Mapping[str, Any],
+        value: Any = 1,
+        read_preference: _ReadPreference | None = None,
+        *,
+        codec_options: CodecOptions[OtherType],
+        session: ClientSession | None = None,
+        comment: Any = None,
+        max_await_time_ms: int | None = None,
+        **kwargs: Any,
+    ) -> CommandCursor[OtherType]: ...
 
     def cursor_command(
         self,
@@ -423,7 +544,7 @@ class Database(Defaults, Generic[DocumentType]):
 
     def aggregate(
         self, pipeline: Sequence[Mapping[str, Any]], session: ClientSession | None = None, **kwargs: Any
-    ) -> CommandCursor[Any]:
+    ) -> CommandCursor[DocumentType]:
         """Run a pipeline that begins without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
         (MongoDB 5.1).
 
@@ -506,7 +627,7 @@ class Database(Defaults, Generic[DocumentType]):
 
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
-    ) -> Any:
+    ) -> DocumentType | None:
         """The document that a reference points to, or None.
 
         Specification: DBRef.

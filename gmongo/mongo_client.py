@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from reprlib import repr as short
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
@@ -30,7 +30,7 @@ from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations.client_bulk import ClientBulk
 from gmongo.operations.client_writes import Writes, checked_models
 from gmongo.operations.end_sessions import EndSessions
-from gmongo.operations.models import checked_flag, checked_let
+from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.run_command import ReadCommand, WriteCommand
 from gmongo.read_concern import ReadConcern
@@ -64,6 +64,7 @@ _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWith
 _FAREWELL = 1.0
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
 
 
 class MongoClient(Defaults, Generic[DocumentType]):
@@ -215,6 +216,37 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     # Databases
 
+    @overload
+    def get_database(
+        self,
+        name: str | None = None,
+        codec_options: None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[DocumentType]: ...
+
+    @overload
+    def get_database(
+        self,
+        name: str | None = None,
+        *,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[OtherType]: ...
+
+    @overload
+    def get_database(
+        self,
+        name: str | None,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[OtherType]: ...
+
     def get_database(
         self,
         name: str | None = None,
@@ -239,6 +271,37 @@ class MongoClient(Defaults, Generic[DocumentType]):
         if name is None:
             name = self._default_database_name(None)
         return Database(self, name, codec_options, read_preference, write_concern, read_concern)
+
+    @overload
+    def get_default_database(
+        self,
+        default: str | None = None,
+        codec_options: None = None,
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[DocumentType]: ...
+
+    @overload
+    def get_default_database(
+        self,
+        default: str | None = None,
+        *,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[OtherType]: ...
+
+    @overload
+    def get_default_database(
+        self,
+        default: str | None,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+    ) -> Database[OtherType]: ...
 
     def get_default_database(
         self,
@@ -267,10 +330,10 @@ class MongoClient(Defaults, Generic[DocumentType]):
             raise ConfigurationError("No default database name defined or provided.")
         return name
 
-    def __getitem__(self, name: str) -> Database[Any]:
+    def __getitem__(self, name: str) -> Database[DocumentType]:
         return Database(self, name)
 
-    def __getattr__(self, name: str) -> Database[Any]:
+    def __getattr__(self, name: str) -> Database[DocumentType]:
         if name.startswith("_"):
             raise AttributeError(
                 f"MongoClient has no attribute {name!r}. To access the {name} database, use client[{name!r}]."
@@ -334,7 +397,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
 
     def bulk_write(
         self,
-        models: Sequence[Any],
+        models: Sequence[WriteModel[Any]],
         session: ClientSession | None = None,
         ordered: bool = True,
         verbose_results: bool = False,

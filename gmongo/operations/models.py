@@ -276,6 +276,10 @@ class UpdateOne(_Update):
         self.sort = _checked_sort(sort)
 
 
+WriteModel = InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
+"""What a bulk write is made of."""
+
+
 class IndexModel(_Model):
     """An index to create, for :meth:`Collection.create_indexes <gmongo.collection.Collection.create_indexes>`.
 
