@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from time import monotonic
 from typing import Any, TypeVar
 
 from gevent import Greenlet, GreenletExit, Timeout, get_hub, getcurrent, sleep
 
+from gmongo import clock
 from gmongo.safe_log import safely
 
 Owner = TypeVar("Owner")
@@ -27,13 +27,13 @@ class Turns:
     __slots__ = ("_since",)
 
     def __init__(self) -> None:
-        self._since = monotonic()
+        self._since = clock.monotonic()
 
     def take(self) -> None:
         """Switch, if this greenlet has been running for two milliseconds."""
-        if monotonic() - self._since > _TURN:
+        if clock.monotonic() - self._since > _TURN:
             sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
-            self._since = monotonic()
+            self._since = clock.monotonic()
 
 
 def in_turns(items: Iterable[Item]) -> Iterator[Item]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 from gevent.monkey import get_original
 
+from gmongo import clock
 from gmongo._encryption.library import Native, ffi, lib, secure_random, sha_256, sign_rsaes_pkcs1_v1_5
 
 _PIECE = 64 * 1024
@@ -35,7 +35,7 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 def in_worker(work: Callable[[], Any]) -> Any:
     """Do something in a thread that has no loop, with rests for those that have."""
     me = _identity()
-    _turns[me] = monotonic()
+    _turns[me] = clock.monotonic()
     try:
         return work()
     finally:
@@ -45,9 +45,9 @@ def in_worker(work: Callable[[], Any]) -> Any:
 def _rest() -> None:
     me = _identity()
     since = _turns.get(me)
-    if since is not None and monotonic() - since > _TURN:
+    if since is not None and clock.monotonic() - since > _TURN:
         _pause(_REST)
-        _turns[me] = monotonic()
+        _turns[me] = clock.monotonic()
 
 
 def install(crypt: Native) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import bson
 
+from gmongo import clock
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.options import ConnectionOptions
 from gmongo.errors import OperationFailure
@@ -52,7 +52,7 @@ class Authentication:
     def begin(self, hello: Hello, deadline: float | None, ref: bool) -> None:
         """Authenticate after the hello, whose reply loses what was meant for this only.
 
-        :param deadline: on the clock of :func:`time.monotonic`; None is without limit.
+        :param deadline: on the clock of :mod:`gmongo.clock`; None is without limit.
         :param ref: whether the timer keeps the hub running.
         :raises OperationFailure: the server did not accept the credential.
         """
@@ -60,7 +60,7 @@ class Authentication:
         hello.reply = {field: value for field, value in reply.items() if field not in _MEANT_FOR_THIS}
         if reply.get("arbiterOnly"):
             return  # an arbiter has no users
-        seconds = None if deadline is None else deadline - monotonic()
+        seconds = None if deadline is None else deadline - clock.monotonic()
         with self._limited(seconds, ref):
             self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self

@@ -7,12 +7,12 @@ delivering events. It comes after the state is true.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 from weakref import ref
 
 from gevent import getcurrent
 
+from gmongo import clock
 from gmongo.background import spawn_for
 from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection
@@ -113,7 +113,7 @@ class Pool:
     def checkout(self, deadline: float | None = None) -> Checkout:
         """A context manager for a check-out and its check-in.
 
-        :param deadline: on the clock of :func:`time.monotonic`, beside ``waitQueueTimeoutMS``.
+        :param deadline: on the clock of :mod:`gmongo.clock`, beside ``waitQueueTimeoutMS``.
         """
         return Checkout(self, deadline)
 
@@ -129,21 +129,21 @@ class Pool:
             return self._check_out_observed(deadline)
         connection = self.machine.take_fit() or self._obtain(deadline)
         connection.holder = ref(getcurrent())
-        connection.checked_out_at = monotonic()
+        connection.checked_out_at = clock.monotonic()
         return connection
 
     def _check_out_observed(self, deadline: float | None) -> Connection:
-        events, delivery, started = self._events, self._delivery, monotonic()
+        events, delivery, started = self._events, self._delivery, clock.monotonic()
         delivery.note(events.check_out_started)
         try:
             delivery.deliver()
             connection = self.machine.take_fit() or self._obtain(deadline)
         except BaseException as error:
-            delivery.note(events.check_out_failed, _failed_reason(error), error, monotonic() - started)
+            delivery.note(events.check_out_failed, _failed_reason(error), error, clock.monotonic() - started)
             self.finish(wait=isinstance(error, Exception))
             raise
         connection.holder = ref(getcurrent())
-        connection.checked_out_at = monotonic()
+        connection.checked_out_at = clock.monotonic()
         delivery.note(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
@@ -173,7 +173,7 @@ class Pool:
         """What is handed over to one who has queued up."""
         limit = self.options.wait_queue_timeout
         if deadline is not None:
-            remaining = deadline - monotonic()
+            remaining = deadline - clock.monotonic()
             limit = remaining if limit is None else min(limit, remaining)
         connection = waiter.sleep(limit, self._wait_error)
         self.machine.confirm(connection)

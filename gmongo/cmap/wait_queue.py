@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
+
+from gmongo import clock
 
 Item = TypeVar("Item")
 
@@ -29,7 +30,7 @@ class Waiter(Generic[Item]):
 
     def __init__(self) -> None:
         self.greenlet: greenlet = getcurrent()
-        self.since = monotonic()
+        self.since = clock.monotonic()
         self.item: Item | None = None
         self.error: BaseException | None = None
         self._hub = get_hub()
@@ -151,7 +152,7 @@ class WaitQueue(Generic[Item]):
 
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
-        return monotonic() - next(iter(self.waiters)).since if self.waiters else None
+        return clock.monotonic() - next(iter(self.waiters)).since if self.waiters else None
 
 
 def _never() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from gmongo import clock
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -34,7 +34,7 @@ class Attempt:
 
     :param operation: to run.
     :param session: to run it in, if any.
-    :param deadline: when the operation must have ended, on the clock of :func:`time.monotonic`.
+    :param deadline: when the operation must have ended, on the clock of :mod:`gmongo.clock`.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Attempt:
             return self._run_pinned(pin, commands)
         deadline = self.deadline
         if deadline is not None:  # both selection and check-out have to end in time
-            deadline = min(deadline, monotonic() + topology.settings.server_selection_timeout)
+            deadline = min(deadline, clock.monotonic() + topology.settings.server_selection_timeout)
         server = self._select(topology, retry, deadline)
         if operation.is_write and transaction is None and self.session is not None:
             self.is_retryable_write = policy.is_retryable_write(operation, server)
@@ -145,7 +145,7 @@ class Attempt:
         deadline = self.deadline
         if deadline is None:
             return socket_timeout
-        return None if deadline == inf else deadline - monotonic()
+        return None if deadline == inf else deadline - clock.monotonic()
 
     def observe(self, reply: dict[str, Any]) -> None:
         """Have the application's session and its transaction learn from a reply.

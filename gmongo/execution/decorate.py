@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import bson
 
+from gmongo import clock
 from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.errors import ConfigurationError, ExecutionTimeout
@@ -68,7 +68,7 @@ class Decorator:
         else:
             selector = operation.selector
             if server_session is not None:
-                server_session.last_used = monotonic()
+                server_session.last_used = clock.monotonic()
                 command["lsid"] = server_session.lsid
                 if is_retryable_write:
                     command["txnNumber"] = _number(operation, server_session)
@@ -114,7 +114,7 @@ def _add_session(command: dict[str, Any], attempt: Attempt, connection: Connecti
     operation, session, transaction = attempt.operation, attempt.session, attempt.transaction
     assert session is not None
     server_session = session.server_session
-    server_session.last_used = monotonic()
+    server_session.last_used = clock.monotonic()
     command["lsid"] = server_session.lsid
     if transaction is not None:
         command["txnNumber"] = bson.Int64(server_session.transaction_number)
@@ -145,7 +145,7 @@ def _add_max_time(command: dict[str, Any], attempt: Attempt, deadline: float) ->
     """
     if deadline == inf:
         return
-    left = deadline - monotonic() - attempt.min_round_trip_time
+    left = deadline - clock.monotonic() - attempt.min_round_trip_time
     if left <= 0:
         message = (
             f"{attempt.operation.name} was not sent: its time limit leaves less than the "

@@ -10,12 +10,12 @@ import logging
 import os
 import weakref
 from collections.abc import Mapping
-from time import monotonic
 from typing import Any, Protocol
 
 import bson
 from gevent import Timeout, get_hub
 
+from gmongo import clock
 from gmongo.background import Alarm, Enduring, Turns
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
@@ -184,7 +184,7 @@ class Monitor:
         error = description.error
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
-        now = monotonic()
+        now = clock.monotonic()
         if now < self._may_retry_from:  # it lets everybody in, and hangs up again
             return False
         self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
@@ -192,11 +192,11 @@ class Monitor:
 
     def _pause(self) -> None:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
-        earliest = monotonic() + MIN_HEARTBEAT_FREQUENCY
+        earliest = clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
         if not self._stopped:
             self._alarm.sleep(self._settings.heartbeat_frequency)
-        while not self._stopped and monotonic() < earliest:
-            self._alarm.sleep(earliest - monotonic())
+        while not self._stopped and clock.monotonic() < earliest:
+            self._alarm.sleep(earliest - clock.monotonic())
 
     # One check
 
@@ -204,7 +204,7 @@ class Monitor:
         """Check once; None if the check was cancelled."""
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and (self._streaming or self._will_await(previous))
-        started = monotonic()
+        started = clock.monotonic()
         self._heartbeat = started, awaited
         try:
             self._events.heartbeat_started(self.address, connection, awaited)
@@ -217,7 +217,7 @@ class Monitor:
         if not awaited:
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
-        self._events.heartbeat_succeeded(self.address, connection, monotonic() - started, hello.reply, awaited)
+        self._events.heartbeat_succeeded(self.address, connection, clock.monotonic() - started, hello.reply, awaited)
         self._start_measuring(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
@@ -239,7 +239,7 @@ class Monitor:
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
-            self._events.heartbeat_failed(self.address, connection, monotonic() - started, error, awaited)
+            self._events.heartbeat_failed(self.address, connection, clock.monotonic() - started, error, awaited)
 
     def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
         if not connection.handshake_done:
@@ -268,17 +268,17 @@ class Monitor:
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
         command["$db"] = "admin"
         request_id = next_request_id()
-        started = monotonic()
+        started = clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
         reply = connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
         self._streaming = connection.mid_message
-        return self._received(read_hello(reply, monotonic() - started))
+        return self._received(read_hello(reply, clock.monotonic() - started))
 
     def _next_streamed(self, connection: Connection) -> Hello:
-        started = monotonic()
+        started = clock.monotonic()
         reply = connection.next_reply(self._await_timeout, bson.decode)
         self._streaming = connection.mid_message
-        return self._received(read_hello(reply, monotonic() - started))
+        return self._received(read_hello(reply, clock.monotonic() - started))
 
     def _received(self, hello: Hello) -> Hello:
         if hello.hello_ok:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import heapq
 import itertools
 import time
@@ -13,6 +14,8 @@ import gevent
 
 # Of what is due at one moment, timers of higher priority go off first, as in libev.
 _LAST = -100
+# Seconds before each jump while there are more threads than at first: somebody may be polling for the end of one.
+_FOR_THREADS = 0.0005
 
 
 class VirtualLoop:
@@ -42,6 +45,8 @@ class VirtualLoop:
         self._holding = 0  # how many of the timers keep the loop running
         self._idle = loop.idle(ref=False)
         self._wake = loop.timer(0, ref=False)
+        self._results: list[Any] = []  # what other threads are to deliver
+        self._threads = _thread._count()
         self._ended = False
         self.io, self.run_callback = loop.io, loop.run_callback  # these are called all the time
 
@@ -82,6 +87,12 @@ class VirtualLoop:
             timer.close()
             self._jumpers -= 1
             self._arrange()
+
+    def async_(self, ref: bool = True, priority: int | None = None) -> Any:
+        """A watcher by which another thread tells that it has a result."""
+        watcher = self.real.async_(ref, priority)
+        self._results.append(watcher)
+        return watcher
 
     # Timers
 
@@ -135,7 +146,12 @@ class VirtualLoop:
 
     def _jump(self) -> None:
         """Nothing else can happen now; runs in the hub."""
-        if not _works_elsewhere():
+        self._results = [each for each in self._results if each.active]
+        if self._results:
+            return  # what a thread computes takes its own time
+        if _thread._count() > self._threads:
+            time.sleep(_FOR_THREADS)
+        if self.real.activecnt:  # else this is the last turn: nobody whom the loop goes on for waits
             self._go_off(jumps=True)
 
     def _go_off(self, jumps: bool = False) -> None:
@@ -257,9 +273,3 @@ class VirtualTimer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _works_elsewhere() -> bool:
-    """Whether a thread of the hub's pool has something in hand, such as a key for SCRAM, which takes its own time."""
-    pool = gevent.get_hub()._threadpool
-    return pool is not None and pool.task_queue.unfinished_tasks > 0
