@@ -17,7 +17,8 @@ from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.execution.deadline import check_await_time, until
 from gmongo.execution.sessions import ImplicitSession, Session, checked_session
-from gmongo.operations.change_stream import ChangeStreamAggregate, Position, is_resumable
+from gmongo.operations.aggregate import Aggregate
+from gmongo.operations.change_stream import Position, is_resumable
 from gmongo.operations.reaper import Dropped
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.reply import decodes_plainly
@@ -135,17 +136,14 @@ class ChangeStream(Generic[DocumentType]):
 
     def _open(self) -> ServerCursor:
         collection, executor = self._collection, self._client._executor
-        operation = ChangeStreamAggregate(
-            collection.database.name,
+        operation = Aggregate(
+            collection._context,
             self._target,
             [{"$changeStream": self._stage()}, *self._pipeline],
             self._fields,
-            self._codec_options,
-            self._decoding,
-            collection.read_preference,
-            self._batch_size,
+            batch_size=self._batch_size,
+            decoding=self._decoding,
         )
-        operation.read_concern = collection._read_concern_document
         reply = executor.run(operation, self._session)
         self._cursor = ServerCursor(
             executor,

@@ -489,7 +489,8 @@ class ClientSession:
         self._check_free()
         if self._limit is not None and current_deadline() != self._limit:
             raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
-        unacknowledged = not self._transaction.active and (operation.write_concern or _NONE).get("w") == 0
+        concern = operation.context.write_concern if operation.takes_write_concern else None
+        unacknowledged = not self._transaction.active and (concern or _NONE).get("w") == 0
         if not operation.acknowledged or unacknowledged:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self._transaction.active and not operation.ends_transaction:

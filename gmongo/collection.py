@@ -23,6 +23,7 @@ from gmongo.cursor import Bound, Cursor, RawBatchCursor
 from gmongo.cursor_type import CursorType
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
@@ -136,9 +137,16 @@ class Collection(Defaults, Generic[DocumentType]):
         self._name = name
         self._executor = database.client._executor
         self._database_name = database.name
-        # Commands carry these only when they say something.
-        self._read_concern_document = self._read_concern.document or None
-        self._write_concern_document = self._write_concern.document or None
+        self._context = OperationContext(
+            database.name,
+            name,
+            self._codec_options,
+            self._read_preference,
+            # Commands carry these only when they say something.
+            self._read_concern.document or None,
+            self._write_concern.document or None,
+        )
+        self._is_acknowledged = self._write_concern.acknowledged
         if create or kwargs:
             self._create(kwargs, session)
 
@@ -152,8 +160,7 @@ class Collection(Defaults, Generic[DocumentType]):
     def _administer(self, command: dict[str, Any], session: ClientSession | None, comment: Any = None) -> Any:
         if comment is not None:
             command["comment"] = comment
-        operation = WriteCommand(self._database_name, command, self._codec_options, self._write_concern_document)
-        return self._executor.run(operation, session)
+        return self._executor.run(WriteCommand(self._context, command), session)
 
     @property
     def database(self) -> Database[DocumentType]:
@@ -307,7 +314,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
     def _acknowledged(self, session: ClientSession | None) -> bool:
         """Whether a write is acknowledged. All are in a transaction, whose one write concern comes with its end."""
-        return self._write_concern.acknowledged or in_transaction(self._executor, session)
+        return self._is_acknowledged or in_transaction(self._executor, session)
 
     def _write(
         self,
@@ -319,11 +326,7 @@ class Collection(Defaults, Generic[DocumentType]):
         retryable: bool = True,
     ) -> dict[str, Any]:
         """Run one insert, update or delete of one statement."""
-        operation = SingleWrite(
-            self._database_name, self._name, kind, fields, self._codec_options, acknowledged, retryable
-        )
-        operation.taken = (statement,)
-        operation.write_concern = self._write_concern_document
+        operation = SingleWrite(self._context, kind, (statement,), fields, acknowledged, retryable)
         return self._executor.run(operation, session)
 
     # Updating
@@ -653,15 +656,7 @@ class Collection(Defaults, Generic[DocumentType]):
         return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
     def _bulk(self, ordered: bool, fields: Mapping[str, Any], acknowledged: bool) -> Bulk:
-        return Bulk(
-            self._database_name,
-            self._name,
-            self._codec_options,
-            ordered=ordered,
-            fields=fields,
-            write_concern=self._write_concern_document,
-            acknowledged=acknowledged,
-        )
+        return Bulk(self._context, ordered=ordered, fields=fields, acknowledged=acknowledged)
 
     # Finding
 
@@ -982,10 +977,7 @@ class Collection(Defaults, Generic[DocumentType]):
                 filter, fields = without_modifiers(filter, fields)
         else:
             filter, fields = Cursor(self, filter, *options)._query()
-        operation = FindOne(self._database_name, self._name, filter, fields, self._codec_options)
-        operation.selector = self._read_preference
-        operation.read_concern = self._read_concern_document
-        return self._executor.run(operation, session)
+        return self._executor.run(FindOne(self._context, filter, fields), session)
 
     def find_one_and_delete(
         self,
@@ -1156,10 +1148,7 @@ class Collection(Defaults, Generic[DocumentType]):
             let=checked_let(let),
             comment=comment,
         )
-        operation = FindAndModify(self._database_name, self._name, command, self._codec_options)
-        operation.acknowledged = operation.retryable = self._acknowledged(session)
-        operation.write_concern = self._write_concern_document
-        return self._executor.run(operation, session)
+        return self._executor.run(FindAndModify(self._context, command, self._acknowledged(session)), session)
 
     # Counting and collecting
 
@@ -1196,7 +1185,7 @@ class Collection(Defaults, Generic[DocumentType]):
         fields = _present(kwargs, comment=comment)
         try:
             with aggregate_cursor(
-                CommandCursor, self, self._name, pipeline, session, fields, decoded_as=DEFAULT_CODEC_OPTIONS
+                CommandCursor, self, self._name, pipeline, session, fields, decoding=DEFAULT_CODEC_OPTIONS
             ) as cursor:
                 result = cursor.try_next()
         except OperationFailure as error:
@@ -1220,10 +1209,7 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
-        operation = Count(self._database_name, self._name, _present(kwargs, comment=comment), self._codec_options)
-        operation.selector = self._read_preference
-        operation.read_concern = self._read_concern_document
-        return self._executor.run(operation)
+        return self._executor.run(Count(self._context, _present(kwargs, comment=comment)))
 
     def distinct(
         self,
@@ -1265,10 +1251,7 @@ class Collection(Defaults, Generic[DocumentType]):
         )
         if "collation" in fields:
             fields["collation"] = validate_collation_or_none(fields["collation"])
-        operation = Distinct(self._database_name, self._name, fields, self._codec_options)
-        operation.selector = self._read_preference
-        operation.read_concern = self._read_concern_document
-        return self._executor.run(operation, session)
+        return self._executor.run(Distinct(self._context, fields), session)
 
     def aggregate(
         self,
@@ -1520,7 +1503,7 @@ class Collection(Defaults, Generic[DocumentType]):
             exist.
         """
         command = _present({"listIndexes": self._name, "cursor": {}}, comment=comment)
-        operation = CursorCommand(self._database_name, command, self._codec_options, decoded_as=_IN_ORDER)
+        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _IN_ORDER)
         try:
             return CommandCursor._run(self, operation, session, comment=comment)
         except OperationFailure as error:
@@ -1673,8 +1656,8 @@ class Collection(Defaults, Generic[DocumentType]):
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
-        operation = WriteCommand(self._database_name, _present(command, comment=comment), self._codec_options)
-        return self._executor.run(operation, session)
+        context = self._context.replace(write_concern=None)
+        return self._executor.run(WriteCommand(context, _present(command, comment=comment)), session)
 
     # The collection as a whole
 
@@ -1722,8 +1705,7 @@ class Collection(Defaults, Generic[DocumentType]):
             {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs},
             comment=comment,
         )
-        operation = WriteCommand("admin", command, self._codec_options, self._write_concern_document)
-        return self._executor.run(operation, session)
+        return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
 
     def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
         """The options that the collection was created with.
@@ -1784,11 +1766,11 @@ def aggregate_cursor(
     pipeline: Sequence[Mapping[str, Any]],
     session: ClientSession | None,
     fields: dict[str, Any],
-    decoded_as: CodecOptions[Any] | None = None,
+    decoding: CodecOptions[Any] | None = None,
 ) -> CommandCursor[Any]:
     """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind.
 
-    :param decoded_as: how the result is decoded; None is as the collection's documents.
+    :param decoding: how the result is decoded; None is as the collection's documents.
     :raises TypeError: `pipeline` is no list.
     :raises ConfigurationError: `fields` has one that is not the caller's to set.
     """
@@ -1804,30 +1786,21 @@ def aggregate_cursor(
         fields["collation"] = validate_collation_or_none(fields["collation"])
     if fields.get("hint") is not None:
         fields["hint"] = checked_hint(fields["hint"])
+    context = collection._context
+    if writes(pipeline):
+        context = context.replace(selector=_selector_of_write(collection))
     operation = Aggregate(
-        collection.database.name,
-        target,
-        pipeline,
-        fields,
-        collection.codec_options,
-        _aggregate_selector(collection, pipeline),
-        batch_size,
-        raw=kind._raw,
+        context, target, pipeline, fields, collection._is_acknowledged, batch_size, decoding, raw=kind._raw
     )
-    operation.read_concern = collection._read_concern_document
-    operation.decoded_as = decoded_as
-    if not operation.retryable:
-        operation.write_concern = collection._write_concern_document
-        operation.takes_session = collection.write_concern.acknowledged
     cursor = kind._run(collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment"))
     cursor._awaits = bool(pipeline) and "$changeStream" in pipeline[0]
     return cursor
 
 
-def _aggregate_selector(collection: Collection[Any], pipeline: Sequence[Mapping[str, Any]]) -> Any:
-    """The read preference; but a pipeline that writes runs on a secondary only if all servers can do that."""
+def _selector_of_write(collection: Collection[Any]) -> Any:
+    """The read preference of a pipeline that writes: it runs on a secondary only if all servers can do that."""
     topology = collection.database.client._topology
-    if not writes(pipeline) or collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:
+    if collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:
         return collection.read_preference
     if topology.description.common_wire_version is None:  # no server is known yet
         topology.select_server(collection.read_preference, Aggregate.name)

@@ -113,8 +113,7 @@ class CommandCursor(Generic[DocumentType]):
             chosen.end_implicit()
             raise
         cursor = cls.__new__(cls)
-        codec_options = operation.decoded_as or collection.codec_options
-        cursor._open(collection, reply, codec_options, batch_size, max_await_time_ms, chosen, comment, deadline)
+        cursor._open(collection, reply, operation.decoding, batch_size, max_await_time_ms, chosen, comment, deadline)
         return cursor
 
     @classmethod

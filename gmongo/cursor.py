@@ -429,10 +429,8 @@ class Cursor(Generic[DocumentType]):
     def _operation(self) -> Find:
         collection = self._collection
         filter, fields = self._query()
-        operation = Find(collection.database.name, collection.name, filter, fields, collection.codec_options, self._raw)
-        operation.selector = collection.read_preference
-        operation.read_concern = collection._read_concern_document
-        return operation
+        awaits = bool(self._flags & _AWAIT_DATA)
+        return Find(collection._context, filter, fields, self._raw, awaits or not self._flags & _TAILABLE)
 
     def _opened(self) -> ServerCursor:
         """The cursor on the server, opened with the first use."""
@@ -442,7 +440,6 @@ class Cursor(Generic[DocumentType]):
             session: Session = self._session or executor.implicit_session()
             tailable = bool(self._flags & _TAILABLE)
             operation = self._operation()
-            operation.takes_max_time = not tailable or bool(self._flags & _AWAIT_DATA)
             deadline = executor.deadline()
             check_await_time(self._max_await_time_ms, deadline)
             try:
@@ -476,8 +473,7 @@ class Cursor(Generic[DocumentType]):
         """
         filter, fields = self._query()
         command = {"explain": {"find": self._collection.name, "filter": filter, **fields}}
-        operation = Explain(self._collection.database.name, command, codec_options=self._collection.codec_options)
-        operation.selector = self._collection.read_preference
+        operation = Explain(self._collection._context, command)
         return self._collection.database.client._executor.run(operation, self._session)
 
     def distinct(self, key: str) -> list[Any]:

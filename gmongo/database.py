@@ -24,6 +24,7 @@ from gmongo.errors import (
     OperationFailure,
 )
 from gmongo.execution.classify import is_namespace_missing
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session
 from gmongo.operations.models import checked_mapping
@@ -76,6 +77,12 @@ class Database(Defaults, Generic[DocumentType]):
             _check_name(name)
         self._client = client
         self._name = name
+
+    @property
+    def _context(self) -> OperationContext:
+        """Of commands of the database's own, which run on the primary."""
+        concern = self._write_concern.document or None
+        return OperationContext(self._name, codec_options=self._codec_options, write_concern=concern)
 
     @property
     def client(self) -> MongoClient[DocumentType]:
@@ -283,9 +290,8 @@ class Database(Defaults, Generic[DocumentType]):
         command: dict[str, Any] = {"drop": name}
         if comment is not None:
             command["comment"] = comment
-        operation = WriteCommand(self._name, command, self._codec_options, self._write_concern.document or None)
         try:
-            return self._client._executor.run(operation, session)
+            return self._client._executor.run(WriteCommand(self._context, command), session)
         except OperationFailure as error:
             if not is_namespace_missing(error):
                 raise
@@ -319,7 +325,7 @@ class Database(Defaults, Generic[DocumentType]):
             command["filter"] = checked_mapping("filter", filter)
         if comment is not None:
             command["comment"] = comment
-        operation = CursorCommand(self._name, command, self._codec_options, decoded_as=DEFAULT_CODEC_OPTIONS)
+        operation = CursorCommand(self._context, command, DEFAULT_CODEC_OPTIONS)
         return CommandCursor._run(self["$cmd.listCollections"], operation, session, comment=comment)
 
     def list_collection_names(
@@ -381,7 +387,7 @@ class Database(Defaults, Generic[DocumentType]):
             command["comment"] = comment
         if background is not None:
             command["background"] = background
-        result: dict[str, Any] = self._client._executor.run(RunCommand(self._name, command), session)
+        result: dict[str, Any] = self._client._executor.run(RunCommand(OperationContext(self._name), command), session)
         shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
             shard = required(shards, name_of_shard, DOCUMENT)
@@ -464,8 +470,8 @@ class Database(Defaults, Generic[DocumentType]):
         """
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
-        operation = RunCommand(self._name, document, _selector(read_preference), options)
-        operation.selector_is_explicit = read_preference is not None
+        context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
+        operation = RunCommand(context, document, selector_is_explicit=read_preference is not None)
         try:
             return self._client._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
@@ -538,7 +544,8 @@ class Database(Defaults, Generic[DocumentType]):
             raise TypeError(f"max_await_time_ms must be an integer, not {short(max_await_time_ms)}")
         document = _command_document(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
-        operation = RunCursorCommand(self._name, document, options, _selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
+        operation = RunCursorCommand(context, document)
         collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(collection, operation, session, max_await_time_ms=max_await_time_ms, comment=comment)
 

@@ -24,12 +24,13 @@ from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
+from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations.client_bulk import ClientBulk
 from gmongo.operations.client_writes import Writes, checked_models
-from gmongo.operations.end_sessions import EndSessions
+from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.run_command import ReadCommand, WriteCommand
@@ -357,7 +358,8 @@ class MongoClient(Defaults, Generic[DocumentType]):
         command = {"listDatabases": 1, **kwargs}
         if comment is not None:
             command["comment"] = comment
-        reply = self._executor.run(ReadCommand("admin", command, codec_options=self._codec_options), session)
+        context = OperationContext("admin", codec_options=self._codec_options)
+        reply = self._executor.run(ReadCommand(context, command), session)
         return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
@@ -390,8 +392,11 @@ class MongoClient(Defaults, Generic[DocumentType]):
         command: dict[str, Any] = {"dropDatabase": 1}
         if comment is not None:
             command["comment"] = comment
-        concern = self._write_concern.document or None
-        self._executor.run(WriteCommand(database.name, command, self._codec_options, concern), session)
+        self._executor.run(WriteCommand(self._context_in(database.name, self._write_concern), command), session)
+
+    def _context_in(self, database: str, write_concern: WriteConcern) -> OperationContext:
+        """The context of writes of the client in a database."""
+        return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
     # Several collections at a time
 
@@ -452,11 +457,10 @@ class MongoClient(Defaults, Generic[DocumentType]):
         bulk = ClientBulk(
             self._executor,
             self._reaper,
-            self._codec_options,
+            self._context_in("admin", concern),
             ordered=ordered,
             verbose=verbose_results,
             fields={name: value for name, value in optional.items() if value is not None},
-            write_concern=concern.document or None,
             acknowledged=acknowledged,
             session=session,
         )
@@ -697,7 +701,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
             return
         self._topology.check_thread()
         try:
-            if self._topology.description.has_readable_server(EndSessions.selector):
+            if self._topology.description.has_readable_server(ANY_SERVER):
                 with Timeout(_FAREWELL, False):
                     self._reaper.reap()
                     for operation in EndSessions.batches(self._executor.sessions.drain()):

@@ -66,7 +66,7 @@ class _ReadPreference:
     :param hedge: settings of hedged reads on a sharded cluster; deprecated by the server.
     """
 
-    __slots__ = ("__document", "__hedge", "__max_staleness", "__mode", "__tag_sets")
+    __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets", "_mode")
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class _ReadPreference:
         max_staleness: int = _NO_MAX_STALENESS,
         hedge: Mapping[str, Any] | None = None,
     ) -> None:
-        self.__mode = mode
+        self._mode = mode
         self.__tag_sets = _checked_tag_sets(tag_sets)
         self.__max_staleness = _checked_max_staleness(max_staleness)
         self.__hedge = _checked_hedge(hedge)
@@ -99,12 +99,12 @@ class _ReadPreference:
     @property
     def mode(self) -> int:
         """The mode as a number, 0 for primary to 4 for nearest."""
-        return self.__mode
+        return self._mode
 
     @property
     def mongos_mode(self) -> str:
         """The mode as it is spelled on the wire, such as ``"secondaryPreferred"``."""
-        return _NAMES[self.__mode]
+        return _NAMES[self._mode]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class _ReadPreference:
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, _ReadPreference):
             return (
-                self.__mode == other.mode
+                self._mode == other.mode
                 and self.tag_sets == other.tag_sets
                 and self.__max_staleness == other.max_staleness
                 and self.__hedge == other.hedge

@@ -184,29 +184,34 @@ class Connection:
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         self.mid_message = True
         try:
+            transport = self._transport or self._open_transport()
             if timeout is None:
-                body = self._exchange(request_id, buffers)
+                body = self._round_trip(transport, request_id, buffers)
             else:
                 with interrupt_after(timeout, self._timeout_error(timeout), self._ref):
-                    body = self._exchange(request_id, buffers)
+                    body = self._round_trip(transport, request_id, buffers)
         except Exception as error:
             raise self._failed(error)
         try:
-            reply = decode(body)
+            return decode(body)
         except InvalidBSON as error:
             if not _is_sound(body):  # else its content is only what the application's options do not allow
                 self.spoil(error)
             raise
         finally:
-            if self._transport is not None and not self._transport.release() and not self.mid_message:
+            if not transport.release() and not self.mid_message:
                 self.spoil(ProtocolError("the server sent more than the reply"))
-        return reply
 
-    def _exchange(self, request_id: int, buffers: Sequence[bytes]) -> Buffer:
-        transport = self._transport or self._open_transport()
+    def _round_trip(self, transport: Transport, request_id: int, buffers: Sequence[bytes]) -> Buffer:
         if self._compressor is not None:
             buffers = compressed(buffers, self._compressor)
-        transport.send(buffers)
+        if len(buffers) == 1:
+            body = transport.round_trip(buffers[0], request_id)
+            if body is not None:
+                self.mid_message = False
+                return body
+        else:
+            transport.send(buffers)
         return self._receive(transport, request_id)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Document]) -> Document:

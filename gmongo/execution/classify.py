@@ -74,7 +74,7 @@ def misread(failure: Exception, operation: Operation) -> Exception:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
-    if not where.startswith("gmongo.") and not decodes_plainly(operation.codec_options):
+    if not where.startswith("gmongo.") and not decodes_plainly(operation.context.codec_options):
         return failure
     error = ProtocolError(f"the reply to {operation.name} cannot be read: {type(failure).__name__}: {failure}")
     error.__cause__ = failure

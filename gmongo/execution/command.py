@@ -68,7 +68,7 @@ class CommandRunner:
         try:
             command = operation.command(hello)
             self._decorator.decorate(command, operation, connection, server_session, is_retryable_write, attempt)
-            body = bson.encode(command, False, operation.codec_options)
+            body = bson.encode(command, False, operation.context.codec_options)
             if len(body) > hello.max_bson_size + sizes.COMMAND_OVERHEAD:
                 raise _too_large(operation, body, hello)
             request_id = next_request_id()
@@ -129,7 +129,7 @@ class CommandRunner:
         if operation.operation_id is None:
             operation.operation_id = request_id  # of the first try, which all further ones keep
         shown = operation.for_monitoring(command)
-        sent = Sent(shown, operation.database, request_id, operation.operation_id, connection)
+        sent = Sent(shown, operation.context.database, request_id, operation.operation_id, connection)
         try:
             self._events.started(sent)
         except BaseException as error:

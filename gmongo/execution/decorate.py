@@ -53,38 +53,38 @@ class Decorator:
         :raises ConfigurationError: the application's session cannot be used with this server.
         :raises ExecutionTimeout: there is no time left for the way there and back.
         """
-        command["$db"] = operation.database
-        if operation.read_concern:
-            command["readConcern"] = operation.read_concern
-        concern = operation.write_concern
-        if concern and attempt is not None and attempt.deadline is not None:
-            concern = without_wtimeout(concern)
-        if concern:
-            command["writeConcern"] = concern
+        context = operation.context
+        command["$db"] = context.database
+        if operation.takes_read_concern and context.read_concern:
+            command["readConcern"] = context.read_concern
+        if operation.takes_write_concern and context.write_concern:
+            concern = context.write_concern
+            if attempt is not None and attempt.deadline is not None:
+                concern = without_wtimeout(concern)
+            if concern:
+                command["writeConcern"] = concern
         cluster_time = self._topology.cluster_time
         if attempt is not None:
-            selector = attempt.selector
             cluster_time = self._add_session(command, attempt, connection, cluster_time)
-        else:
-            selector = operation.selector
-            if server_session is not None:
-                server_session.last_used = clock.monotonic()
-                command["lsid"] = server_session.lsid
-                if is_retryable_write:
-                    command["txnNumber"] = _number(operation, server_session)
+        elif server_session is not None:
+            server_session.last_used = clock.monotonic()
+            command["lsid"] = server_session.lsid
+            if is_retryable_write:
+                command["txnNumber"] = _number(operation, server_session)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
-        hello = connection.hello
-        if selector.mode != 0:
-            if not hello.is_standalone or self._load_balanced:
-                command["$readPreference"] = selector.document
-        elif (
-            not operation.is_write
-            and not hello.is_standalone
-            and not hello.is_mongos
-            and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
-        ):
-            command["$readPreference"] = _PRIMARY_PREFERRED  # asked directly, any member answers
+        if not operation.is_write:
+            hello = connection.hello
+            selector = context.selector if attempt is None else attempt.selector
+            if selector._mode != 0:
+                if not hello.is_standalone or self._load_balanced:
+                    command["$readPreference"] = selector.document
+            elif (
+                not hello.is_standalone
+                and not hello.is_mongos
+                and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
+            ):
+                command["$readPreference"] = _PRIMARY_PREFERRED  # asked directly, any member answers
         if attempt is not None and attempt.deadline is not None:
             _add_max_time(command, attempt, attempt.deadline)
         if self._api:

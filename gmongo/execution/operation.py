@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import bson
-from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import Check, unexpected
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
+from gmongo.execution.context import OperationContext
 from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, DocumentSequence, encode_op_msg
+from gmongo.wire.message import Buffer, encode_op_msg
 
 if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
@@ -43,15 +43,13 @@ class Operation:
     A subclass says in class attributes what kind it is, builds the command, and reads the reply. It may be asked to
     build the command again for another connection, when the operation is retried.
 
-    :param database: the name of the database it runs on.
+    :param context: what it takes from the object that it is called on.
     """
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
     retryable: bool = False
     """Whether it may be tried again after an error of the network or an election."""
-    selector: Any = WRITABLE
-    """Which servers suit: a read preference, or ``WRITABLE``."""
     address: Address | None = None
     """The one server it must run on, if it continues something there."""
     waits_for_server: ClassVar[bool] = True
@@ -60,16 +58,12 @@ class Operation:
     """Whether there is a reply."""
     takes_session: bool = True
     """Whether an implicit session is used."""
-    codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS
-    """How the user's documents are encoded and decoded."""
     operation_id: int | None = None
     """Ties the commands of one bulk together in events."""
     takes_read_concern: ClassVar[bool] = False
     """Whether it is a read that takes a read concern."""
-    read_concern: Mapping[str, Any] | None = None
-    """A read concern to send, if any."""
-    write_concern: Mapping[str, Any] | None = None
-    """A write concern to send, if any."""
+    takes_write_concern: bool = False
+    """Whether it takes a write concern."""
     transaction_number: int | None = None
     """What the server knows the second try of a write by; given by the executor."""
     is_generic: ClassVar[bool] = False
@@ -83,12 +77,17 @@ class Operation:
     pin: PinnedConnection | None = None
     """The one connection it must run on, if it continues something there."""
     selector_is_explicit: bool = False
-    """Whether `selector` was given for this very operation, so that a transaction does not override it."""
+    """Whether its read preference was given for this very operation, so that a transaction does not override it."""
 
-    __slots__ = ("__dict__", "database")
+    __slots__ = ("__dict__", "context")
 
-    def __init__(self, database: str) -> None:
-        self.database = database
+    def __init__(self, context: OperationContext) -> None:
+        self.context = context
+
+    @property
+    def selector(self) -> Any:
+        """Which servers suit: a read preference, or ``WRITABLE``."""
+        return WRITABLE if self.is_write else self.context.selector
 
     @property
     def is_causally_consistent(self) -> bool:
@@ -104,13 +103,9 @@ class Operation:
         """The command, its name first, without what the executor adds."""
         raise NotImplementedError
 
-    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
-        """Lists of documents that travel beside the command."""
-        return ()
-
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         """The buffers of the message that an encoded command is sent as."""
-        return encode_op_msg(request_id, flags, body, self.sequences(hello))
+        return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
         """The command as events and logs show it, with the documents that travel beside it."""
@@ -172,24 +167,14 @@ class Operation:
 class CollectionOperation(Operation):
     """A command on a collection that consists of its fields.
 
-    :param collection: the name of the collection.
     :param fields: of the command, as the server names them.
-    :param codec_options: how the user's documents are encoded and decoded.
     """
 
-    __slots__ = ("collection", "fields")
+    __slots__ = ("fields",)
 
-    def __init__(
-        self,
-        database: str,
-        collection: str,
-        fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS,
-    ) -> None:
-        super().__init__(database)
-        self.collection = collection
+    def __init__(self, context: OperationContext, fields: Mapping[str, Any]) -> None:
+        super().__init__(context)
         self.fields = fields
-        self.codec_options = codec_options
 
     def command(self, hello: Hello) -> dict[str, Any]:
-        return {self.name: self.collection, **self.fields}
+        return {self.name: self.context.collection, **self.fields}

@@ -9,6 +9,7 @@ from bson.codec_options import CodecOptions
 
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
+from gmongo.execution.context import OperationContext
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
 
@@ -23,32 +24,33 @@ class Aggregate(CursorOperation):
 
     :param target: the name of the collection, or 1.
     :param fields: further fields of the command, as the server names them.
+    :param acknowledged: whether a write concern, if the pipeline writes, asks for acknowledgement.
     :param batch_size: of the first batch; None leaves it to the server.
-    :param selector: which servers suit.
     """
 
     name = "aggregate"
     takes_read_concern = True
 
-    __slots__ = ("_cursor_field", "fields", "pipeline", "target")
+    __slots__ = ("_cursor_field", "fields", "pipeline", "retryable", "takes_session", "takes_write_concern", "target")
 
     def __init__(
         self,
-        database: str,
+        context: OperationContext,
         target: str | int,
         pipeline: Sequence[Mapping[str, Any]],
         fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
-        selector: Any,
+        acknowledged: bool = True,
         batch_size: int | None = None,
+        decoding: CodecOptions[Any] | None = None,
         raw: bool = False,
     ) -> None:
-        super().__init__(database, codec_options, raw)
+        super().__init__(context, decoding, raw)
         self.target = target
         self.pipeline = pipeline
         self.fields = fields
-        self.retryable = not writes(pipeline)
-        self.selector = selector
+        self.takes_write_concern = writes(pipeline)
+        self.takes_session = acknowledged or not self.takes_write_concern
+        self.retryable = not self.takes_write_concern
         has_size = batch_size is not None and self.retryable
         self._cursor_field = {"batchSize": batch_size} if has_size else {}
 

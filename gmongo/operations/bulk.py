@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as short
 from typing import Any
 
-from bson.codec_options import CodecOptions
-
 from gmongo.background import in_turns
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.classify import labelled_concern_error, with_labels
+from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import Session, checked_session
 from gmongo.operations.models import (
@@ -116,30 +115,25 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 class Bulk:
     """One bulk write.
 
+    :param context: of the collection.
     :param fields: further fields of every command, such as ``let`` and ``comment``.
     """
 
     def __init__(
         self,
-        database: str,
-        collection: str,
-        codec_options: CodecOptions[Any],
+        context: OperationContext,
         *,
         ordered: bool,
         fields: Mapping[str, Any],
-        write_concern: Mapping[str, Any] | None,
         acknowledged: bool,
     ) -> None:
         if not acknowledged and "bypassDocumentValidation" in fields:
             raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
-        self._database = database
-        self._collection = collection
-        self._codec_options = codec_options
+        self._context = context
         self._ordered = ordered
         self._fields = {"ordered": ordered, **fields}
         # An insert evaluates no expressions, so servers refuse variables for them.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
-        self._write_concern = write_concern
         self._acknowledged = acknowledged
         # Ordered writes stop at the first error, so all but the last are asked for a reply, whatever the write concern.
         self._asks = acknowledged or ordered
@@ -192,23 +186,22 @@ class Bulk:
         self, executor: Executor, run: _Run, session: Session | None, deadline: float | None, is_last: bool
     ) -> None:
         """Write one run, batch by batch."""
-        statements = Statements(run.kind, run.elements, self._codec_options, self._acknowledged)
+        statements = Statements(run.kind, run.elements, self._context.codec_options, self._acknowledged)
         done = 0
         while done < len(run.elements):
             asks = self._asks and (self._acknowledged or not is_last or done + 1 < len(run.elements))
             statements.has_reply = asks
             batch = WriteBatch(
-                self._database,
-                self._collection,
+                self._context,
                 statements,
                 self._fields if run.kind != "insert" else self._insert_fields,
-                self._codec_options,
                 acknowledged=asks,
                 retryable=run.retryable and self._acknowledged,
+                # What is asked for a reply only to learn of errors takes part in no session, and has no write concern.
+                takes_session=self._acknowledged,
+                takes_write_concern=asks == self._acknowledged,
+                operation_id=self._operation_id,
             )
-            batch.operation_id = self._operation_id
-            batch.takes_session = self._acknowledged
-            batch.write_concern = self._write_concern if asks == self._acknowledged else None
             reply = self._reply_to(batch, executor, session, deadline)
             if asks:
                 self._add(run, batch, done, reply)

@@ -1,21 +1,15 @@
-"""Change streams: where one stands, which errors it outlives, and the `aggregate` command that opens it.
+"""Change streams: where one stands, and which errors it outlives.
 
 Nothing here does I/O; :mod:`gmongo.change_stream` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
-
-from bson.codec_options import CodecOptions
 
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import RESUMABLE_CHANGE_STREAM
 from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
-from gmongo.operations.aggregate import Aggregate
-from gmongo.wire.message import Buffer
-from gmongo.wire.reply import decode_cursor
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
@@ -84,30 +78,3 @@ class Position:
         """
         self.token = token
         self._starts_after = False
-
-
-class ChangeStreamAggregate(Aggregate):
-    """Open a change stream. The command and the changes have codec options of their own.
-
-    :param pipeline: begins with ``$changeStream``.
-    :param decoding: how the changes are decoded; `codec_options` are for the command.
-    """
-
-    __slots__ = ("_decoding",)
-
-    def __init__(
-        self,
-        database: str,
-        target: str | int,
-        pipeline: Sequence[Mapping[str, Any]],
-        fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
-        decoding: CodecOptions[Any],
-        selector: Any,
-        batch_size: int | None,
-    ) -> None:
-        super().__init__(database, target, pipeline, fields, codec_options, selector, batch_size)
-        self._decoding = decoding
-
-    def decode(self, body: Buffer) -> dict[str, Any]:
-        return decode_cursor(body, self._decoding)

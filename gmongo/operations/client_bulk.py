@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import bson
-from bson.codec_options import CodecOptions
 
 from gmongo._server_facts import wire_versions
 from gmongo.background import Turns
@@ -22,6 +21,7 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.execution.classify import labelled_concern_error, with_labels
+from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import Session
@@ -31,7 +31,7 @@ from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.results import DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, DocumentSequence, next_request_id
+from gmongo.wire.message import Buffer, encode_op_msg, next_request_id
 
 _COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
 _SUM = {
@@ -56,24 +56,26 @@ class BulkWriteBatch(CursorOperation):
 
     name = "bulkWrite"
     is_write = True
+    takes_write_concern = True
 
     def __init__(
         self,
+        context: OperationContext,
         writes: Writes,
         fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
         limits: Limits,
-        *,
+        operation_id: int,
         acknowledged: bool = True,
     ) -> None:
         # Counts and indexes are the server's, so they are not decoded into anything of the user's.
-        super().__init__("admin", codec_options.with_options(document_class=dict))
+        super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = acknowledged
+        self.operation_id = operation_id
         self.limits = limits
         self.reply: dict[str, Any] | None = None
         self._writes = writes
         self._fields: dict[str, Any] = {"bulkWrite": 1, **fields}
-        self._size = len(bson.encode(self._fields, False, self.codec_options))
+        self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
         # The server cannot tell a second try of one that writes several documents.
@@ -104,15 +106,16 @@ class BulkWriteBatch(CursorOperation):
         turns = Turns()
         for write in self.taken:
             if not self.acknowledged:
-                check_size(write, limits, self.codec_options)
+                check_size(write, limits, self.context.codec_options)
             write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
             turns.take()
         self._namespaces = list(numbers)
         self._fitted = True
 
-    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         operations = [write.encoded for write in self.taken]
-        return ("ops", operations), ("nsInfo", [bson.encode(each) for each in self._namespace_documents()])
+        namespaces = [bson.encode(each) for each in self._namespace_documents()]
+        return encode_op_msg(request_id, flags, body, (("ops", operations), ("nsInfo", namespaces)))
 
     def _namespace_documents(self) -> list[dict[str, Any]]:
         return [{"ns": namespace} for namespace in self._namespaces]
@@ -162,22 +165,20 @@ class ClientBulk:
         self,
         executor: Executor,
         reaper: CursorReaper,
-        codec_options: CodecOptions[Any],
+        context: OperationContext,
         *,
         ordered: bool,
         verbose: bool,
         fields: Mapping[str, Any],
-        write_concern: Mapping[str, Any] | None,
         acknowledged: bool,
         session: Session | None,
     ) -> None:
         self._executor = executor
         self._reaper = reaper
-        self._codec_options = codec_options
+        self._context = context
         self._ordered = ordered
         self._verbose = verbose
         self._fields = {"errorsOnly": not verbose, "ordered": ordered, **fields}
-        self._write_concern = write_concern
         self._acknowledged = acknowledged
         self._given = session
         self._deadline = executor.deadline()
@@ -231,9 +232,7 @@ class ClientBulk:
     def _run(self, writes: Writes, session: Session | None) -> None:
         limits = USUAL_LIMITS
         while writes:
-            batch = BulkWriteBatch(writes, self._fields, self._codec_options, limits, acknowledged=self._acknowledged)
-            batch.operation_id = self._operation_id
-            batch.write_concern = self._write_concern
+            batch = BulkWriteBatch(self._context, writes, self._fields, limits, self._operation_id, self._acknowledged)
             reply = self._reply_to(batch, session)
             limits = batch.limits
             if reply is not None:
@@ -261,9 +260,7 @@ class ClientBulk:
         failed = reply.get("nErrors") or 0
         if failed == 0 or (not self._ordered and failed < len(batch.taken)):
             outcome["anySuccessful"] = True
-        cursor = ServerCursor(
-            self._executor, self._reaper, opened, session, batch.codec_options, deadline=self._deadline
-        )
+        cursor = ServerCursor(self._executor, self._reaper, opened, session, batch.decoding, deadline=self._deadline)
         try:
             self._drain(batch, cursor)
         finally:

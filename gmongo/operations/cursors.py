@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import bson
-from bson.codec_options import CodecOptions
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.pin import PinnedConnection
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
@@ -17,7 +19,9 @@ from gmongo.wire.address import Address
 class GetMore(CursorOperation):
     """The next batch of a cursor.
 
+    :param context: with the namespace of the cursor.
     :param address: of the server that has the cursor.
+    :param pin: the connection that the server has it on, behind a load balancer.
     :param max_time_ms: how long the server may wait for new documents of a tailable cursor, in milliseconds.
     """
 
@@ -26,24 +30,23 @@ class GetMore(CursorOperation):
     takes_max_time = False
     batch_field = "nextBatch"
 
-    __slots__ = ("batch_size", "collection", "comment", "cursor_id", "max_time_ms", "wire_version")
+    __slots__ = ("address", "batch_size", "comment", "cursor_id", "max_time_ms", "pin", "wire_version")
 
     def __init__(
         self,
-        namespace: str,
+        context: OperationContext,
         cursor_id: int,
         address: Address,
-        codec_options: CodecOptions[Any],
+        pin: PinnedConnection | None,
         *,
         batch_size: int = 0,
         max_time_ms: int | None = None,
         comment: Any = None,
         raw: bool = False,
     ) -> None:
-        database, _, collection = namespace.partition(".")
-        super().__init__(database, codec_options, raw)
+        super().__init__(context, raw=raw)
         self.address = address
-        self.collection = collection
+        self.pin = pin
         self.cursor_id = cursor_id
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
@@ -52,7 +55,7 @@ class GetMore(CursorOperation):
 
     def command(self, hello: Hello) -> dict[str, Any]:
         self.wire_version = hello.max_wire_version
-        command: dict[str, Any] = {"getMore": bson.Int64(self.cursor_id), "collection": self.collection}
+        command: dict[str, Any] = {"getMore": bson.Int64(self.cursor_id), "collection": self.context.collection}
         if self.batch_size:
             command["batchSize"] = self.batch_size
         if self.max_time_ms is not None:
@@ -71,21 +74,38 @@ class GetMore(CursorOperation):
 class KillCursors(Operation):
     """Let the server forget cursors.
 
-    :param namespace: of the collection they are on.
+    :param context: with the namespace of the cursors.
     :param address: of the server that has them.
+    :param pin: the connection that the server has them on, behind a load balancer.
     """
 
     name = "killCursors"
     retries_overload = False
     waits_for_server = False
 
-    __slots__ = ("collection", "cursor_ids")
+    __slots__ = ("address", "cursor_ids", "pin")
 
-    def __init__(self, namespace: str, cursor_ids: list[int], address: Address) -> None:
-        database, _, self.collection = namespace.partition(".")
-        super().__init__(database)
+    def __init__(
+        self,
+        context: OperationContext,
+        cursor_ids: list[int],
+        address: Address,
+        pin: PinnedConnection | None,
+    ) -> None:
+        super().__init__(context)
         self.cursor_ids = cursor_ids
         self.address = address
+        self.pin = pin
 
     def command(self, hello: Hello) -> dict[str, Any]:
-        return {"killCursors": self.collection, "cursors": [bson.Int64(each) for each in self.cursor_ids]}
+        return {"killCursors": self.context.collection, "cursors": [bson.Int64(each) for each in self.cursor_ids]}
+
+
+def context_of(namespace: str, codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
+    """The context of operations on a cursor.
+
+    :param namespace: as the server named it.
+    :param codec_options: how documents are decoded.
+    """
+    database, _, collection = namespace.partition(".")
+    return OperationContext(database, collection, codec_options)

@@ -21,7 +21,7 @@ class Distinct(CollectionOperation):
     __slots__ = ()
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        return decode_field(body, self.codec_options, "values")
+        return decode_field(body, self.context.codec_options, "values")
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
         return required(reply, "values", LIST)

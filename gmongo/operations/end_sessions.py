@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from gmongo.cmap.hello import Hello
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.read_preferences import PrimaryPreferred
 
 _MOST_AT_ONCE = 10_000
-_ANY_SERVER = PrimaryPreferred()
+ANY_SERVER = PrimaryPreferred()
+_CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
@@ -22,12 +24,11 @@ class EndSessions(Operation):
     name = "endSessions"
     takes_session = False
     retries_overload = False
-    selector = _ANY_SERVER
 
     __slots__ = ("ids",)
 
     def __init__(self, ids: list[dict[str, Any]]) -> None:
-        super().__init__("admin")
+        super().__init__(_CONTEXT)
         self.ids = ids
 
     @classmethod

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bson.codec_options import CodecOptions
+import bson
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import CURSOR, DOCUMENT, DOCUMENTS, check
 from gmongo.errors import ProtocolError
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-from gmongo.wire.reply import Batch, cut_batch, decode_cursor
+from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor
 
 # The fields of the command for the modifiers of a query in its old form.
 _MODIFIERS = {
@@ -61,26 +63,28 @@ class CursorReply(NamedTuple):
 class CursorOperation(Operation):
     """A command whose reply is a cursor.
 
-    :param database: the name of the database.
-    :param codec_options: how the documents are decoded.
+    :param decoding: how the batch is decoded, if not as the context says: it may be the server's documents, and not the
+        user's.
     :param raw: leave the batch encoded.
     """
 
     retryable = True
     batch_field = "firstBatch"
-    decoded_as: CodecOptions[Any] | None = None
-    """How the batch is decoded if it is the server's, and not the user's documents."""
 
-    __slots__ = ("raw",)
+    __slots__ = ("decoding", "raw")
 
-    def __init__(self, database: str, codec_options: CodecOptions[Any], raw: bool = False) -> None:
-        self.database = database
-        self.codec_options = codec_options
+    def __init__(self, context: OperationContext, decoding: CodecOptions[Any] | None = None, raw: bool = False) -> None:
+        self.context = context
+        self.decoding = decoding or context.codec_options
         self.raw = raw
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        options = self.decoded_as or self.codec_options
-        return cut_batch(body, options) if self.raw else decode_cursor(body, options)
+        decoding = self.decoding
+        if self.raw:
+            return cut_batch(body, decoding)
+        if decoding is DEFAULT_CODEC_OPTIONS and len(body) < WHOLE_BELOW:
+            return bson.decode(body, decoding)
+        return decode_cursor(body, decoding)
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
         try:
@@ -134,32 +138,33 @@ class CursorOperation(Operation):
 class Find(CursorOperation):
     """Open a cursor over the documents that match.
 
+    :param filter: a query.
     :param fields: further fields of the command, as the server names them.
+    :param takes_max_time: whether the server learns of a deadline; not for tailable cursors, which outlive it.
     """
 
     name = "find"
     takes_read_concern = True
 
-    __slots__ = ("collection", "fields", "filter")
+    __slots__ = ("fields", "filter", "takes_max_time")
 
     def __init__(
         self,
-        database: str,
-        collection: str,
+        context: OperationContext,
         filter: Mapping[str, Any],
         fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
         raw: bool = False,
+        takes_max_time: bool = True,
     ) -> None:
-        self.database = database
-        self.codec_options = codec_options
+        self.context = context
+        self.decoding = context.codec_options
         self.raw = raw
-        self.collection = collection
         self.filter = filter
         self.fields = fields
+        self.takes_max_time = takes_max_time
 
     def command(self, hello: Hello) -> dict[str, Any]:
-        return {"find": self.collection, "filter": self.filter, **self.fields}
+        return {"find": self.context.collection, "filter": self.filter, **self.fields}
 
 
 class FindOne(Find):
@@ -169,7 +174,7 @@ class FindOne(Find):
 
     def command(self, hello: Hello) -> dict[str, Any]:
         return {
-            "find": self.collection,
+            "find": self.context.collection,
             "filter": self.filter,
             **self.fields,
             "limit": 1,

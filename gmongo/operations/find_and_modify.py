@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import CollectionOperation
 from gmongo.operations.write import check_unacknowledged
 from gmongo.wire.address import Address
@@ -14,13 +16,20 @@ from gmongo.wire.reply import decode_field
 
 
 class FindAndModify(CollectionOperation):
-    """Change or remove one document and return it, before or after the change."""
+    """Change or remove one document and return it, before or after the change.
+
+    :param acknowledged: whether there is a reply; without one the write is not tried again.
+    """
 
     name = "findAndModify"
     is_write = True
-    retryable = True
+    takes_write_concern = True
 
-    __slots__ = ()
+    __slots__ = ("acknowledged", "retryable")
+
+    def __init__(self, context: OperationContext, fields: Mapping[str, Any], acknowledged: bool) -> None:
+        super().__init__(context, fields)
+        self.acknowledged = self.retryable = acknowledged
 
     def command(self, hello: Hello) -> dict[str, Any]:
         if not self.acknowledged:
@@ -28,7 +37,7 @@ class FindAndModify(CollectionOperation):
         return super().command(hello)
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        return decode_field(body, self.codec_options, "value")
+        return decode_field(body, self.context.codec_options, "value")
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
         raise_write_concern_error(reply)

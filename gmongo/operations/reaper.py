@@ -13,7 +13,7 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession
-from gmongo.operations.cursors import KillCursors
+from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
 
@@ -70,8 +70,8 @@ class CursorReaper:
     def _end(self, dropped: Dropped) -> None:
         try:
             if dropped.cursor_id:
-                operation = KillCursors(dropped.namespace, [dropped.cursor_id], dropped.address)
-                operation.pin = dropped.pin
+                context = context_of(dropped.namespace)
+                operation = KillCursors(context, [dropped.cursor_id], dropped.address, dropped.pin)
                 self._executor.run(operation, dropped.session)
         except (PyMongoError, BSONError):
             pass  # the server forgets it by itself after a while

@@ -12,9 +12,9 @@ from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import OWN_FIELDS
 from gmongo.errors import InvalidOperation
 from gmongo.execution.classify import raise_write_concern_error
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.operations.find import CursorOperation
-from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
@@ -24,32 +24,26 @@ class RunCommand(Operation):
     """Run a command as it is given.
 
     :param command: its name first.
-    :param selector: which servers suit.
-    :param codec_options: how the command is encoded and its reply decoded.
+    :param selector_is_explicit: whether the read preference of `context` was given for this very command.
     """
 
     is_generic = True
 
-    __slots__ = ("_command", "name")
+    __slots__ = ("_command", "name", "selector_is_explicit")
 
     def __init__(
-        self,
-        database: str,
-        command: Mapping[str, Any],
-        selector: Any = WRITABLE,
-        codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS,
+        self, context: OperationContext, command: Mapping[str, Any], selector_is_explicit: bool = False
     ) -> None:
-        super().__init__(database)
+        super().__init__(context)
         self._command = command
         self.name = next(iter(command))  # type: ignore[misc]
-        self.selector = selector
-        self.codec_options = codec_options
+        self.selector_is_explicit = selector_is_explicit
 
     def command(self, hello: Hello) -> dict[str, Any]:
         return dict(self._command)
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        options = self.codec_options
+        options = self.context.codec_options
         reply: dict[str, Any] = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
             # The user's types must not reach what the driver itself reads.
@@ -60,26 +54,17 @@ class RunCommand(Operation):
 
 
 class WriteCommand(RunCommand):
-    """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried.
-
-    :param codec_options: how the command is encoded, which may hold values of the user's, as a validator does.
-    """
+    """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried."""
 
     is_write = True
     is_generic = False
+    takes_write_concern = True
 
-    __slots__ = ()
+    __slots__ = ("takes_session",)
 
-    def __init__(
-        self,
-        database: str,
-        command: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
-        write_concern: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(database, command, codec_options=codec_options)
-        self.write_concern = write_concern
-        self.takes_session = write_concern is None or write_concern.get("w") != 0
+    def __init__(self, context: OperationContext, command: Mapping[str, Any]) -> None:
+        super().__init__(context, command)
+        self.takes_session = context.write_concern is None or context.write_concern.get("w") != 0
 
     def decode(self, body: Buffer) -> dict[str, Any]:
         return bson.decode(body, PLAIN_REPLY)
@@ -113,29 +98,17 @@ class Explain(RunCommand):
 class CursorCommand(CursorOperation):
     """A command as it is given, whose reply is a cursor.
 
-    :param selector: which servers suit.
-    :param retryable: whether it may be tried again.
-    :param decoded_as: how the documents are decoded; None is `codec_options`.
+    :param decoding: how the documents are decoded; None is as the context says.
     """
 
     __slots__ = ("_command", "name")
 
     def __init__(
-        self,
-        database: str,
-        command: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
-        selector: Any = WRITABLE,
-        retryable: bool = True,
-        raw: bool = False,
-        decoded_as: CodecOptions[Any] | None = None,
+        self, context: OperationContext, command: Mapping[str, Any], decoding: CodecOptions[Any] | None = None
     ) -> None:
-        super().__init__(database, codec_options, raw)
-        self.decoded_as = decoded_as
+        super().__init__(context, decoding)
         self._command = command
         self.name = next(iter(command))  # type: ignore[misc]
-        self.selector = selector
-        self.retryable = retryable
 
     def command(self, hello: Hello) -> dict[str, Any]:
         return dict(self._command)
@@ -144,12 +117,9 @@ class CursorCommand(CursorOperation):
 class RunCursorCommand(CursorCommand):
     """A command of the application's own, whose reply should be a cursor. It is not tried again."""
 
-    __slots__ = ()
+    retryable = False
 
-    def __init__(
-        self, database: str, command: Mapping[str, Any], codec_options: CodecOptions[Any], selector: Any
-    ) -> None:
-        super().__init__(database, command, codec_options, selector, retryable=False)
+    __slots__ = ()
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
         if "cursor" not in reply:

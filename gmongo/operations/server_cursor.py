@@ -13,7 +13,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyM
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, Session
-from gmongo.operations.cursors import GetMore, KillCursors
+from gmongo.operations.cursors import GetMore, KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.operations.reaper import CursorReaper, Dropped
 from gmongo.wire.address import Address
@@ -41,6 +41,7 @@ class ServerCursor:
         "_batch_size",
         "_codec_options",
         "_comment",
+        "_context",
         "_deadline",
         "_epoch",
         "_executor",
@@ -101,7 +102,7 @@ class ServerCursor:
         self._batch: Batch | None = None
         self.retrieved = 0
         self.cursor_id = opened.cursor_id
-        self._namespace = opened.namespace
+        self._namespace = ""
         self._take(opened)
 
     @property
@@ -179,16 +180,15 @@ class ServerCursor:
                 return False
             size = min(size, left) if size else left
         operation = GetMore(
-            self._namespace,
+            self._context,
             self.cursor_id,
             self.address,
-            self._codec_options,
+            self._pin,
             batch_size=size,
             max_time_ms=self._max_await_time_ms,
             comment=self._comment,
             raw=self._raw,
         )
-        operation.pin = self._pin
         try:
             self._take(self._executor.run(operation, self._session, self._deadline))
         except InvalidOperation:
@@ -221,7 +221,9 @@ class ServerCursor:
         """Take a batch over. What is not decoded yet is counted when it is."""
         self.cursor_id = reply.cursor_id
         self.address: Address = reply.address
-        self._namespace = reply.namespace
+        if reply.namespace != self._namespace:
+            self._namespace = reply.namespace
+            self._context = context_of(reply.namespace, self._codec_options)
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch
@@ -247,8 +249,7 @@ class ServerCursor:
         session = self._session if self._session is not None and not self._session.has_ended else None
         try:
             if cursor_id and self._epoch == self._executor.epoch:
-                operation = KillCursors(self._namespace, [cursor_id], self.address)
-                operation.pin = self._pin
+                operation = KillCursors(self._context, [cursor_id], self.address, self._pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
         except PyMongoError:
             pass  # the server forgets it by itself after a while

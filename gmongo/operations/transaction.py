@@ -8,6 +8,7 @@ from typing import Any
 from gmongo.cmap.hello import Hello
 from gmongo.errors import PyMongoError
 from gmongo.execution.classify import raise_write_concern_error
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.execution.transaction import Transaction
 from gmongo.wire.address import Address
@@ -20,14 +21,22 @@ class _EndTransaction(Operation):
     """
 
     is_write = True
+    takes_write_concern = True
     retryable = True
     ends_transaction = True
 
     __slots__ = ("_transaction",)
 
     def __init__(self, transaction: Transaction) -> None:
-        super().__init__("admin")
         self._transaction = transaction
+
+    @property
+    def context(self) -> OperationContext:  # type: ignore[override]
+        """With the write concern of the next try."""
+        return OperationContext("admin", write_concern=self._write_concern())
+
+    def _write_concern(self) -> Mapping[str, Any]:
+        return self._transaction.settings.write_concern
 
     def command(self, hello: Hello) -> dict[str, Any]:
         command: dict[str, Any] = {self.name: 1}
@@ -46,9 +55,7 @@ class CommitTransaction(_EndTransaction):
 
     __slots__ = ()
 
-    @property
-    def write_concern(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """It depends on whether it is tried again."""
+    def _write_concern(self) -> Mapping[str, Any]:
         return self._transaction.commit_write_concern
 
     def command(self, hello: Hello) -> dict[str, Any]:
@@ -68,11 +75,6 @@ class AbortTransaction(_EndTransaction):
     name = "abortTransaction"
 
     __slots__ = ()
-
-    @property
-    def write_concern(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """Of the transaction."""
-        return self._transaction.settings.write_concern
 
     def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         if not overloaded:  # else the transaction is open there still, and the next try must reach it

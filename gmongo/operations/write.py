@@ -15,13 +15,15 @@ from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import WRITE, check, unexpected
 from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, DocumentSequence
+from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
 
 _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
+_IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # An error in these would go unseen.
 _NEED_A_REPLY = ("collation", "arrayFilters")
 _FREED_AT_ONCE = 1000
@@ -124,43 +126,42 @@ class _Write(Operation):
     """
 
     is_write = True
+    takes_write_concern = True
 
-    __slots__ = ("_encoded", "_fields", "collection", "name", "taken")
+    __slots__ = ("_encoded", "_fields", "acknowledged", "name", "retryable", "taken", "transaction_number")
 
     def __init__(
         self,
-        database: str,
-        collection: str,
+        context: OperationContext,
         kind: str,
+        taken: Sequence[Mapping[str, Any]],
         fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
         acknowledged: bool,
         retryable: bool,
     ) -> None:
-        self.database = database
-        self.collection = collection
+        self.context = context
         self.name = kind  # type: ignore[misc]
-        self.codec_options = codec_options
         self.acknowledged = acknowledged
         self.retryable = retryable
-        self.taken: Sequence[Mapping[str, Any]] = ()
+        self.transaction_number: int | None = None
+        self.taken = taken
         self._fields = fields
         self._encoded: list[bytes] | None = None  # a second try sends the same again
 
     def command(self, hello: Hello) -> dict[str, Any]:
-        return {self.name: self.collection, **self._fields}
+        return {self.name: self.context.collection, **self._fields}
 
-    def sequences(self, hello: Hello) -> tuple[DocumentSequence, ...]:
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         if self._encoded is None:
             self._encoded = self.encode(hello)
-        return ((_SEQUENCES[self.name], self._encoded),)
+        return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
         """Encode what one message holds; `taken` is the same, not encoded."""
         raise NotImplementedError
 
     def decode(self, body: Buffer) -> dict[str, Any]:
-        options = self.codec_options
+        options = self.context.codec_options
         return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
 
     def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -174,22 +175,29 @@ class WriteBatch(_Write):
     """One command of an insert, update or delete, with as many statements as fit.
 
     :param statements: to take from.
+    :param takes_session: whether an implicit session is used.
+    :param takes_write_concern: whether the write concern is sent.
+    :param operation_id: of the whole bulk.
     """
 
-    __slots__ = ("_statements", "reply")
+    __slots__ = ("_statements", "operation_id", "reply", "takes_session", "takes_write_concern")
 
     def __init__(
         self,
-        database: str,
-        collection: str,
+        context: OperationContext,
         statements: Statements,
         fields: Mapping[str, Any],
-        codec_options: CodecOptions[Any],
         *,
-        acknowledged: bool = True,
-        retryable: bool = True,
+        acknowledged: bool,
+        retryable: bool,
+        takes_session: bool,
+        takes_write_concern: bool,
+        operation_id: int,
     ) -> None:
-        super().__init__(database, collection, statements.kind, fields, codec_options, acknowledged, retryable)
+        super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
+        self.takes_session = takes_session
+        self.takes_write_concern = takes_write_concern
+        self.operation_id = operation_id
         self._statements = statements
         self.reply: dict[str, Any] | None = None  # of the try that wrote, whatever became of a later one
 
@@ -224,11 +232,15 @@ class SingleWrite(_Write):
 
     __slots__ = ()
 
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        encoded = self._encoded = self._encoded or self.encode(hello)
+        return encode_op_msg_of_one(request_id, flags, body, _IDENTIFIERS[self.name], encoded[0])
+
     def encode(self, hello: Hello) -> list[bytes]:
         statement = self.taken[0]
         if not self.acknowledged and self.name != "insert":
             check_unacknowledged(self.name, statement, hello)
-        encoded = bson.encode(statement, False, self.codec_options)
+        encoded = bson.encode(statement, False, self.context.codec_options)
         if len(encoded) > hello.max_bson_size and (
             not self.acknowledged or len(encoded) > hello.max_bson_size + sizes.COMMAND_OVERHEAD
         ):

@@ -24,7 +24,7 @@ _SMALLEST_MAX_STALENESS = 90
 class WritableServer:
     """The selector of writes."""
 
-    mode = _PRIMARY
+    mode = _mode = _PRIMARY
     tag_sets: Sequence[Mapping[str, Any]] = ({},)
     max_staleness = -1
 

@@ -22,6 +22,8 @@ MORE_TO_COME = 1 << 1
 EXHAUST_ALLOWED = 1 << 16
 
 HEADER_SIZE = 16
+# What comes before the body of an OP_MSG: the header, the flags, and the kind of the section.
+BEFORE_BODY = 21
 _JOIN_BELOW = 64 * 1024
 
 # An unknown flag among the low sixteen makes a message unreadable.
@@ -32,6 +34,8 @@ _HEADER_FLAGS_AND_KIND = struct.Struct("<iiiiIB")
 _INT32 = struct.Struct("<i")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
+# The beginning of an OP_MSG: the header, the flags, the kind of the first section, and the size of the document in it.
+read_beginning = struct.Struct("<iiiiIBi").unpack_from
 
 # The first sixteen bytes of every message: its length, its request ID, the ID of the request it replies to, its opcode.
 Header = tuple[int, int, int, int]
@@ -61,6 +65,18 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
         buffers += documents
     buffers[0] = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0) + buffers[0]
     return buffers if length > _JOIN_BELOW else [b"".join(buffers)]
+
+
+def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes) -> list[bytes]:
+    """The same with one sequence that consists of one document, as single writes have it.
+
+    :param identifier: the name of the sequence, with its zero byte.
+    """
+    section = 4 + len(identifier) + len(document)
+    length = 22 + len(body) + section
+    head = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0)
+    start = b"%b%b\x01%b%b" % (head, body, _INT32.pack(section), identifier)
+    return [start, document] if length > _JOIN_BELOW else [start + document]
 
 
 def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
 from gmongo._server_facts import sizes
 from gmongo.background import Turns
-from gmongo.wire.message import HEADER_SIZE, decode_header, joined
+from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, joined, read_beginning
 
 _READ = 1
 _WRITE = 2
@@ -103,6 +103,58 @@ class Transport:
             error = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
         if error:
             raise TransportError(error, os.strerror(error))
+
+    # Both at once
+
+    def round_trip(self, request: bytes, request_id: int) -> memoryview | None:
+        """Send a request and receive its reply, as :meth:`send` and :meth:`receive` do, but in one function: almost all
+        commands go this way.
+
+        :returns: the body of a reply that has come in one piece and has nothing else, valid until :meth:`release`; None
+            for any other, on which :meth:`receive` goes on.
+        :raises TransportError: the connection is lost.
+        """
+        if self._interruption is not None:
+            raise without_frames(self._interruption)
+        try:
+            sent = self._socket.send(request)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise TransportError(*error.args) from error
+        if sent != len(request):
+            self._send_rest(memoryview(request)[sent:])
+        if self._view is not None:  # there are bytes already
+            return None
+        # As in _wait and _receive_into.
+        if self._waiting is not None:
+            raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
+        self._waiting = getcurrent()
+        watcher = self._readable
+        watcher.start(self._waiting.switch, watcher)
+        try:
+            result = self._hub.switch()
+            if result is not watcher:
+                raise InvalidSwitchError(f"switched into {getcurrent()!r} with {result!r}, expected {watcher!r}")
+        finally:
+            self._waiting = None
+            watcher.stop()
+        if self._interruption is not None:
+            raise without_frames(self._interruption)
+        view = self._view = _free_buffers.pop() if _free_buffers else memoryview(bytearray(_BUFFER_SIZE))
+        try:
+            count = self._end = self._socket.recv_into(view)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise TransportError(*error.args) from error
+        if count > BEFORE_BODY + 4:
+            length, _, response_to, opcode, flags, kind, size = read_beginning(view)
+            body_alone = opcode == OP_MSG and not flags and not kind and size == length - BEFORE_BODY
+            if body_alone and length == count <= self.max_message_size and response_to == request_id:
+                self._start = count
+                return view[BEFORE_BODY:count]
+        return None
 
     # Sending
 

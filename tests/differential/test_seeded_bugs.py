@@ -46,7 +46,8 @@ def _without_codec_options(patch: pytest.MonkeyPatch, kind: type) -> None:
 
     def make(self: Any, *args: Any, **options: Any) -> None:
         made(self, *args, **options)
-        self.codec_options = DEFAULT_CODEC_OPTIONS
+        self.context = self.context.replace(codec_options=DEFAULT_CODEC_OPTIONS)
+        self.decoding = DEFAULT_CODEC_OPTIONS
 
     patch.setattr(kind, "__init__", make)
 

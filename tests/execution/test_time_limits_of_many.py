@@ -13,6 +13,7 @@ import gmongo
 from gmongo import InsertOne, MongoClient
 from gmongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 from gmongo.execution.attempt import Attempt
+from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry
 from gmongo.testing import Deployment
@@ -152,7 +153,7 @@ def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Clie
 )
 def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMongoError, goes_on: bool) -> None:
     """Another error is tried again, in vain, so that the application is told of a time-out, with this as its cause."""
-    read = Operation("db")
+    read = Operation(OperationContext("db"))
     read.retryable = True
     with MongoClient[Any](connect=False) as client:
         retry = Retry(client._executor._policy, monotonic() - 1)

@@ -743,8 +743,8 @@ MUTATIONS = (
         "c98",
         "an interrupted exchange leaves no mark",
         CONNECTION,
-        "        self.mid_message = True\n        try:\n            if timeout is None:\n                body",
-        "        try:\n            if timeout is None:\n                body",
+        "        self.mid_message = True\n        try:\n            transport = self",
+        "        try:\n            transport = self",
         "cmap/test_connection",
     ),
     M(

@@ -171,8 +171,8 @@ MUTATIONS = (
         "e56",
         "an empty write concern is sent",
         DECORATE,
-        '        if concern:\n            command["writeConcern"] = concern\n',
-        '        if concern is not None:\n            command["writeConcern"] = concern\n',
+        '            if concern:\n                command["writeConcern"] = concern\n',
+        '            if concern is not None:\n                command["writeConcern"] = concern\n',
         "execution/test_time_limits",
     ),
     M(
@@ -187,8 +187,8 @@ MUTATIONS = (
         "e58",
         "a w=0 collection's writes in a transaction have no results",
         "collection.py",
-        "        return self._write_concern.acknowledged or in_transaction(self._executor, session)\n",
-        "        return self._write_concern.acknowledged\n",
+        "        return self._is_acknowledged or in_transaction(self._executor, session)\n",
+        "        return self._is_acknowledged\n",
         "execution/test_transactions",
     ),
     M(

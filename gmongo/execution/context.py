@@ -1,0 +1,35 @@
+"""What an operation takes from the collection, database or client that it is called on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+
+from gmongo.sdam.selection import WRITABLE
+
+
+@dataclass(slots=True)
+class OperationContext:
+    """The namespace and the options of operations. One serves all operations of an object, so it is never changed.
+
+    :param database: the name of the database.
+    :param collection: the name of the collection; empty if there is none.
+    :param codec_options: how the user's documents are encoded and decoded.
+    :param selector: which servers suit reads: a read preference, or ``WRITABLE``.
+    :param read_concern: for those operations that take one; None sends none.
+    :param write_concern: for those operations that take one; None sends none.
+    """
+
+    database: str
+    collection: str = ""
+    codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS
+    selector: Any = WRITABLE
+    read_concern: Mapping[str, Any] | None = None
+    write_concern: Mapping[str, Any] | None = None
+
+    def replace(self, **changes: Any) -> OperationContext:
+        """The same but for these fields."""
+        return replace(self, **changes)
