@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gmongo import uri_parser as uri_parser  # which applications reach without importing it
+from gmongo._cursor_type import CursorType
 from gmongo._server_facts.wire_versions import MAX_SUPPORTED as MAX_SUPPORTED_WIRE_VERSION
 from gmongo._server_facts.wire_versions import MIN_SUPPORTED as MIN_SUPPORTED_WIRE_VERSION
 from gmongo._version import __version__
 from gmongo.collection import ReturnDocument
-from gmongo.cursor_type import CursorType
 from gmongo.execution.deadline import timeout
 from gmongo.mongo_client import MongoClient
 from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gmongo import options as client_options
 from gmongo import pool_options
-from gmongo._namespace import Defaults
+from gmongo._inherited_options import Defaults
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions

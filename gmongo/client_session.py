@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from bson.timestamp import Timestamp
 from gevent import getcurrent
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
@@ -320,7 +320,7 @@ class ClientSession:
     def _give_up(self, error: BaseException | None, deadline: float | None) -> None:
         """Abort because of `error`. A kill or somebody's time-out is not held up for longer than a moment."""
         hurried = error is not None and not isinstance(error, Exception)
-        self._abort(clock.monotonic() + _MOMENT if hurried else deadline)
+        self._abort(_clock.monotonic() + _MOMENT if hurried else deadline)
 
     def _abort(self, deadline: float | None) -> None:
         """Abort by `deadline`; None is the usual one."""

@@ -11,16 +11,16 @@ from bson.raw_bson import RawBSONDocument
 from bson.son import SON
 from bson.timestamp import Timestamp
 
-from gmongo._namespace import Defaults
+from gmongo._background import in_turns
+from gmongo._cursor_type import CursorType
+from gmongo._inherited_options import Defaults
 from gmongo._server_facts import codes, wire_versions
-from gmongo.background import in_turns
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import COUNT, DOCUMENT
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
-from gmongo.cursor_type import CursorType
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.context import OperationContext
@@ -707,7 +707,7 @@ class Collection(Defaults, Generic[DocumentType]):
             same without its sign, in a single reply.
         :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
             session, which ends after thirty, ends it all the same.
-        :param cursor_type: a value of :class:`~gmongo.cursor_type.CursorType`: what happens at the end of a capped
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`: what happens at the end of a capped
             collection.
         :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the
             order in which the server finds them.
@@ -810,7 +810,7 @@ class Collection(Defaults, Generic[DocumentType]):
         :param limit: how many documents to return at most; 0 (the default) is without limit.
         :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
             session, which ends after thirty, ends it all the same.
-        :param cursor_type: a value of :class:`~gmongo.cursor_type.CursorType`: what happens at the end of a capped
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`: what happens at the end of a capped
             collection.
         :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the
             order in which the server finds them.

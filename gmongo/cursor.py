@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from bson.code import Code
 from bson.son import SON
 
+from gmongo._cursor_type import CursorType
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
-from gmongo.cursor_type import CursorType
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import Session, checked_session
@@ -71,7 +71,7 @@ class Cursor(Generic[DocumentType]):
         without its sign, in a single reply.
     :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
         session, which ends after thirty, ends it all the same.
-    :param cursor_type: a value of :class:`~gmongo.cursor_type.CursorType`: what happens at the end of a capped
+    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`: what happens at the end of a capped
         collection.
     :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the order in
         which the server finds them.

@@ -10,7 +10,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 from bson.timestamp import Timestamp
 
-from gmongo._namespace import Defaults
+from gmongo._inherited_options import Defaults
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST

@@ -12,7 +12,8 @@ from bson.errors import BSONError
 from bson.timestamp import Timestamp
 from gevent import Timeout
 
-from gmongo._namespace import Defaults
+from gmongo._inherited_options import Defaults
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.change_stream import ClusterChangeStream
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
@@ -41,7 +42,6 @@ from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.topology import Topology
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 from gmongo.write_concern import WriteConcern
 

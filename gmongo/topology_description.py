@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.sdam.topology_description import TopologyDescription
-from gmongo.topology_type import TOPOLOGY_TYPE
 
 __all__ = ["TOPOLOGY_TYPE", "TopologyDescription"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.auth.aws_credentials import AwsCredentialsCache
 from gmongo.auth.http import request_json, text_field
 from gmongo.errors import ConfigurationError
@@ -51,7 +51,7 @@ class OnDemand:
         return credentials if found.token is None else {**credentials, "sessionToken": found.token}
 
     def _of_azure(self, deadline: float | None) -> dict[str, str]:
-        began = clock.monotonic()
+        began = _clock.monotonic()
         if self._azure_valid_until - began <= _VALID_FOR:
             what = "the Azure metadata service"
             base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")

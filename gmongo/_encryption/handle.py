@@ -20,10 +20,10 @@ from gmongo._encryption.library import (
     lib,
     require_library,
 )
+from gmongo._fork import survive_fork
+from gmongo._safe_log import safely
 from gmongo.errors import InvalidOperation
 from gmongo.events import log
-from gmongo.safe_log import safely
-from gmongo.sdam.fork import survive_fork
 
 _LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 _LOG_FUNCTION = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"

@@ -13,7 +13,7 @@ from typing import Any
 
 from gevent.monkey import get_original
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._encryption.library import Native, ffi, lib, secure_random, sha_256, sign_rsaes_pkcs1_v1_5
 
 _PIECE = 64 * 1024
@@ -35,7 +35,7 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 def in_worker(work: Callable[[], Any]) -> Any:
     """Do something in a thread that has no loop, with rests for those that have."""
     me = _identity()
-    _turns[me] = clock.monotonic()
+    _turns[me] = _clock.monotonic()
     try:
         return work()
     finally:
@@ -45,9 +45,9 @@ def in_worker(work: Callable[[], Any]) -> Any:
 def _rest() -> None:
     me = _identity()
     since = _turns.get(me)
-    if since is not None and clock.monotonic() - since > _TURN:
+    if since is not None and _clock.monotonic() - since > _TURN:
         _pause(_REST)
-        _turns[me] = clock.monotonic()
+        _turns[me] = _clock.monotonic()
 
 
 def install(crypt: Native) -> bool:

@@ -10,7 +10,7 @@ from bson.errors import BSONError
 from gevent import sleep
 from gevent.lock import BoundedSemaphore
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import codes
 from gmongo.auth.conversation import Command, Reply, Run, SaslConversation, converse
 from gmongo.auth.credential import Credential
@@ -50,10 +50,10 @@ class OidcTokens:
         with self._turn:
             if self.access is not None:
                 return self.access, True
-            sleep_for = self._last_call + _PAUSE - clock.monotonic()
+            sleep_for = self._last_call + _PAUSE - _clock.monotonic()
             if sleep_for > 0:
                 sleep(sleep_for)
-            self._last_call = clock.monotonic()
+            self._last_call = _clock.monotonic()
             result = self._fetch(seconds, provider)
             if provider is not None:
                 self.provider = provider

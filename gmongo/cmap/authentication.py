@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.options import ConnectionOptions
 from gmongo.errors import OperationFailure
@@ -52,7 +52,7 @@ class Authentication:
     def begin(self, hello: Hello, deadline: float | None, ref: bool) -> None:
         """Authenticate after the hello, whose reply loses what was meant for this only.
 
-        :param deadline: on the clock of :mod:`gmongo.clock`; None is without limit.
+        :param deadline: on the clock of :mod:`gmongo._clock`; None is without limit.
         :param ref: whether the timer keeps the hub running.
         :raises OperationFailure: the server did not accept the credential.
         """
@@ -60,7 +60,7 @@ class Authentication:
         hello.reply = {field: value for field, value in reply.items() if field not in _MEANT_FOR_THIS}
         if reply.get("arbiterOnly"):
             return  # an arbiter has no users
-        seconds = None if deadline is None else deadline - clock.monotonic()
+        seconds = None if deadline is None else deadline - _clock.monotonic()
         with self._limited(seconds, ref):
             self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish
 from gmongo.cmap.options import ConnectionOptions
@@ -47,10 +47,10 @@ class Establisher:
         """Take a pending connection through connect, handshake and authentication; it stays pending. If it fails, it is
         dropped.
 
-        :param deadline: on the clock of :mod:`gmongo.clock`, beside ``connectTimeoutMS``.
+        :param deadline: on the clock of :mod:`gmongo._clock`, beside ``connectTimeoutMS``.
         :param ref: whether it keeps the hub running.
         """
-        machine, started = self._machine, clock.monotonic()
+        machine, started = self._machine, _clock.monotonic()
         seconds = None if deadline is None else deadline - started
         expired = connection._timeout_error(seconds or 0)
         machine.begin(connection)
@@ -58,7 +58,7 @@ class Establisher:
             self._delivery.deliver()
             with interrupt_after(seconds, expired):
                 establish(connection, self._options, ref, lambda: machine.join_service(connection))
-            duration = clock.monotonic() - started
+            duration = _clock.monotonic() - started
             self._owner.connection_established(connection)
             machine.established(connection, duration)
             self._delivery.deliver()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.cmap.authentication import authentication_of
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.options import ConnectionOptions
@@ -51,7 +51,7 @@ def establish(
     :raises OperationFailure: the server refused the handshake, or did not accept the credential.
     """
     limit = options.connect_timeout
-    deadline = None if limit is None else clock.monotonic() + limit
+    deadline = None if limit is None else _clock.monotonic() + limit
     authentication = None if connection.monitors else authentication_of(connection, options)
     command = handshake_command(options)
     if authentication is not None:
@@ -84,6 +84,6 @@ def say_hello(connection: Connection, command: Mapping[str, Any], timeout: float
         buffers = encode_op_msg(request_id, 0, body)
     else:
         buffers = encode_op_query(request_id, "admin.$cmd", body)
-    started = clock.monotonic()
+    started = _clock.monotonic()
     reply = connection.exchange(request_id, buffers, timeout, bson.decode)
-    return read_hello(reply, clock.monotonic() - started)
+    return read_hello(reply, _clock.monotonic() - started)

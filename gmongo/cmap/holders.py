@@ -9,7 +9,7 @@ from typing import Any
 
 from greenlet import greenlet
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.cmap.connection import Connection
 
 
@@ -21,7 +21,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
     :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet, and what it runs),
         ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
     """
-    now = clock.monotonic()
+    now = _clock.monotonic()
     longest = nsmallest(len(in_use) if most is None else most, in_use, key=attrgetter("checked_out_at"))
     return [
         {

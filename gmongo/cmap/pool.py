@@ -12,8 +12,8 @@ from weakref import ref
 
 from gevent import getcurrent
 
-from gmongo import clock
-from gmongo.background import spawn_for
+from gmongo import _clock
+from gmongo._background import spawn_for
 from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.establishing import Establisher, PoolOwner
@@ -113,7 +113,7 @@ class Pool:
     def checkout(self, deadline: float | None = None) -> Checkout:
         """A context manager for a check-out and its check-in.
 
-        :param deadline: on the clock of :mod:`gmongo.clock`, beside ``waitQueueTimeoutMS``.
+        :param deadline: on the clock of :mod:`gmongo._clock`, beside ``waitQueueTimeoutMS``.
         """
         return Checkout(self, deadline)
 
@@ -129,21 +129,21 @@ class Pool:
             return self._check_out_observed(deadline)
         connection = self.machine.take_fit() or self._obtain(deadline)
         connection.holder = ref(getcurrent())
-        connection.checked_out_at = clock.monotonic()
+        connection.checked_out_at = _clock.monotonic()
         return connection
 
     def _check_out_observed(self, deadline: float | None) -> Connection:
-        events, delivery, started = self._events, self._delivery, clock.monotonic()
+        events, delivery, started = self._events, self._delivery, _clock.monotonic()
         delivery.note(events.check_out_started)
         try:
             delivery.deliver()
             connection = self.machine.take_fit() or self._obtain(deadline)
         except BaseException as error:
-            delivery.note(events.check_out_failed, _failed_reason(error), error, clock.monotonic() - started)
+            delivery.note(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
             self.finish(wait=isinstance(error, Exception))
             raise
         connection.holder = ref(getcurrent())
-        connection.checked_out_at = clock.monotonic()
+        connection.checked_out_at = _clock.monotonic()
         delivery.note(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
@@ -173,7 +173,7 @@ class Pool:
         """What is handed over to one who has queued up."""
         limit = self.options.wait_queue_timeout
         if deadline is not None:
-            remaining = deadline - clock.monotonic()
+            remaining = deadline - _clock.monotonic()
             limit = remaining if limit is None else min(limit, remaining)
         connection = waiter.sleep(limit, self._wait_error)
         self.machine.confirm(connection)

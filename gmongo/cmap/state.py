@@ -13,8 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from gmongo import clock
-from gmongo.background import Alarm
+from gmongo import _clock
+from gmongo._background import Alarm
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -89,7 +89,7 @@ class StateMachine:
         self._may_populate = False  # whether all listeners have heard that the pool is ready (CMAP-81)
         self._populating: Connection | None = None
         self._rest = 0.0  # for how long the background rests after a failure to connect, in seconds
-        self._rest_ends = 0.0  # when that is over, on the clock of clock.monotonic()
+        self._rest_ends = 0.0  # when that is over, on the clock of _clock.monotonic()
         events.note(events.pool_created, options.specified)
 
     # Counts
@@ -226,7 +226,7 @@ class StateMachine:
         self.pending.discard(connection)
         if connection is self._populating:
             self._rest = min(2 * self._rest or _FIRST_REST, self._options.upkeep_interval)
-            self._rest_ends = clock.monotonic() + self._rest
+            self._rest_ends = _clock.monotonic() + self._rest
         self._end_populating(connection)
         self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
         self._serve()
@@ -267,7 +267,7 @@ class StateMachine:
             self.queue.hand(connection)
         else:
             if self._options.max_idle_time is not None:
-                connection.idle_since = clock.monotonic()
+                connection.idle_since = _clock.monotonic()
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
@@ -378,7 +378,7 @@ class StateMachine:
 
     def rest(self) -> float:
         """Seconds for which the background still rests after a failure to connect, so as not to storm a server."""
-        return max(0.0, self._rest_ends - clock.monotonic())
+        return max(0.0, self._rest_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
         """A pending connection for the background to establish; None if it is not needed any more."""
@@ -440,6 +440,6 @@ class StateMachine:
         """Why an available connection has perished, or None: being idle for too long comes last."""
         reason = self._broken_reason(connection)
         limit = self._options.max_idle_time
-        if reason is None and limit is not None and clock.monotonic() - connection.idle_since > limit:
+        if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:
             return ClosedReason.IDLE
         return reason

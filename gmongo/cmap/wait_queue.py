@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
 
-from gmongo import clock
+from gmongo import _clock
 
 Item = TypeVar("Item")
 
@@ -30,7 +30,7 @@ class Waiter(Generic[Item]):
 
     def __init__(self) -> None:
         self.greenlet: greenlet = getcurrent()
-        self.since = clock.monotonic()
+        self.since = _clock.monotonic()
         self.item: Item | None = None
         self.error: BaseException | None = None
         self._hub = get_hub()
@@ -152,7 +152,7 @@ class WaitQueue(Generic[Item]):
 
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
-        return clock.monotonic() - next(iter(self.waiters)).since if self.waiters else None
+        return _clock.monotonic() - next(iter(self.waiters)).since if self.waiters else None
 
 
 def _never() -> None:

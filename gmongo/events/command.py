@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.events.log import DEBUG, asks, command_log, document_text, log, milliseconds, where
@@ -44,7 +44,7 @@ class Sent:
     request_id: int
     operation_id: int
     connection: Connection
-    started: float = field(default_factory=lambda: clock.monotonic())
+    started: float = field(default_factory=lambda: _clock.monotonic())
 
     @property
     def name(self) -> str:

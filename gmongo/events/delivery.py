@@ -21,7 +21,7 @@ from gevent import Greenlet, getcurrent
 from gevent.event import Event
 from greenlet import greenlet
 
-from gmongo.safe_log import safely
+from gmongo._safe_log import safely
 
 _log = logging.getLogger("gmongo.events")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from bson import json_util
 
-from gmongo.safe_log import safely
+from gmongo._safe_log import safely
 from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG

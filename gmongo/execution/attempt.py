@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from gmongo import clock
+from gmongo import _clock
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -16,7 +17,6 @@ from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology, forked
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Attempt:
 
     :param operation: to run.
     :param session: to run it in, if any.
-    :param deadline: when the operation must have ended, on the clock of :mod:`gmongo.clock`.
+    :param deadline: when the operation must have ended, on the clock of :mod:`gmongo._clock`.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Attempt:
             return self._run_pinned(pin, commands)
         deadline = self.deadline
         if deadline is not None:  # both selection and check-out have to end in time
-            deadline = min(deadline, clock.monotonic() + topology.settings.server_selection_timeout)
+            deadline = min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)
         server = self._select(topology, retry, deadline)
         if operation.is_write and transaction is None and self.session is not None:
             self.is_retryable_write = policy.is_retryable_write(operation, server)
@@ -145,7 +145,7 @@ class Attempt:
         deadline = self.deadline
         if deadline is None:
             return socket_timeout
-        return None if deadline == inf else deadline - clock.monotonic()
+        return None if deadline == inf else deadline - _clock.monotonic()
 
     def observe(self, reply: dict[str, Any]) -> None:
         """Have the application's session and its transaction learn from a reply.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import bson
 from bson.errors import BSONError
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import codes, sizes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
@@ -133,7 +133,7 @@ class CommandRunner:
         try:
             self._events.started(sent)
         except BaseException as error:
-            self._events.failed(sent, clock.monotonic() - sent.started, error)
+            self._events.failed(sent, _clock.monotonic() - sent.started, error)
             raise
         return sent
 
@@ -143,9 +143,9 @@ class CommandRunner:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
             shown = {"ok": 1} if reply is None else operation.reply_for_monitoring(reply)
         except BaseException as failure:
-            self._events.failed(sent, clock.monotonic() - sent.started, failure)
+            self._events.failed(sent, _clock.monotonic() - sent.started, failure)
             raise
-        duration = clock.monotonic() - sent.started
+        duration = _clock.monotonic() - sent.started
         if error is not None:
             self._events.failed(sent, duration, error)
         else:
@@ -169,7 +169,7 @@ class CommandRunner:
         """
         try:
             if sent is not None:
-                self._events.failed(sent, clock.monotonic() - sent.started, error)
+                self._events.failed(sent, _clock.monotonic() - sent.started, error)
         except BaseException as interruption:
             error = interruption
             raise

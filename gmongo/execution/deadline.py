@@ -1,6 +1,6 @@
 """The limit of time for whole operations (Client-side Operations Timeout).
 
-A deadline is a moment on the clock of :mod:`gmongo.clock`, read once, when an operation begins, and handed down.
+A deadline is a moment on the clock of :mod:`gmongo._clock`, read once, when an operation begins, and handed down.
 An infinite one sets no limit, but does replace the older time-outs, as ``timeoutMS=0`` demands.
 """
 
@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from math import inf
 from typing import Any
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.errors import ConfigurationError
 
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
@@ -25,7 +25,7 @@ def deadline_after(seconds: float | None) -> float | None:
     """The moment in so many seconds; 0 is without limit, and None is no deadline at all."""
     if seconds is None:
         return None
-    return clock.monotonic() + seconds if seconds else inf
+    return _clock.monotonic() + seconds if seconds else inf
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def remaining(deadline: float | None) -> float | None:
     """Seconds left, perhaps none; None without a limit."""
     if deadline is None or deadline == inf:
         return None
-    return deadline - clock.monotonic()
+    return deadline - _clock.monotonic()
 
 
 def without_wtimeout(write_concern: Mapping[str, Any]) -> dict[str, Any]:

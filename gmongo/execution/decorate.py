@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import codes
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
 from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import ServerSession
 from gmongo.sdam.topology import Topology
-from gmongo.topology_type import TOPOLOGY_TYPE
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
@@ -67,7 +67,7 @@ class Decorator:
         if attempt is not None:
             cluster_time = self._add_session(command, attempt, connection, cluster_time)
         elif server_session is not None:
-            server_session.last_used = clock.monotonic()
+            server_session.last_used = _clock.monotonic()
             command["lsid"] = server_session.lsid
             if is_retryable_write:
                 command["txnNumber"] = _number(operation, server_session)
@@ -114,7 +114,7 @@ def _add_session(command: dict[str, Any], attempt: Attempt, connection: Connecti
     operation, session, transaction = attempt.operation, attempt.session, attempt.transaction
     assert session is not None
     server_session = session.server_session
-    server_session.last_used = clock.monotonic()
+    server_session.last_used = _clock.monotonic()
     command["lsid"] = server_session.lsid
     if transaction is not None:
         command["txnNumber"] = bson.Int64(server_session.transaction_number)
@@ -145,7 +145,7 @@ def _add_max_time(command: dict[str, Any], attempt: Attempt, deadline: float) ->
     """
     if deadline == inf:
         return
-    left = deadline - clock.monotonic() - attempt.min_round_trip_time
+    left = deadline - _clock.monotonic() - attempt.min_round_trip_time
     if left <= 0:
         message = (
             f"{attempt.operation.name} was not sent: its time limit leaves less than the "

@@ -10,6 +10,7 @@ from typing import Any
 
 from gevent import sleep
 
+from gmongo._fork import survive_fork
 from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.attempt import Attempt
@@ -26,7 +27,6 @@ from gmongo.execution.sessions import (
     bound_session,
     checked_session,
 )
-from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import NO_WRITES_PERFORMED, OVERLOADED, RETRYABLE, RETRYABLE_WRITE, TRANSIENT
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
@@ -22,7 +23,6 @@ from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import Overload
 from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Retry:
         if self._retries >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
             return None
         delay = self._overload.delay(self._retries) if overloaded else 0.0
-        if self._deadline is not None and clock.monotonic() + delay > self._deadline and (delay or self.error.timeout):
+        if self._deadline is not None and _clock.monotonic() + delay > self._deadline and (delay or self.error.timeout):
             return None  # another error is tried again: that ends at once, in a time-out with this one as its cause
         if (overloaded or labelled) and not self._pay():
             return None

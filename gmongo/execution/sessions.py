@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bson.binary import Binary, UuidRepresentation
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.errors import InvalidOperation
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ServerSession:
     def __init__(self, epoch: int = 0) -> None:
         self.epoch = epoch  # how many forks lay behind the process that made it
         self.lsid = {"id": Binary.from_uuid(uuid.uuid4(), UuidRepresentation.STANDARD)}
-        self.last_used = clock.monotonic()
+        self.last_used = _clock.monotonic()
         self.dirty = False  # a network error hit one of its commands, so the server may still be busy with it
         self.transaction_number = 0
 
@@ -208,7 +208,7 @@ class ServerSessionPool:
         """A session that the server still knows for a while, or a new one."""
         self.in_use += 1
         idle = self._idle
-        oldest_use = clock.monotonic() - self._topology.description.session_lifetime + _MARGIN
+        oldest_use = _clock.monotonic() - self._topology.description.session_lifetime + _MARGIN
         while idle:
             session = idle.pop()
             if session.last_used >= oldest_use:
@@ -221,7 +221,7 @@ class ServerSessionPool:
             return
         self.in_use -= 1
         idle = self._idle
-        oldest_use = clock.monotonic() - self._topology.description.session_lifetime + _MARGIN
+        oldest_use = _clock.monotonic() - self._topology.description.session_lifetime + _MARGIN
         while idle and idle[0].last_used < oldest_use:
             idle.popleft()
         if not session.dirty and session.last_used >= oldest_use:

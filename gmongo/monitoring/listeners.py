@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from reprlib import repr as short
 from typing import Any, TypeVar
 
+from gmongo._safe_log import safely
 from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
 from gmongo.monitoring.pool import (
     ConnectionCheckedInEvent,
@@ -32,7 +33,6 @@ from gmongo.monitoring.server import (
     TopologyDescriptionChangedEvent,
     TopologyOpenedEvent,
 )
-from gmongo.safe_log import safely
 
 __all__ = [
     "CommandListener",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as short
 from typing import Any
 
-from gmongo.background import in_turns
+from gmongo._background import in_turns
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.context import OperationContext

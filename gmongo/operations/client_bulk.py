@@ -7,8 +7,8 @@ from typing import Any
 
 import bson
 
+from gmongo._background import Turns
 from gmongo._server_facts import wire_versions
-from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
 from gmongo.errors import (

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import bson
 from bson.codec_options import CodecOptions
 
+from gmongo._background import Turns
 from gmongo._server_facts import sizes
-from gmongo.background import Turns
 from gmongo.errors import DocumentTooLarge, InvalidOperation
 from gmongo.operations.models import (
     DeleteMany,

@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import codes
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
@@ -85,7 +85,7 @@ class ServerCursor:
         self._keeps_session = keeps_session
         self.wire_version = 0  # of the connection that was last asked
         self._deadline = deadline
-        self._time_limit = None if deadline is None else deadline - clock.monotonic()
+        self._time_limit = None if deadline is None else deadline - _clock.monotonic()
         self._orphan = 0  # its number on the server, after a failure that may have left it open there
         self._pin = opened.pin
         self._executor = executor
@@ -262,9 +262,9 @@ class ServerCursor:
     def _deadline_for_closing(self) -> float | None:
         """As much time again as the cursor had, which may have used it up; or what is left of a limit set meanwhile."""
         limit, current = self._time_limit, current_deadline()
-        if current is not None and current > clock.monotonic():
+        if current is not None and current > _clock.monotonic():
             return current
-        return self._executor.fresh_deadline() if limit is None else clock.monotonic() + limit
+        return self._executor.fresh_deadline() if limit is None else _clock.monotonic() + limit
 
     def abandon(self) -> None:
         """Leave the cursor to the reaper. Does no I/O and does not switch, so a finaliser may call it."""

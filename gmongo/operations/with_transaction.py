@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gevent import sleep
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError, WriteConcernError
@@ -38,7 +38,7 @@ def with_transaction(
     :param deadline: when all has to be over; None is in 120 seconds, and binds the retries only.
     :param jitter: where the random numbers from 0 to 1 come from.
     """
-    begin = clock.monotonic()
+    begin = _clock.monotonic()
     loop = _Loop(session, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
     limit = None if deadline is None else deadline - begin
     try:
@@ -49,7 +49,7 @@ def with_transaction(
                     result = callback(session)
                 except BaseException as error:
                     if session.in_transaction:
-                        session._give_up(error, None if limit is None else clock.monotonic() + limit)
+                        session._give_up(error, None if limit is None else _clock.monotonic() + limit)
                     if not isinstance(error, Exception) or not loop.goes_on_after(error):
                         raise
                 else:
@@ -79,7 +79,7 @@ class _Loop:
             if self._tries and getattr(error, "timeout", False) and error.__cause__ is None:
                 error.__cause__ = self.error  # which tells why it took so long
             return False
-        if clock.monotonic() >= self._end:
+        if _clock.monotonic() >= self._end:
             raise self._timeout(error)
         self.error = error
         return True
@@ -94,7 +94,7 @@ class _Loop:
                     if not self.goes_on_after(error):
                         raise
                     return False
-                if clock.monotonic() >= self._end:
+                if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
             else:
                 return True
@@ -103,7 +103,7 @@ class _Loop:
         """Wait before the whole transaction is tried again, unless there is no time left for that."""
         delay = jitter * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**self._tries)
         self._tries += 1
-        if clock.monotonic() + delay >= self._end:
+        if _clock.monotonic() + delay >= self._end:
             raise self._timeout(self.error)
         sleep(delay)
 

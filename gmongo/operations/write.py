@@ -9,8 +9,8 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._background import Turns
 from gmongo._server_facts import sizes, wire_versions
-from gmongo.background import Turns
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import WRITE, check, unexpected
 from gmongo.errors import ConfigurationError, DocumentTooLarge

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import gevent
 
+from gmongo._safe_log import safely
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.query import names_of, split_options
 from gmongo.options.table import find
-from gmongo.safe_log import safely
 
 _log = logging.getLogger("gmongo.topology")
 

@@ -15,15 +15,15 @@ from typing import Any, Protocol
 import bson
 from gevent import Timeout, get_hub
 
-from gmongo import clock
-from gmongo.background import Alarm, Enduring, Turns
+from gmongo import _clock
+from gmongo._background import Alarm, Enduring, Turns
+from gmongo._safe_log import safely
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
 from gmongo.errors import AutoReconnect
 from gmongo.events.sdam import TopologyEvents
-from gmongo.safe_log import safely
 from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -184,7 +184,7 @@ class Monitor:
         error = description.error
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
-        now = clock.monotonic()
+        now = _clock.monotonic()
         if now < self._may_retry_from:  # it lets everybody in, and hangs up again
             return False
         self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
@@ -192,11 +192,11 @@ class Monitor:
 
     def _pause(self) -> None:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
-        earliest = clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
+        earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
         if not self._stopped:
             self._alarm.sleep(self._settings.heartbeat_frequency)
-        while not self._stopped and clock.monotonic() < earliest:
-            self._alarm.sleep(earliest - clock.monotonic())
+        while not self._stopped and _clock.monotonic() < earliest:
+            self._alarm.sleep(earliest - _clock.monotonic())
 
     # One check
 
@@ -204,7 +204,7 @@ class Monitor:
         """Check once; None if the check was cancelled."""
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and (self._streaming or self._will_await(previous))
-        started = clock.monotonic()
+        started = _clock.monotonic()
         self._heartbeat = started, awaited
         try:
             self._events.heartbeat_started(self.address, connection, awaited)
@@ -217,7 +217,7 @@ class Monitor:
         if not awaited:
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
-        self._events.heartbeat_succeeded(self.address, connection, clock.monotonic() - started, hello.reply, awaited)
+        self._events.heartbeat_succeeded(self.address, connection, _clock.monotonic() - started, hello.reply, awaited)
         self._start_measuring(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
@@ -239,7 +239,7 @@ class Monitor:
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
-            self._events.heartbeat_failed(self.address, connection, clock.monotonic() - started, error, awaited)
+            self._events.heartbeat_failed(self.address, connection, _clock.monotonic() - started, error, awaited)
 
     def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
         if not connection.handshake_done:
@@ -268,17 +268,17 @@ class Monitor:
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
         command["$db"] = "admin"
         request_id = next_request_id()
-        started = clock.monotonic()
+        started = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
         reply = connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
         self._streaming = connection.mid_message
-        return self._received(read_hello(reply, clock.monotonic() - started))
+        return self._received(read_hello(reply, _clock.monotonic() - started))
 
     def _next_streamed(self, connection: Connection) -> Hello:
-        started = clock.monotonic()
+        started = _clock.monotonic()
         reply = connection.next_reply(self._await_timeout, bson.decode)
         self._streaming = connection.mid_message
-        return self._received(read_hello(reply, clock.monotonic() - started))
+        return self._received(read_hello(reply, _clock.monotonic() - started))
 
     def _received(self, hello: Hello) -> Hello:
         if hello.hello_ok:

@@ -5,7 +5,7 @@ It says nothing of the server: no event, no error and no reply of it reaches the
 
 from __future__ import annotations
 
-from gmongo.background import Alarm, Enduring
+from gmongo._background import Alarm, Enduring
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello

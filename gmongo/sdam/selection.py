@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bson.objectid import ObjectId
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
@@ -55,7 +55,7 @@ class ServerDescription:
     :param min_round_trip_time: the smallest of the last ten samples, in seconds.
     :param server_type: overrides the type that follows from `hello`.
     :param topology_version: overrides that of `hello`.
-    :param last_update_time: when it was checked, on the clock of :mod:`gmongo.clock`; None is now.
+    :param last_update_time: when it was checked, on the clock of :mod:`gmongo._clock`; None is now.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class ServerDescription:
         self._min_round_trip_time = min_round_trip_time
         self._error = error
         self._server_type = server_type_of(self._hello) if server_type is None else server_type
-        self._last_update_time = clock.monotonic() if last_update_time is None else last_update_time
+        self._last_update_time = _clock.monotonic() if last_update_time is None else last_update_time
         self._all_hosts = frozenset(
             parse_address(text) for field in ("hosts", "passives", "arbiters") for text in self._hello.get(field, ())
         )
@@ -207,7 +207,7 @@ class ServerDescription:
 
     @property
     def last_update_time(self) -> float:
-        """When the server was last checked, on the clock of :mod:`gmongo.clock`."""
+        """When the server was last checked, on the clock of :mod:`gmongo._clock`."""
         return self._last_update_time
 
     @property

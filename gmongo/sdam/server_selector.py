@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import Any, Protocol
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
 from gmongo.events.selection import Asked, SelectionEvents
@@ -91,7 +91,7 @@ class ServerSelector:
             # No switch between looking and queueing up, or the change that is waited for could be missed.
             topology.request_checks()
             self._queue.wait(
-                end - clock.monotonic(),
+                end - _clock.monotonic(),
                 lambda: self._timed_out(
                     topology,
                     f"server {address_text(address)}, which has the cursor or the transaction, is not known now",
@@ -136,7 +136,7 @@ class ServerSelector:
         """Wait for changes until a server suits. Every change wakes all who wait, in order."""
         log = self._events if self._is_logged() else None
         end = self._end(deadline)
-        self._events.waiting(asked, topology.description, end - clock.monotonic())
+        self._events.waiting(asked, topology.description, end - _clock.monotonic())
         while True:
             try:
                 # No switch between looking and queueing up, or the change that is waited for could be missed.
@@ -145,7 +145,7 @@ class ServerSelector:
                     return servers
                 topology.request_checks()
                 self._queue.wait(
-                    end - clock.monotonic(),
+                    end - _clock.monotonic(),
                     lambda: self._timed_out(topology, _complaint(topology.description, asked.selector)),
                 )
             except Exception as error:
@@ -154,8 +154,8 @@ class ServerSelector:
                 raise
 
     def _end(self, deadline: float | None) -> float:
-        """Until when a server is waited for, on the clock of :mod:`gmongo.clock`."""
-        end = clock.monotonic() + self._settings.server_selection_timeout
+        """Until when a server is waited for, on the clock of :mod:`gmongo._clock`."""
+        end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
     def _timed_out(self, topology: Selectable, complaint: str) -> ServerSelectionTimeoutError:

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from gevent import get_hub
 
-from gmongo.background import Alarm, Enduring
+from gmongo._background import Alarm, Enduring
+from gmongo._safe_log import safely
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
-from gmongo.safe_log import safely
 from gmongo.sdam.settings import TopologySettings
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 _log = logging.getLogger("gmongo.topology")

@@ -14,6 +14,8 @@ from typing import Any
 
 from gevent import get_hub
 
+from gmongo._fork import survive_fork
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, InvalidOperation
@@ -21,7 +23,6 @@ from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam import application_errors
-from gmongo.sdam.fork import survive_fork
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.network_errors import is_network_timeout
 from gmongo.sdam.server import Server
@@ -32,7 +33,6 @@ from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 

@@ -9,20 +9,20 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from gmongo._server_facts import wire_versions
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.transitions import updated
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 
 class TopologyDescription:
     """What the client knows of the deployment.
 
-    :param topology_type: one of :data:`~gmongo.topology_type.TOPOLOGY_TYPE`.
+    :param topology_type: one of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.
     :param server_descriptions: by address.
     :param replica_set_name: the name asked for, or found.
     :param max_set_version: the newest seen of a primary.
@@ -89,7 +89,7 @@ class TopologyDescription:
 
     @property
     def topology_type(self) -> int:
-        """One of :data:`~gmongo.topology_type.TOPOLOGY_TYPE`."""
+        """One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`."""
         return self._topology_type
 
     @property

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from bson.objectid import ObjectId
 
 from gmongo._server_facts import wire_versions
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:

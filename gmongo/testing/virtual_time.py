@@ -8,7 +8,7 @@ from typing import Any
 
 import gevent
 
-from gmongo import clock
+from gmongo import _clock
 from gmongo.testing.virtual_loop import VirtualLoop
 
 
@@ -36,18 +36,18 @@ class VirtualTime:
 
     def __enter__(self) -> VirtualTime:
         hub = gevent.get_hub()
-        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or clock.monotonic is not _REAL:
+        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL:
             raise RuntimeError("time is virtual already")
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
-        clock.monotonic = self._loop.monotonic
+        _clock.monotonic = self._loop.monotonic
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         loop, self._loop = self._loop, None
-        clock.monotonic = _REAL
+        _clock.monotonic = _REAL
         if loop is not None:
             self._hub.loop = loop.real
             loop.end()
@@ -81,7 +81,7 @@ class VirtualTime:
         return self._loop
 
 
-_REAL = clock.monotonic
+_REAL = _clock.monotonic
 
 
 def install(hub: Any, **settings: Any) -> VirtualLoop:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gevent import get_hub, getcurrent
 
-from gmongo import clock
+from gmongo import _clock
 
 _NO_LIMIT: AbstractContextManager[Any] = nullcontext()
 # A timer that goes off later than this, in seconds, says that the application held the loop.
@@ -37,13 +37,13 @@ class _Limit:
         self._timer.close()
 
     def _start(self, seconds: float) -> None:
-        self._due = clock.monotonic() + seconds
+        self._due = _clock.monotonic() + seconds
         # Of all that is due in one pass of the loop, timers of this priority come last.
         self._timer = get_hub().loop.timer(seconds, ref=self._ref, priority=-1)
         self._timer.start(self._fire, update=True)
 
     def _fire(self) -> None:
-        late = clock.monotonic() - self._due
+        late = _clock.monotonic() - self._due
         if late > _HELD and self._grant > 0:
             more = min(late, self._grant)
             self._grant -= more

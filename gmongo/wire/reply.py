@@ -13,7 +13,7 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
-from gmongo.background import Turns
+from gmongo._background import Turns
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 

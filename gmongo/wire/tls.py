@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gmongo.background import Turns
+from gmongo._background import Turns
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 

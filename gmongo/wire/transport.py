@@ -17,8 +17,8 @@ from typing import Any
 from gevent import get_hub, getcurrent
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
+from gmongo._background import Turns
 from gmongo._server_facts import sizes
-from gmongo.background import Turns
 from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, joined, read_beginning
 
 _READ = 1

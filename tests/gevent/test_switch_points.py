@@ -10,7 +10,7 @@ import gc
 
 import pytest
 
-from gmongo import background
+from gmongo import _background
 from gmongo.sdam import monitor
 from tests.gevent.switching.harness import explore
 from tests.gevent.switching.scenarios import SCENARIOS
@@ -31,7 +31,7 @@ def hurry(monkeypatch):
     """Nothing rests for long, and the driver's own time-outs are known."""
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
-    monkeypatch.setattr(background, "_AFTER_INTERRUPTION", 0.002)
+    monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
 
 
 def kinds(*wanted):

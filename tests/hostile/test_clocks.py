@@ -26,7 +26,7 @@ class Clocks:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Move the clocks of the driver; those of gevent's loop have their own idea of time, as after a suspension."""
-        patch.setattr("gmongo.clock.monotonic", lambda: _real_monotonic() + self.monotonic)
+        patch.setattr("gmongo._clock.monotonic", lambda: _real_monotonic() + self.monotonic)
         for name, module in list(sys.modules.items()):
             ours = name.startswith("gmongo.") and not name.startswith("gmongo.testing")
             if ours and getattr(module, "time", None) is _real_time:

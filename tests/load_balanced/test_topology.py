@@ -184,7 +184,7 @@ def test_sessions_do_not_expire(
     client = connect(balanced(service))
     client.db.c.find_one()
     later = time.monotonic() + 7 * 24 * 3600
-    monkeypatch.setattr("gmongo.clock.monotonic", lambda: later)
+    monkeypatch.setattr("gmongo._clock.monotonic", lambda: later)
     client.db.c.find_one()
     first, second = (command["lsid"] for command in service.commands("find"))
     assert first == second
@@ -196,7 +196,7 @@ def test_sessions_given_back_late_are_kept(service: ScriptedServer, connect: Any
     session = client.start_session()
     client.db.c.find_one(session=session)
     later = time.monotonic() + 7 * 24 * 3600
-    monkeypatch.setattr("gmongo.clock.monotonic", lambda: later)
+    monkeypatch.setattr("gmongo._clock.monotonic", lambda: later)
     used = session.session_id
     session.end_session()
     with client.start_session() as again:

@@ -81,7 +81,7 @@ MUTATIONS = (
         "r10",
         "a heartbeat's duration is not its own",
         "sdam/monitor.py",
-        "        self._events.heartbeat_succeeded(self.address, connection, clock.monotonic() - started, hello.reply, awaited)\n",
+        "        self._events.heartbeat_succeeded(self.address, connection, _clock.monotonic() - started, hello.reply, awaited)\n",
         "        self._events.heartbeat_succeeded(self.address, connection, 0.0, hello.reply, awaited)\n",
         "SM-84",
     ),

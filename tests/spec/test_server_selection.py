@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.monitoring import EventListeners
 from gmongo.read_preferences import make_read_preference, read_pref_mode_from_name
@@ -18,7 +19,6 @@ from gmongo.sdam.server_selector import less_busy_of_two
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 from tests.spec.specifications import files
 
 KNOWN_FIELDS = {"deprioritized_servers", "operation", "in_latency_window", "suitable_servers", "topology_description"}

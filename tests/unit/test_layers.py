@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,16 @@ FLOORS = ("api", "operations", "execution", "sdam", "cmap", "auth", "wire")
 # What any floor may import. They import each other, and `bson`, but no floor.
 LEAVES = frozenset(
     {
+        "_background",
+        "_clock",
+        "_cursor_type",
+        "_fork",
+        "_safe_log",
         "_server_facts",
+        "_topology_type",
         "_version",
         "auth_oidc",
-        "background",
-        "clock",
         "collation",
-        "cursor_type",
         "driver_info",
         "errors",
         "events",
@@ -30,10 +34,8 @@ LEAVES = frozenset(
         "read_concern",
         "read_preferences",
         "results",
-        "safe_log",
         "server_api",
         "server_type",
-        "topology_type",
         "write_concern",
     }
 )
@@ -136,3 +138,14 @@ def test_pure_modules_know_no_greenlets():
             )
         }
         assert not roots & {"gevent", "greenlet", "socket", "_socket"}, name
+
+
+# Modules that applications import, though PyMongo has none of their names.
+OF_ITS_OWN = {"as_pymongo": "lets PyMongo's names lead to gmongo", "__main__": "runs a program so", "__init__": ""}
+
+
+def test_a_module_at_the_top_is_pymongos_or_has_an_underscore():
+    """What is a floor or an annexe is a package; any other module without an underscore is a name of PyMongo's."""
+    names = {path.stem for path in ROOT.glob("*.py")}
+    private = {name for name in names if name.startswith("_") and not name.startswith("__")}
+    assert {name for name in names - private - set(OF_ITS_OWN) if find_spec(f"pymongo.{name}") is None} == set()

@@ -7,8 +7,8 @@ from bson.errors import InvalidBSON
 from bson.raw_bson import RawBSONDocument
 from bson.son import SON
 
+from gmongo._cursor_type import CursorType
 from gmongo.collation import Collation
-from gmongo.cursor_type import CursorType
 from gmongo.operations import (
     DeleteMany,
     DeleteOne,

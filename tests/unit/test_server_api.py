@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.driver_info import DriverInfo
 from gmongo.server_api import ServerApi, ServerApiVersion
 from gmongo.server_type import SERVER_TYPE
-from gmongo.topology_type import TOPOLOGY_TYPE
 
 
 def test_flags_left_out_stay_none():

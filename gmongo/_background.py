@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from gevent import Greenlet, GreenletExit, Timeout, get_hub, getcurrent, sleep
 
-from gmongo import clock
-from gmongo.safe_log import safely
+from gmongo import _clock
+from gmongo._safe_log import safely
 
 Owner = TypeVar("Owner")
 Item = TypeVar("Item")
@@ -27,13 +27,13 @@ class Turns:
     __slots__ = ("_since",)
 
     def __init__(self) -> None:
-        self._since = clock.monotonic()
+        self._since = _clock.monotonic()
 
     def take(self) -> None:
         """Switch, if this greenlet has been running for two milliseconds."""
-        if clock.monotonic() - self._since > _TURN:
+        if _clock.monotonic() - self._since > _TURN:
             sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
-            self._since = clock.monotonic()
+            self._since = _clock.monotonic()
 
 
 def in_turns(items: Iterable[Item]) -> Iterator[Item]:
