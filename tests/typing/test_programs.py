@@ -6,6 +6,8 @@ except on lines that say what is better here.
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).with_name("programs")
+ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.name for path in PROGRAMS.glob("*.py"))
 EXPECTED = re.compile(r"# E: ([\w-]+)")
 FOUND = re.compile(r"^(\S+?\.py):(\d+): error: .*\[([\w-]+)\]$", re.MULTILINE)
@@ -67,3 +70,19 @@ def test_pymongo_is_no_better(name: str, ours: Errors, theirs: Errors) -> None:
     better = {number for number, line in lines(name) if "better:" in line}
     assert {each for each in ours[name] ^ theirs[name] if each[0] not in better} == set()
     assert {number for number, _ in ours[name] ^ theirs[name]} == better
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pyright_finds_errors_on_the_same_lines(name: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec("pyright") is None:
+        pytest.skip("pyright is not installed")
+    settings = {"extraPaths": [str(ROOT)], "pythonVersion": "3.10", "typeCheckingMode": "standard"}
+    folder = copied(tmp_path / "programs", "gmongo")
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, name]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    found = {each["range"]["start"]["line"] + 1 for each in json.loads(done.stdout)["generalDiagnostics"]}
+    # In its standard mode it does not ask for the arguments of generic types; and it takes the type of a model from
+    # the model alone.
+    expected = {number for number, line in lines(name) if EXPECTED.search(line) and "type-arg" not in line}
+    assert found == expected | {number for number, line in lines(name) if "pyright:" in line}

@@ -27,7 +27,10 @@ def documents(movies: Collection[Movie]) -> None:
     movies.insert_one({"name": 5, "year": 1927})  # E: arg-type
     movies.insert_one({"name": "Metropolis"})  # E: arg-type
     movies.insert_many([{"name": "Metropolis", "year": "1927"}])  # E: list-item
-    movies.bulk_write([InsertOne({"name": "Metropolis", "year": 1927}), DeleteOne({}), UpdateOne({}, {"$set": {}})])
+    new = InsertOne({"name": "Metropolis", "year": 1927})
+    movies.bulk_write([new, DeleteOne({})])  # E: list-item
+    movies.bulk_write([InsertOne({"name": "Metropolis", "year": 1927}), DeleteOne({})])  # pyright: finds an error
+    movies.bulk_write([UpdateOne({}, {"$set": {}})])
     movies.bulk_write([InsertOne(Movie(name="M", year=1931)), ReplaceOne({}, Movie(name="M", year=1931))])
     movies.bulk_write([{"insert": 1}])  # E: list-item
 
