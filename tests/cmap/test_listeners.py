@@ -13,14 +13,15 @@ from gevent.event import Event
 from gmongo.events import delivery as delivery_module
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedEvent
-from tests.cmap.harness import Recorder, counts, filled, line, settle
+from tests.cmap.harness import counts, filled, settle
 from tests.support.faults import cut
-from tests.support.single import eventually
+from tests.support.recorder import PoolRecorder, pool_line
+from tests.support.wait import eventually
 
 USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 
 
-def listen(pool: Any, *recorders: Recorder) -> None:
+def listen(pool: Any, *recorders: PoolRecorder) -> None:
     """Let others hear of the pool, too."""
     events: PoolEvents = pool._events
     events._listeners = (*events._listeners, *recorders)
@@ -34,12 +35,12 @@ def use(pool: Any) -> None:
 @pytest.mark.requirement("CMAP-06")
 def test_one_event_at_a_time_in_the_same_order_for_all(new_pool: Any, recorder: Any, go: Any) -> None:
     """The first listener yields for longer in some events than in others, and the second one raises."""
-    pool, second, inside = new_pool(max_pool_size=3), Recorder(), []
+    pool, second, inside = new_pool(max_pool_size=3), PoolRecorder(), []
 
     def dawdle(event: Any) -> None:
         inside.append(event)
         assert inside == [event]
-        gevent.sleep(0.001 if "Checked" in line(event) else 0)
+        gevent.sleep(0.001 if "Checked" in pool_line(event) else 0)
         inside.remove(event)
 
     def fail(_event: Any) -> None:
@@ -113,7 +114,7 @@ def test_a_connection_is_given_back_before_listeners_hear_of_it(new_pool: Any, r
 
 def test_a_listener_uses_the_pool(new_pool: Any, recorder: Any) -> None:
     """It gets what it asks for, and the events come after the one that it hears."""
-    pool, second = new_pool(), Recorder()
+    pool, second = new_pool(), PoolRecorder()
     filled(pool, 1)
     listen(pool, second)
 
@@ -180,7 +181,7 @@ def test_a_time_out_is_in_time_although_listeners_are_slow(new_pool: Any, record
 def test_one_is_killed_in_a_listener_while_others_wait_behind(
     new_pool: Any, server: Any, recorder: Any, go: Any, kind: str
 ) -> None:
-    pool, second, gate = new_pool(max_pool_size=2, clears=False), Recorder(), Event()
+    pool, second, gate = new_pool(max_pool_size=2, clears=False), PoolRecorder(), Event()
     listen(pool, second)
     if kind == "Closed":
         server.fail("handshake", cut(0))
