@@ -251,6 +251,89 @@ print(next(cursor))
     assert not server.commands("killCursors")
 
 
+def test_inherited_cursor_is_not_read_on_by_the_child(fork, server):
+    """The parent would miss what the child took."""
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
+    program = (
+        CURSOR
+        + """
+def work():
+    try:
+        next(cursor)
+    except Exception as error:
+        print(type(error).__name__, error)
+    client.admin.command("ping")
+in_child(work)
+print(next(cursor))
+"""
+    )
+    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
+    assert fork(program).splitlines() == [refused, "{'_id': 2}"]
+    assert len(server.commands("getMore")) == 1
+
+
+def test_cursors_dropped_before_the_fork_are_ended_by_the_parent_alone(fork, server):
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    program = (
+        CURSOR
+        + """
+del cursor
+gc.collect()
+def work():
+    client.admin.command("ping")
+    gevent.sleep(0.1)
+in_child(work)
+gevent.sleep(0.1)
+"""
+    )
+    fork(program)
+    killed = server.connections_of("killCursors")
+    assert len(killed) == 1
+    assert killed == server.connections_of("find")
+
+
+def test_inherited_session_of_the_application_ends_the_copy_of_its_operation(fork, server, hanging):
+    program = """
+session = client.start_session()
+reader = gevent.spawn(client.db.c.find_one, {"_id": "parent"}, session=session)
+gevent.sleep(0.1)
+def work():
+    client.admin.command("ping")
+    reader.join()
+    print(type(reader.exception).__name__)
+in_child(work)
+client.admin.command("release")
+print(reader.get()["_id"])
+"""
+    assert fork(program).splitlines() == ["AutoReconnect", "parent"]
+    assert len(server.commands("find")) == 1
+
+
+@pytest.mark.parametrize("first", ["find_one", "insert_one"])
+def test_copy_of_a_greenlet_that_waits_for_a_connection(fork, server, hanging, first):
+    """The read is tried again in the child; the write is the parent's."""
+    program = (
+        READER
+        + f"""
+waiting = gevent.spawn(client.db.c.{first}, {{"_id": "waiting"}})
+gevent.sleep(0.1)
+def work():
+    client.admin.command("ping")
+    waiting.join()
+    print(type(waiting.exception).__name__)
+in_child(work)
+client.admin.command("release")
+waiting.get()
+"""
+    )
+    read = first == "find_one"
+    assert fork(program, maxPoolSize=1).splitlines() == ["NoneType" if read else "AutoReconnect"]
+    name = "find" if read else "insert"
+    asked = [each for each in server.received if each.name == name and "waiting" in str(each.command)]
+    assert len(asked) == (2 if read else 1)
+
+
 def child_sessions(server):
     return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
 
