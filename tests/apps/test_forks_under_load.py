@@ -90,3 +90,41 @@ def test_fork_in_a_transaction(tmp_path, way):
             "changed: parent",
             "['child', 'first', 'parent', 'parent, later'] 0",
         ]
+
+
+IN_EVERY_TOPOLOGY = """
+import os, sys, gevent, gevent.os
+from gmongo import MongoClient
+
+client = MongoClient(os.environ["HOSTED_DATABASE"], minPoolSize=int(sys.argv[1]), serverSelectionTimeoutMS=4000)
+notes = client.hosted.notes
+notes.insert_many([{"_id": number} for number in range(20)])
+child = gevent.os.fork()
+if child == 0:
+    status = 1
+    try:
+        with gevent.Timeout(8):
+            notes.insert_one({"_id": "child"})
+            assert len(list(notes.find(batch_size=5))) == 21
+            client.close()
+        status = 0
+    except BaseException as error:
+        print("child:", repr(error), file=sys.stderr, flush=True)
+    finally:
+        os._exit(status)
+assert gevent.os.waitpid(child, 0)[1] == 0
+assert len(list(notes.find(batch_size=5))) == 21
+print("done")
+"""
+
+
+@pytest.mark.parametrize("least", ["0", "2"])
+@pytest.mark.parametrize("topology", ["standalone", "replica_set", "sharded", "load_balanced"])
+def test_child_works_in_every_topology(tmp_path, topology, least):
+    with (
+        getattr(Deployment, topology)() as deployment,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", IN_EVERY_TOPOLOGY, least) as host,
+    ):
+        assert host.process.wait() == 0
+        until(lambda: not connections(deployment))
+        assert host.lines == ["done"]

@@ -251,6 +251,98 @@ print(next(cursor))
     assert not server.commands("killCursors")
 
 
+def test_inherited_cursor_is_not_read_on_by_the_child(fork, server):
+    """The parent would miss what the child took."""
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
+    program = (
+        CURSOR
+        + """
+def work():
+    try:
+        next(cursor)
+    except Exception as error:
+        print(type(error).__name__, error)
+    client.admin.command("ping")
+in_child(work)
+print(next(cursor))
+"""
+    )
+    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
+    assert fork(program).splitlines() == [refused, "{'_id': 2}"]
+    assert len(server.commands("getMore")) == 1
+
+
+def test_cursors_dropped_before_the_fork_are_ended_by_the_parent_alone(fork, server):
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    program = (
+        CURSOR
+        + """
+del cursor
+gc.collect()
+def work():
+    client.admin.command("ping")
+    gevent.sleep(0.1)
+in_child(work)
+gevent.sleep(0.1)
+"""
+    )
+    fork(program)
+    killed = server.connections_of("killCursors")
+    assert len(killed) == 1
+    assert killed == server.connections_of("find")
+
+
+OUTCOME = """
+def outcome(operation, **options):
+    try:
+        operation({"_id": "parent"}, **options)
+    except Exception as error:
+        return type(error).__name__
+    return "done"
+"""
+
+
+def test_inherited_session_of_the_application_ends_the_copy_of_its_operation(fork, server, hanging):
+    program = (
+        OUTCOME
+        + """
+reader = gevent.spawn(outcome, client.db.c.find_one, session=client.start_session())
+gevent.sleep(0.1)
+def work():
+    client.admin.command("ping")
+    print(reader.get())
+in_child(work)
+client.admin.command("release")
+print(reader.get())
+"""
+    )
+    assert fork(program).splitlines() == ["AutoReconnect", "done"]
+    assert len(server.commands("find")) == 1
+
+
+@pytest.mark.parametrize(("name", "in_child"), [("find_one", "done"), ("insert_one", "AutoReconnect")])
+def test_copy_of_a_greenlet_that_waits_for_a_server(fork, server, name, in_child):
+    """The read is tried again in the child; the write is the parent's."""
+    gate = Event()
+    server.fail("handshake", held(gate))  # of the parent's monitor
+    server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
+    program = (
+        OUTCOME
+        + f"""
+waiting = gevent.spawn(outcome, client.db.c.{name})
+gevent.sleep(0.1)
+def work():
+    client.admin.command("release")
+    print(waiting.get())
+in_child(work)
+print(waiting.get())
+"""
+    )
+    assert fork(program).splitlines() == [in_child, "done"]
+    assert len(server.commands("find")) + len(server.commands("insert")) == (2 if in_child == "done" else 1)
+
+
 def child_sessions(server):
     return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
 

@@ -24,7 +24,7 @@ from gmongo.errors import PyMongoError
 from tests.hostile.witness import Commands, Violation
 
 FORKS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
-_LONGEST = 40.0  # seconds that a child may live
+_LONGEST = 90.0  # seconds that a child may live
 _READY = b"."
 
 

@@ -50,8 +50,9 @@ _WORKERS = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
 _FIXED = 40  # documents that are only read
 _COUNTERS = 8
-_QUIET = 20.0  # seconds after which everything must have ended
+_QUIET = 30.0  # seconds after which everything must have ended
 _FORKS = 2  # in each step
+_BETWEEN_FAULTS = 30  # operations, at least
 _OF_CHILD = 100  # how many interrupts a forked child has of its own
 
 
@@ -113,6 +114,7 @@ class Step:
         self._next = 0
         self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORKS))
         self._children: set[gevent.Greenlet] = set()
+        self._is_child = False
         self._pace = 0.005  # how long an operation takes that is left in peace, in seconds
         self._acknowledged: set[int] = set()
         self._pairs: list[tuple[int, int]] = []
@@ -270,7 +272,7 @@ class Step:
 
         :raises Violation: something is not as it must be.
         """
-        self._troublemaker.kill(block=False)
+        self._is_child = True
         gevent.killall(list(self._children), block=False)
         reads = (self._read, self._read_all, self._leave_cursor, self._watch)
         gevent.killall([worker for worker, kind in self._greenlets.items() if kind not in reads], block=False)
@@ -313,11 +315,18 @@ class Step:
     def _trouble(self) -> None:
         rng = self.rng
         while True:
+            operations = self.operations
             gevent.sleep(rng.uniform(0.05, 0.4))
+            while self.operations < operations + _BETWEEN_FAULTS:  # on a busy machine, too
+                gevent.sleep(0.01)
+            if self._is_child:
+                return
             self.faults += 1
             member = rng.choice(self.deployment.members)
             rng.choice(self._troubles())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
+            if self._is_child:  # whose servers are its parent's
+                return
             self._heal()
 
     def _troubles(self) -> list[Callable[[Any], Any]]:
@@ -570,12 +579,22 @@ class Soak:
         gc.collect()
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
-        for _ in range(50):  # a monitor that was stopped has a last turn to take
-            left = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT))
+        for _ in range(150):  # a monitor that was stopped has a last turn to take
+            left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return
+            names, kept_by = Counter(type(each).__name__ for each in left), _kept_by(left)
+            del left
             gevent.sleep(0.02)
-        self.findings.violations.append((number, f"outlives the client: {dict(left)}"))
+        self.findings.violations.append((number, f"outlives the client: {dict(names)}, {kept_by}"))
+
+
+def _kept_by(objects: list[Any]) -> list[str]:
+    """What refers to each of the objects."""
+    return [
+        f"{type(each).__name__} by {[_name(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
+        for each in objects
+    ]
 
 
 def _where(garbage: list[Any]) -> str:
