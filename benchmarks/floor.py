@@ -127,6 +127,11 @@ class Floor:
         updated: int = self._run({"update": ONE, "ordered": True}, b"updates\x00", bson.encode(statement))["n"]
         return updated
 
+    def delete_one(self) -> int:
+        statement = {"q": QUERY, "limit": 1}
+        deleted: int = self._run({"delete": ONE, "ordered": True}, b"deletes\x00", bson.encode(statement))["n"]
+        return deleted
+
     def _run(self, command: Document, label: bytes = b"", payload: bytes = b"") -> Document:
         channel = self._channels.pop() if self._channels else self._wait_for_channel()
         try:
@@ -169,5 +174,6 @@ def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
         "insert_one": floor.insert_one,
         "insert_many": floor.insert_many,
         "update_one": floor.update_one,
+        "delete_one": floor.delete_one,
         "find_100": drain,
     }

@@ -13,9 +13,10 @@ from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 
 TABLE = "stall"
-READ, FIRST, INSERT = "read 15 MB: longest stall", "read 15 MB: first document", "insert 10,000: longest stall"
+READ, FIRST = "read 15 MB: longest stall", "read 15 MB: first document"
+ITERATE, INSERT = "list() of 15 MB: longest stall", "insert 10,000: longest stall"
 #: Each quantity that a worker finds.
-NAMES = {"read": READ, "first": FIRST, "insert": INSERT}
+NAMES = {"read": READ, "first": FIRST, "iterate": ITERATE, "insert": INSERT}
 DRIVERS = ("gmongo", "pymongo")
 
 

@@ -84,12 +84,20 @@ def read(collection: Any) -> float:
     return first
 
 
+def iterate(collection: Any) -> None:
+    """Read all of the large batch, and do nothing else."""
+    number = len(list(collection.find()))
+    if number != LARGE_BATCH:
+        raise AssertionError(f"read {number} documents, not {LARGE_BATCH}")
+
+
 def measure(database: Any) -> dict[str, float]:
     """What is printed."""
     large, one = database[LARGE], database[ONE]
     read_stall, firsts = measured(read, lambda: large)
+    iterate_stall, _nothing = measured(iterate, lambda: large)
     insert_stall, _results = measured(one.insert_many, unsaved_many)
-    return {"read": read_stall, "first": min(firsts) * 1000, "insert": insert_stall}
+    return {"read": read_stall, "first": min(firsts) * 1000, "iterate": iterate_stall, "insert": insert_stall}
 
 
 def main() -> None:

@@ -30,16 +30,20 @@ class Target(NamedTuple):
         return found >= self.limit if self.at_least else found <= self.limit
 
 
-SINGLE = ("find_one", "insert_one", "update_one")
+WRITES = ("insert_one", "update_one", "delete_one")
 TARGETS = [
-    *(Target(name, 1, "pymongo", 0.35) for name in SINGLE),
-    *(Target(name, greenlets, "pymongo", 0.20) for name in SINGLE for greenlets in (10, 100)),
-    *(Target(name, greenlets, "floor", 2.0) for name in SINGLE for greenlets in (10, 100)),
-    *(Target("find_100", greenlets, "pymongo", 0.45) for greenlets in (1, 10, 100, 1000)),
+    Target("find_one", 1, "pymongo", 0.28),
+    *(Target("find_one", greenlets, "pymongo", 0.15) for greenlets in (10, 100)),
+    *(Target("find_one", greenlets, "floor", 1.6) for greenlets in (10, 100)),
+    Target("find_one", 1000, "pymongo", 0.20),
+    *(Target(name, greenlets, "pymongo", 0.20) for name in WRITES for greenlets in (10, 100)),
+    *(Target(name, 1000, "pymongo", 0.22) for name in WRITES),
+    *(Target("find_100", greenlets, "pymongo", 0.40) for greenlets in (1, 10, 100, 1000)),
     *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
-    *(Target(name, 10, "pymongo", 0.35) for name in ("find_one+listener", "find_one+debug")),
+    Target("find_one+listener", 10, "pymongo", 0.22),
+    Target("find_one+debug", 10, "pymongo", 0.45),
     Target(crowd.THROUGHPUT, 1000, crowd.BASE, 0.90, at_least=True),
-    Target(stall.READ, None, None, 5.0),
+    *(Target(name, None, None, 5.0) for name in (stall.READ, stall.ITERATE, stall.INSERT)),
     Target(stall.FIRST, None, "pymongo", 0.20),
     *(Target(name, None, "pymongo", 1.0) for name in start.IMPORTS),
     *(Target(name, None, "pymongo", 0.70) for name in (start.FIRST_CLIENT, start.FURTHER_CLIENT)),

@@ -62,6 +62,7 @@ WORKLOADS = {
     "find_one": Workload("find_one", 1, SAVED),
     "insert_one": Workload("insert_one", 1, 1),
     "update_one": Workload("update_one", 1, 1),
+    "delete_one": Workload("delete_one", 1, 1),
     "find_100": Workload("find_100", 0.25, BATCH),
     "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), most=10),
     "find_one+listener": Workload("find_one", 1, SAVED, greenlets=(10,), extra="listener"),
@@ -80,6 +81,9 @@ def driver_operations(client: Any) -> dict[str, Operation]:
     def update_one() -> int:
         return int(one.update_one(QUERY, CHANGE).matched_count)
 
+    def delete_one() -> int:
+        return int(one.delete_one(QUERY).deleted_count)
+
     def drain() -> int:
         count = 0
         for _document in hundred.find():
@@ -90,6 +94,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
         "find_one": lambda: one.find_one(QUERY),
         "insert_one": insert_one,
         "update_one": update_one,
+        "delete_one": delete_one,
         "find_100": drain,
     }
 

@@ -229,7 +229,7 @@ def test_authenticating_again(server):
         assert len(callback.contexts) == 2
         assert len(server.commands("handshake")) == 2, "no other hello"
         # Another connection with the same old token finds the new one there.
-        tokens = pool._connection_options.authenticator.login("h")._tokens
+        tokens = client._topology.settings.connection.authenticator.login("h")._tokens
         tokens.invalidate("token-1")
         assert tokens.access == "token-2"
 

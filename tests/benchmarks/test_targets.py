@@ -37,8 +37,8 @@ def test_reaching():
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        (Target("find_one", 10, "pymongo", 1), 0.16),
-        (Target("find_one", 10, "floor", 1), 1.6),
+        (Target("find_one", 10, "pymongo", 1), 0.14),
+        (Target("find_one", 10, "floor", 1), 1.4),
         (Target("insert_one", 10, "floor", 1), None),
         (Target("find_one", 100, "floor", 1), None),
         (Target(crowd.THROUGHPUT, 1000, 100, 1), 0.8),

@@ -1,4 +1,4 @@
-"""A first try runs on local variables or as an `Attempt`: servers see the same bytes, applications the same results."""
+"""A first try runs on local variables, or as an `Attempt`; servers see the same bytes, applications the same result."""
 
 from __future__ import annotations
 

@@ -28,6 +28,11 @@ def test_while_a_batch_of_15_megabytes_is_read_and_iterated(stalls):
     assert stalls["gmongo"]["read"]["turns"] > 10
 
 
+def test_while_an_application_does_nothing_but_iterate(stalls):
+    assert stalls["gmongo"]["iterate"]["stall"] < stalls["pymongo"]["iterate"]["stall"] * 0.75
+    assert stalls["gmongo"]["iterate"]["turns"] > 10
+
+
 def test_while_10000_documents_are_inserted(stalls):
     assert stalls["gmongo"]["insert"]["stall"] < stalls["pymongo"]["insert"]["stall"]
     assert stalls["gmongo"]["insert"]["turns"] > 10

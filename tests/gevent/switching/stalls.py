@@ -75,6 +75,10 @@ def main(driver: str, uri: str, tls_uri: str) -> None:
             if number % 50 == 0:
                 gevent.sleep(1e-6)
 
+    def iterate() -> None:
+        """As an application does that only wants all documents."""
+        list(large.find(batch_size=DOCUMENTS + 1))
+
     def insert() -> None:
         client.test.small.drop()
         client.test.small.insert_many(small)
@@ -83,7 +87,8 @@ def main(driver: str, uri: str, tls_uri: str) -> None:
         with MongoClient(tls_uri) as encrypted:
             encrypted.admin.command("ping")
 
-    print(json.dumps({"read": measured(read), "insert": measured(insert), "tls": measured(connect)}))
+    activities = {"read": read, "iterate": iterate, "insert": insert, "tls": connect}
+    print(json.dumps({name: measured(activity) for name, activity in activities.items()}))
 
 
 if __name__ == "__main__":
