@@ -15,7 +15,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedEvent
 from tests.cmap.harness import Recorder, counts, filled, line, settle
 from tests.support.faults import cut
-from tests.support.single import eventually
+from tests.support.wait import eventually
 
 USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 

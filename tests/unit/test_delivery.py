@@ -16,7 +16,7 @@ from gevent.event import Event
 from gmongo.events import delivery as delivery_module
 from gmongo.events.delivery import Delivery
 from tests.support.greenlets import living
-from tests.support.single import eventually
+from tests.support.wait import eventually
 
 NAME: ContextVar[str] = ContextVar("NAME", default="")
 
