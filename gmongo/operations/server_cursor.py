@@ -8,8 +8,8 @@ from typing import Any
 from bson.codec_options import CodecOptions
 
 from gmongo import _clock
+from gmongo._background import Turns
 from gmongo._server_facts import codes
-from gmongo.background import Turns
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
