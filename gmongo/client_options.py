@@ -31,6 +31,7 @@ from gmongo.wire.tls import Tls
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
+    from gmongo.encryption_options import AutoEncryptionOpts
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
 _DEFAULT_SELECTION_TIMEOUT = 30.0
@@ -122,19 +123,6 @@ class ClientOptions(Defaults):
             srv_hostname = parsed["fqdn"] or srv_hostname
         return tuple(seeds), database, merged, srv_hostname
 
-    def refuse_what_is_missing(self) -> None:
-        """Refuse what this version cannot do, where going on without it would be unsafe.
-
-        :raises ConfigurationError: such a thing was asked for.
-        """
-        get = self.merged.get
-        missing = {
-            "automatic encryption (auto_encryption_opts)": get("auto_encryption_opts"),
-        }
-        for what, wanted in missing.items():
-            if wanted:
-                raise ConfigurationError(f"{what} was asked for, but this version of gmongo does not have it yet")
-
     # What applications may ask for
 
     @property
@@ -218,9 +206,9 @@ class ClientOptions(Defaults):
         return self.merged.get("enableoverloadretargeting", True)
 
     @property
-    def auto_encryption_opts(self) -> None:
-        """None: there is no client-side encryption yet."""
-        return None
+    def auto_encryption_opts(self) -> AutoEncryptionOpts | None:
+        """How the client encrypts and decrypts by itself; None if it does not."""
+        return self.merged.get("auto_encryption_opts")
 
     @property
     def pool_options(self) -> pool_options.PoolOptions:

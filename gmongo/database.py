@@ -10,6 +10,12 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 from bson.timestamp import Timestamp
 
+from gmongo._encryption.collections import (
+    INDEX,
+    create_state_collections,
+    encrypted_fields_of,
+    state_collections,
+)
 from gmongo._inherited_options import Defaults
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
@@ -257,9 +263,17 @@ class Database(Defaults, Generic[DocumentType]):
         in_transaction = session is not None and checked_session(session).in_transaction
         if check_exists and not in_transaction and name in self.list_collection_names(session, {"name": name}):
             raise CollectionInvalid(f"collection {name} already exists")
-        return Collection(
+        encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, ask=False)
+        if encrypted_fields:
+            checked_mapping("encryptedFields", encrypted_fields)
+            create_state_collections(self, name, encrypted_fields, session)
+            kwargs["encryptedFields"] = encrypted_fields
+        created: Collection[Any] = Collection(
             self, name, True, codec_options, read_preference, write_concern, read_concern, session, **kwargs
         )
+        if encrypted_fields:
+            created.create_index(INDEX, session=session)
+        return created
 
     def drop_collection(
         self,
@@ -287,6 +301,14 @@ class Database(Defaults, Generic[DocumentType]):
             raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
         if encrypted_fields is not None:
             checked_mapping("encrypted_fields", encrypted_fields)
+        else:
+            encrypted_fields = encrypted_fields_of(self, name, session, ask=True)
+        if encrypted_fields:
+            for each in state_collections(name, encrypted_fields):
+                self._drop(each, session, comment)
+        return self._drop(name, session, comment)
+
+    def _drop(self, name: str, session: ClientSession | None, comment: Any) -> dict[str, Any]:
         command: dict[str, Any] = {"drop": name}
         if comment is not None:
             command["comment"] = comment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from reprlib import repr as short
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
@@ -44,6 +44,9 @@ from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address
 from gmongo.write_concern import WriteConcern
+
+if TYPE_CHECKING:
+    from gmongo._encryption.automatic import Encrypter
 
 __all__ = ["MongoClient"]
 
@@ -203,14 +206,23 @@ class MongoClient(Defaults, Generic[DocumentType]):
         self._client_options = ClientOptions(
             self.HOST if host is None else host, self.PORT if port is None else port, keywords
         )
-        self._client_options.refuse_what_is_missing()
         chosen = self._client_options
         codec_options = chosen.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
             codec_options = DEFAULT_CODEC_OPTIONS  # the very object, which is quickly recognised
         super().__init__(codec_options, chosen.read_preference, chosen.write_concern, chosen.read_concern)
         self._topology = Topology(chosen.topology())
-        self._executor = Executor(self._topology, chosen.execution(), CommandEvents(chosen.listeners.command))
+        self._encrypter: Encrypter | None = None
+        events = CommandEvents(chosen.listeners.command)
+        if chosen.auto_encryption_opts is None:
+            self._executor = Executor(self._topology, chosen.execution(), events)
+        else:
+            # It brings libmongocrypt with it, which other clients need not load.
+            from gmongo._encryption.automatic import Encrypter
+            from gmongo._encryption.executor import EncryptingExecutor
+
+            self._encrypter = Encrypter(self, chosen.auto_encryption_opts, {"host": host, "port": port, **keywords})
+            self._executor = EncryptingExecutor(self._topology, chosen.execution(), events, self._encrypter)
         self._reaper = CursorReaper(self._executor)
         if chosen.connect:
             self._topology.open()
@@ -710,6 +722,8 @@ class MongoClient(Defaults, Generic[DocumentType]):
             pass  # the server ends them by itself after a while
         finally:
             self._topology.close()
+            if self._encrypter is not None:
+                self._encrypter.close()
 
     def __enter__(self) -> MongoClient[DocumentType]:
         return self

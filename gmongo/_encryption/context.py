@@ -11,7 +11,7 @@ from gevent import get_hub
 
 from gmongo._encryption.handle import Handle
 from gmongo._encryption.hooks import in_worker
-from gmongo._encryption.library import Native
+from gmongo._encryption.library import Native, ffi, lib
 from gmongo.errors import EncryptionError
 
 # A step that works on less takes a few milliseconds at most, whatever is in it.
@@ -31,6 +31,7 @@ class Context:
         self._crypt = handle.crypt()  # which must outlive the context
         self._make = make
         self._native: Native = None
+        self._pointer: Native = None
         self._left_to_thread = False
         self.long = size >= AT_ONCE_BELOW
 
@@ -43,7 +44,8 @@ class Context:
         return self
 
     def _begin(self) -> None:
-        self._native = self._make(self._handle.context(self._crypt))
+        self._pointer = self._handle.context(self._crypt)
+        self._native = self._make(self._pointer)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -65,6 +67,11 @@ class Context:
     def native(self) -> Native:
         """The context of pymongocrypt's."""
         return self._native
+
+    @property
+    def database(self) -> str:
+        """The database whose collections it asks about, which need not be that of the command."""
+        return ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer)).decode()
 
     def step(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something with libmongocrypt.

@@ -120,7 +120,7 @@ class Handle:
     def _open(self) -> Native:
         chosen = self.settings
         checked = MongoCryptOptions(
-            dict(chosen.kms_providers),
+            _checkable(chosen.kms_providers),
             schema_map=None if chosen.schema_map is None else bson.encode(chosen.schema_map),
             encrypted_fields_map=None
             if chosen.encrypted_fields_map is None
@@ -138,7 +138,7 @@ class Handle:
                 must(option(crypt, binary.bin))
 
         must(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
-        give(lib.mongocrypt_setopt_kms_providers, bson.encode(checked.kms_providers))
+        give(lib.mongocrypt_setopt_kms_providers, bson.encode(chosen.kms_providers))
         if checked.schema_map is not None:
             give(lib.mongocrypt_setopt_schema_map, checked.schema_map)
         if checked.encrypted_fields_map is not None:
@@ -146,6 +146,7 @@ class Handle:
         if chosen.bypass_query_analysis:
             lib.mongocrypt_setopt_bypass_query_analysis(crypt)
         must(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
+        lib.mongocrypt_setopt_use_need_mongo_collinfo_with_db_state(crypt)
         if not lib.mongocrypt_is_crypto_available():
             must(hooks.install(crypt))
         if chosen.analyses:
@@ -167,6 +168,14 @@ class Handle:
                 f"crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from {where}"
             )
         return crypt
+
+
+def _checkable(kms_providers: Mapping[str, Any]) -> dict[str, Any]:
+    """Without access tokens, which libmongocrypt takes, and pymongocrypt does not know."""
+    return {
+        name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
+        for name, fields in kms_providers.items()
+    }
 
 
 def _listener(messages: deque[tuple[int, str]]) -> Callable[..., None]:

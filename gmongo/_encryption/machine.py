@@ -84,6 +84,8 @@ class Machine:
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
             self._feed(context, deadline, lambda: database.collections(native.database, native.mongo_operation()))
+        elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
+            self._feed(context, deadline, lambda: database.collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
             self._feed(context, deadline, lambda: [database.analysed(native.database, native.mongo_operation())])
             context.long = True  # there is something to encrypt, perhaps with an index of many tokens

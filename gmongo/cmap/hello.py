@@ -23,6 +23,7 @@ class Hello:
         "hello_ok",
         "is_mongos",
         "is_standalone",
+        "max_batch_size",
         "max_bson_size",
         "max_message_size",
         "max_wire_version",
@@ -40,6 +41,8 @@ class Hello:
         self.is_standalone: bool = not self.is_mongos and "setName" not in reply
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
+        # Writes of several documents are split at this size; only encryption makes it less than that of a message.
+        self.max_batch_size: int = self.max_message_size
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
         self.sessions_supported: bool = reply.get("logicalSessionTimeoutMinutes") is not None

@@ -91,12 +91,14 @@ class BulkWriteBatch(CursorOperation):
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._fitted:
-            self._fit(Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size))
+            self._fit(
+                Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size, hello.max_batch_size)
+            )
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
         """Take what fits for this very server, and number the namespaces. A second try sends the same again."""
-        if limits.writes < self.limits.writes or limits.message_size < self.limits.message_size or not self.taken:
+        if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.give_back(self.taken)
             self.taken = self._writes.take(limits, self._size)
         self.limits = limits

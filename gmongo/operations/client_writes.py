@@ -37,10 +37,12 @@ class Limits(NamedTuple):
     writes: int
     message_size: int
     document_size: int
+    batch_size: int
+    """Operations are split at this size, if there are several."""
 
 
 # Every server since MongoDB 3.6 has these; the connection that is used has the last word.
-USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE)
+USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
@@ -100,16 +102,16 @@ class Writes:
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
-        room = limits.message_size - sizes.BULK_WRITE_OVERHEAD - command_size
+        used = sizes.BULK_WRITE_OVERHEAD + command_size
         turns = Turns()
         while len(taken) < limits.writes:
             write = self._ahead()
             if write is None:
                 break
-            room -= len(write.encoded)
+            used += len(write.encoded)
             if write.namespace not in namespaces:
-                room -= len(bson.encode({"ns": write.namespace}))
-            if room < 0:
+                used += len(bson.encode({"ns": write.namespace}))
+            if used > (limits.batch_size if taken else limits.message_size):
                 break
             namespaces.add(write.namespace)
             taken.append(self._encoded.popleft())

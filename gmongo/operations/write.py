@@ -62,16 +62,16 @@ class Statements:
         """
         taken: list[Mapping[str, Any]] = []
         encoded: list[bytes] = []
-        room = hello.max_message_size - sizes.COMMAND_OVERHEAD
+        room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
         next_turn = room
         turns = Turns()
         for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
             room -= len(body)
-            if room < 0:
-                if not taken:
-                    raise _too_large(body, hello)
+            if room < 0 and taken:
                 self._ahead = document, body
                 break
+            if room < 0 and len(body) > hello.max_message_size - sizes.COMMAND_OVERHEAD:
+                raise _too_large(body, hello)
             taken.append(document)
             encoded.append(body)
             if room < next_turn:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bson import Binary
+
 from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import type_mismatch
 from gmongo.testing.store.patterns import compile_pattern
@@ -15,7 +17,8 @@ Keyword = Callable[[Any, Any, Mapping[str, Any]], "list[Details]"]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 _JSON_TYPES = {"boolean": "bool"}
-_ANNOTATIONS = frozenset({"title", "description"})
+_ANNOTATIONS = frozenset({"title", "description", "encryptMetadata"})
+_CIPHERTEXT_SUBTYPE = 6
 
 
 def violations(schema: Any, value: Any) -> list[Details]:
@@ -172,6 +175,13 @@ def _combined(name: str, holds: Callable[[int, int], bool]) -> Keyword:
     return check
 
 
+def _encrypt(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    """The client has encrypted the value; how, a server cannot see."""
+    if isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE:
+        return []
+    return _broken("encrypt", rule, value, "value was not encrypted")
+
+
 def _not(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
     return [] if violations(rule, value) else [{"operatorName": "not", "reason": "child expression matched"}]
 
@@ -203,4 +213,5 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "anyOf": _combined("anyOf", lambda matching, of: matching > 0),
     "oneOf": _combined("oneOf", lambda matching, of: matching == 1),
     "not": _not,
+    "encrypt": _encrypt,
 }

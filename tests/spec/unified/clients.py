@@ -10,6 +10,7 @@ from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
 from tests.spec.unified.deployments import TOKEN, Running, without_user
+from tests.spec.unified.encryption import automatic
 from tests.spec.unified.events import Observer
 from tests.spec.unified.logs import Logs
 from tests.spec.unified.matching import Mismatch
@@ -20,7 +21,7 @@ _FIELDS = frozenset(
     {
         *("id", "uriOptions", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents"),
         *("observeSensitiveCommands", "storeEventsAsEntities", "observeLogMessages", "serverApi"),
-        "awaitMinPoolSizeMS",
+        *("awaitMinPoolSizeMS", "autoEncryptOpts"),
     }
 )
 
@@ -122,6 +123,8 @@ def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str
         given = spec["serverApi"]
         check_known(given, {"version", "strict", "deprecationErrors"}, "a server API")
         options["server_api"] = ServerApi(given["version"], given.get("strict"), given.get("deprecationErrors"))
+    if "autoEncryptOpts" in spec:
+        options["auto_encryption_opts"] = automatic(spec["autoEncryptOpts"])
     return _uri(spec, running, options), options
 
 

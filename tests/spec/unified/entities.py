@@ -12,6 +12,7 @@ from gmongo.gridfs import GridFSBucket
 from tests.spec.unified.bson_types import BSON
 from tests.spec.unified.clients import ClientEntity
 from tests.spec.unified.cursors import CursorEntity
+from tests.spec.unified.encryption import explicit
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.threads import Thread
 from tests.spec.unified.values import check_known, common_options, snake_case
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 class Entity:
     """An entity.
 
-    :param kind: its type: client, database, collection, session, bucket, thread, cursor, topologyDescription, value.
+    :param kind: its type: client, clientEncryption, database, collection, session, bucket, thread, cursor,
+        topologyDescription, value.
     :param value: the object.
     :param client: the name of the client that it is of, if it is of one.
     """
@@ -178,6 +180,13 @@ def _bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
     return Entity("bucket", bucket, run.entities.find(spec["database"]).client)
 
 
+def _client_encryption(run: Run, spec: Mapping[str, Any]) -> Entity:
+    check_known(spec, {"id", "clientEncryptionOpts"}, "a client encryption")
+    options = spec["clientEncryptionOpts"]
+    client = run.entities.client(options["keyVaultClient"]).client
+    return Entity("clientEncryption", explicit(options, client), options["keyVaultClient"])
+
+
 def _thread(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id"}, "a thread")
     return Entity("thread", Thread())
@@ -185,6 +194,7 @@ def _thread(run: Run, spec: Mapping[str, Any]) -> Entity:
 
 _MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Entity]] = {
     "client": _client,
+    "clientEncryption": _client_encryption,
     "database": _database,
     "collection": _collection,
     "session": _session,

@@ -20,6 +20,14 @@ MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE = frozenset({"acceptApiVersion2"})
 
+try:
+    from pymongocrypt.binding import libmongocrypt_version
+except ImportError:
+    LIBMONGOCRYPT = None
+else:
+    LIBMONGOCRYPT = version(libmongocrypt_version())
+"""The version of the library; None if it is not installed."""
+
 # A sharded cluster of this age has replica sets for shards.
 _SYNONYMS = {"sharded-replicaset": "sharded"}
 
@@ -75,9 +83,15 @@ def _satisfied(requirement: Mapping[str, Any], topology: str, number: str, auth:
         "serverParameters": _parameters_can_be,
         "auth": lambda wanted: wanted == auth,
         "authMechanism": lambda name: auth and name.upper() in MECHANISMS,
-        "csfle": lambda wanted: wanted is False,
+        "csfle": _encryption_can_be,
     }
     return all(checks[name](value) for name, value in requirement.items())
+
+
+def _encryption_can_be(wanted: bool | Mapping[str, Any]) -> bool:
+    if isinstance(wanted, bool):
+        return wanted is (LIBMONGOCRYPT is not None)
+    return LIBMONGOCRYPT is not None and version(wanted["minLibmongocryptVersion"]) <= LIBMONGOCRYPT
 
 
 def _parameters_can_be(wanted: Mapping[str, Any]) -> bool:

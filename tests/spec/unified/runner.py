@@ -16,7 +16,7 @@ from tests.spec.unified.events import EventMatcher
 from tests.spec.unified.inside import quick_heartbeats, whole_documents_in_logs
 from tests.spec.unified.logs import check_logs
 from tests.spec.unified.matching import Matcher, Mismatch
-from tests.spec.unified.operations import bucket, client, collection, cursor, database, runner, session
+from tests.spec.unified.operations import bucket, client, collection, cursor, database, encryption, runner, session
 from tests.spec.unified.operations.method import Operation
 from tests.spec.unified.outcome import check_outcome, prepare
 from tests.spec.unified.results import Documents
@@ -25,6 +25,7 @@ from tests.spec.unified.schema import FormatError
 _OPERATIONS: dict[str, Mapping[str, Operation]] = {
     "bucket": bucket.OPERATIONS,
     "client": client.OPERATIONS,
+    "clientEncryption": encryption.OPERATIONS,
     "collection": collection.OPERATIONS,
     "cursor": cursor.OPERATIONS,
     "database": database.OPERATIONS,
@@ -114,6 +115,8 @@ class Run:
         for thread in self.entities.of_kind("thread"):
             thread.kill()
         for each in self.entities.of_kind("cursor"):
+            each.close()
+        for each in self.entities.of_kind("clientEncryption"):
             each.close()
         for each in self.entities.of_kind("session"):
             each.end_session()

@@ -93,7 +93,77 @@ def _contradicted(reason: str, files: str, cases: str = "*", topology: str = "*"
     return Rule(WRONG_HERE, reason, files=files, cases=cases, topology=topology)
 
 
+def _unlike(reason: str, files: str, cases: str = "*") -> Rule:
+    return Rule(NOT_SIMULATED, reason, files=f"client-side-encryption/{files}", cases=cases)
+
+
+_WRAPPED = "the data key was encrypted by a real key management service, which no stand-in can decrypt"
+_QUERYABLE = "Queryable Encryption: the analysis of commands, and what servers do with encrypted fields"
+_ANALYSIS = "the analysis of such commands or schemas by mongocryptd"
+
 RULES: tuple[Rule, ...] = (
+    *(
+        _unlike(_WRAPPED, files, cases)
+        for files, cases in (
+            ("accessToken-*", "*"),
+            ("awsTemporary", "*"),
+            ("azureKMS", "*"),
+            ("gcpKMS", "*"),
+            ("kmipKMS", "*"),
+            ("basic", "*deterministic*"),
+            ("bulk", "*"),
+            ("bypassAutoEncryption", "*"),
+            ("count", "*deterministic*"),
+            ("distinct", "*deterministic*"),
+            ("explain", "*"),
+            ("find", "*deterministic*"),
+            ("findOneAndReplace", "*"),
+            ("getMore", "*"),
+            ("insert", "*"),
+            ("localSchema", "A local schema should override"),
+            ("namedKMS-rewrapManyDataKey", "rewrap to [!k]*"),
+            ("replaceOne", "*"),
+            ("rewrapManyDataKey", "rewrap with new [!K]*"),
+            ("rewrapManyDataKey", "rewrap with new KMIP delegated*"),
+            ("rewrapManyDataKey", "rewrap with current*"),
+            ("rewrapManyDataKey-decrypt_failure", "*"),
+            ("rewrapManyDataKey-encrypt_failure", "*"),
+            ("types", "type=*"),
+            ("updateMany", "*deterministic*"),
+            ("updateOne", "updateOne with deterministic*"),
+        )
+    ),
+    *(
+        _unlike(_ANALYSIS, files, cases)
+        for files, cases in (
+            ("badSchema", "Schema with*"),
+            ("badQueries", "$text*"),
+            ("badQueries", "$where*"),
+            ("badQueries", "geo*"),
+            ("badQueries", "other misc*"),
+            ("badQueries", "$inc*"),
+            ("badQueries", "$mul*"),
+            ("badQueries", "$max*"),
+            ("badQueries", "$min*"),
+            ("badQueries", "array filters*"),
+            ("badQueries", "positional*"),
+            ("badQueries", "an insert with*"),
+            ("badQueries", "distinct with*"),
+            ("validatorAndPartialFieldExpression", "*is an error"),
+        )
+    ),
+    *(
+        _unlike(_QUERYABLE, files, cases)
+        for files, cases in (
+            ("QE-Text-*", "*"),
+            ("client-bulkWrite-qe", "*"),
+            ("fle2v2-Rangev2-*", "*"),
+            ("fle2v2-[BEFIMUv]*", "*"),
+            ("fle2v2-Compact", "*"),
+            ("fle2v2-Delete", "*"),
+            ("fle2v2-CreateCollection", "encryptedFields are consulted*"),
+        )
+    ),
     # What PyMongo's API does not have either, or what gmongo leaves out.
     _absent("tracing", "observeTracingMessages expectTracingMessages"),
     _absent("rawData", "arguments.rawData"),

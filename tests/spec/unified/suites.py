@@ -38,6 +38,7 @@ SUITES = (
     Suite("causal-consistency", "causal-consistency/tests"),
     Suite("change-streams", "change-streams/tests/unified"),
     Suite("client-backpressure", "client-backpressure/tests"),
+    Suite("client-side-encryption", "client-side-encryption/tests/unified"),
     Suite("csot", "client-side-operations-timeout/tests"),
     Suite("cmap-logging", "connection-monitoring-and-pooling/tests/logging"),
     Suite("collection-management", "collection-management/tests"),

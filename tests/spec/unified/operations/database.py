@@ -77,7 +77,10 @@ OPERATIONS: dict[str, Method] = {
     ),
     "createCommandCursor": Method(_create_command_cursor, "command commandName", _CURSOR_COMMAND),
     "dropCollection": Method(
-        "drop_collection", "collection", "session comment", names={"collection": "name_or_collection"}
+        "drop_collection",
+        "collection",
+        "session comment encryptedFields",
+        names={"collection": "name_or_collection"},
     ),
     "listCollectionNames": Method("list_collection_names", "", "session filter comment"),
     "listCollections": Method(

@@ -1,0 +1,144 @@
+"""Automatic encryption and decryption of one client."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import bson
+from bson.raw_bson import RawBSONDocument
+
+from gmongo._encryption.explicit import opened
+from gmongo._encryption.key_vault import RAW, KeyVault, key_vault, split_namespace
+from gmongo._encryption.kms import Kms
+from gmongo._encryption.library import Native, contexts
+from gmongo._encryption.machine import Machine
+from gmongo._encryption.query_analysis import Mongocryptd
+from gmongo.cmap.hello import Hello
+from gmongo.encryption_options import AutoEncryptionOpts
+from gmongo.errors import ConfigurationError, EncryptionError
+from gmongo.wire.message import Buffer
+
+if TYPE_CHECKING:
+    from gmongo.mongo_client import MongoClient
+
+# MongoDB 4.2
+_OLDEST = 8
+
+
+class Encrypter:
+    """Encrypts the commands of a client, and decrypts the replies.
+
+    :param client: the client, which owns this.
+    :param options: what it is to do.
+    :param construction: the arguments that another client like this one is made with.
+    :raises EncryptionError: libmongocrypt refuses the options.
+    """
+
+    def __init__(self, client: MongoClient[Any], options: AutoEncryptionOpts, construction: Mapping[str, Any]) -> None:
+        split_namespace(options._key_vault_namespace)
+        self.options = options
+        self._handle = opened(options._settings)
+        self._client = weakref.ref(client)
+        self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
+        self._construction = construction
+        self._internal: MongoClient[Any] | None = None
+        self._mongocryptd: Mongocryptd | None = None
+        self._encrypts = not options._bypass_auto_encryption
+        if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
+            self._mongocryptd = Mongocryptd(options)
+        self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
+
+    def check_server(self, hello: Hello) -> None:
+        """Refuse to encrypt for a server that is too old.
+
+        :raises ConfigurationError: it is older than MongoDB 4.2.
+        """
+        if self._encrypts and hello.max_wire_version < _OLDEST:
+            raise ConfigurationError("Auto-encryption requires a minimum MongoDB version of 4.2")
+
+    def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
+        """Encrypt a command; what needs no encryption stays as it is."""
+        if not self._encrypts:
+            return command
+
+        def make(context: Native) -> Native:
+            return contexts.EncryptionContext(context, self._machine.kms_providers, database, command)
+
+        encrypted = self._machine.run(make, len(command), deadline)
+        return command if encrypted is None else encrypted
+
+    def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
+        """Decrypt a reply; None if there is nothing to decrypt in it."""
+
+        def make(context: Native) -> Native:
+            return contexts.DecryptionContext(context, self._machine.kms_providers, reply)
+
+        decrypted = self._machine.run(make, len(reply), deadline)
+        return None if decrypted == reply else decrypted
+
+    def encrypted_fields(self, namespace: str) -> Mapping[str, Any] | None:
+        """Those that the options name for a collection."""
+        found: Mapping[str, Any] | None = self.options._encrypted_fields_map.get(namespace)
+        return found
+
+    # Clients
+
+    def key_vault(self) -> KeyVault:
+        """The key vault."""
+        client = self.options._key_vault_client or self.other_client()
+        return KeyVault(key_vault(client, self.options._key_vault_namespace))
+
+    def other_client(self) -> MongoClient[Any]:
+        """A client for the same deployment: the same one, if it has connections without limit, or one beside it.
+
+        An operation asks through it while it holds a connection, so that from one and the same pool it could wait for
+        itself.
+        """
+        client = self._client()
+        if client is None:
+            raise EncryptionError(ReferenceError("the client is gone"))
+        if self._is_unlimited:
+            return client
+        if self._internal is None:
+            from gmongo.mongo_client import MongoClient
+
+            own = ("auto_encryption_opts", "minpoolsize")
+            like = {name: value for name, value in self._construction.items() if name.lower() not in own}
+            self._internal = MongoClient(**like, minPoolSize=0)
+        return self._internal
+
+    def analysed(self, database: str, command: bytes) -> bytes:
+        """What the process for query analysis makes of a command."""
+        if self._mongocryptd is None:
+            raise EncryptionError(RuntimeError("libmongocrypt asks for an analysis that the options rule out"))
+        return self._mongocryptd.analysed(database, command)
+
+    def close(self) -> None:
+        """Forget the keys, and close the clients that were made for this."""
+        self._handle.close()
+        internal, self._internal = self._internal, None
+        for each in (internal, self._mongocryptd):
+            if each is not None:
+                each.close()
+
+
+class _Servers:
+    """What the state machine asks of servers."""
+
+    def __init__(self, encrypter: Encrypter) -> None:
+        self._encrypter = weakref.proxy(encrypter)
+
+    def keys(self, filter: bytes) -> list[bytes]:
+        found: list[bytes] = self._encrypter.key_vault().keys(filter)
+        return found
+
+    def collections(self, database: str, filter: bytes) -> list[bytes]:
+        client = self._encrypter.other_client()
+        with client[database].list_collections(filter=RawBSONDocument(filter, RAW)) as cursor:
+            return [bson.encode(each) for each in cursor]
+
+    def analysed(self, database: str, command: bytes) -> bytes:
+        found: bytes = self._encrypter.analysed(database, command)
+        return found

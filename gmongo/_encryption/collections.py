@@ -1,0 +1,72 @@
+"""Collections for Queryable Encryption, which have two others beside them, and an index.
+
+Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection Helpers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gmongo.cmap.hello import Hello
+from gmongo.errors import ConfigurationError
+from gmongo.operations.run_command import WriteCommand
+
+if TYPE_CHECKING:
+    from gmongo.database import Database
+
+# MongoDB 7.0
+_OLDEST = 21
+_CLUSTERED = {"key": {"_id": 1}, "unique": True}
+INDEX = [("__safeContent__", 1)]
+
+
+def state_collections(name: str, encrypted_fields: Mapping[str, Any]) -> tuple[str, str]:
+    """The names of the collections beside one."""
+    return (
+        encrypted_fields.get("escCollection") or f"enxcol_.{name}.esc",
+        encrypted_fields.get("ecocCollection") or f"enxcol_.{name}.ecoc",
+    )
+
+
+class _CreateStateCollection(WriteCommand):
+    """Create a collection beside one for Queryable Encryption, if the server has that."""
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        """Build the command.
+
+        :raises ConfigurationError: the server is older than MongoDB 7.0.
+        """
+        if hello.max_wire_version < _OLDEST:
+            raise ConfigurationError(
+                "Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable "
+                f"Encryption. (It has the wire version {hello.max_wire_version}, and {_OLDEST} is needed.)"
+            )
+        return super().command(hello)
+
+
+def create_state_collections(
+    database: Database[Any], name: str, encrypted_fields: Mapping[str, Any], session: Any
+) -> None:
+    """Create the collections beside one that is about to be created.
+
+    :raises ConfigurationError: the server is older than MongoDB 7.0.
+    """
+    for each in state_collections(name, encrypted_fields):
+        operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED})
+        database.client._executor.run(operation, session)
+
+
+def encrypted_fields_of(database: Database[Any], name: str, session: Any, *, ask: bool) -> Mapping[str, Any] | None:
+    """What the options of the client say of a collection, or the server.
+
+    :param ask: whether to ask the server, if the options say nothing.
+    """
+    encrypter = database.client._encrypter
+    if encrypter is None:
+        return None
+    found = encrypter.encrypted_fields(f"{database.name}.{name}")
+    if found is None and ask:
+        for each in database.list_collections(session, {"name": name}):
+            found = (each.get("options") or {}).get("encryptedFields")
+    return found

@@ -1,0 +1,52 @@
+"""Encoded commands."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from gmongo._background import Turns
+from gmongo.wire.message import HEADER_SIZE
+
+_INT32 = struct.Struct("<i")
+_ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
+_FLAGS_SIZE = 4
+
+
+def one_document(buffers: Sequence[bytes]) -> bytes:
+    """The command in a message as one document, with the documents that travel beside it as arrays in it.
+
+    :param buffers: of an OP_MSG that gmongo has made.
+    """
+    message = memoryview(b"".join(buffers))[HEADER_SIZE + _FLAGS_SIZE :]
+    fields: list[bytes | memoryview] = []
+    while message:
+        kind, (size,) = message[0], _INT32.unpack_from(message, 1)
+        section, message = message[1 : 1 + size], message[1 + size :]
+        if kind == 0:
+            fields.append(section[4:-1])
+        else:
+            name = bytes(section[4 : 4 + 64]).partition(_END)[0]
+            fields += (_ARRAY, name, _END, _array(section[4 + len(name) + 1 :]))
+    return _enclosed(fields)
+
+
+def _array(documents: memoryview) -> bytes:
+    elements: list[bytes | memoryview] = []
+    turns = Turns()
+    for index, document in enumerate(_each(documents)):
+        elements += (_DOCUMENT, str(index).encode(), _END, document)
+        turns.take()
+    return _enclosed(elements)
+
+
+def _each(documents: memoryview) -> Iterator[memoryview]:
+    while documents:
+        (size,) = _INT32.unpack_from(documents)
+        yield documents[:size]
+        documents = documents[size:]
+
+
+def _enclosed(elements: Sequence[bytes | memoryview]) -> bytes:
+    inside = b"".join(elements)
+    return _INT32.pack(len(inside) + 5) + inside + _END

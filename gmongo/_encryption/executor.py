@@ -1,0 +1,38 @@
+"""The executor of a client that encrypts. Other clients have none of this on their way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo._encryption.automatic import Encrypter
+from gmongo._encryption.operation import EncryptedOperation
+from gmongo.errors import EncryptionError
+from gmongo.events.command import CommandEvents
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation import Operation
+from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.sessions import Session
+from gmongo.sdam.topology import Topology
+
+
+class EncryptingExecutor(Executor):
+    """Runs operations with encryption around them.
+
+    :param encrypter: of the client. The further parameters are those of all executors.
+    """
+
+    def __init__(
+        self, topology: Topology, options: ExecutionOptions, events: CommandEvents, encrypter: Encrypter
+    ) -> None:
+        super().__init__(topology, options, events)
+        self._encrypter = encrypter
+
+    def run(self, operation: Operation, session: Session | None = None, deadline: float | None = None) -> Any:
+        if deadline is None:
+            deadline = self.deadline()
+        encrypted = EncryptedOperation(operation, self._encrypter, deadline)
+        try:
+            return super().run(encrypted, session, deadline)
+        except EncryptionError:
+            self.commands.reap(encrypted.orphan)
+            raise

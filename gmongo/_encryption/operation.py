@@ -1,0 +1,130 @@
+"""An operation whose command is encrypted before anything else sees it, and whose reply is decrypted at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import bson
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConversion
+from bson.raw_bson import RawBSONDocument
+
+from gmongo._encryption.encoding import one_document
+from gmongo.cmap.hello import Hello
+from gmongo.cmap.pin import PinnedConnection
+from gmongo.errors import EncryptionError
+from gmongo.execution.operation import Operation
+from gmongo.wire.address import Address
+from gmongo.wire.message import Buffer
+from gmongo.wire.reply import WHOLE_BELOW
+
+if TYPE_CHECKING:
+    from gmongo._encryption.automatic import Encrypter
+    from gmongo.execution.transaction import Transaction
+
+# A write of several documents is split at this size, since encryption makes it larger.
+SPLIT_AT = 2 * 1024 * 1024
+# What is encrypted stays as it is: nothing in it is decoded but the names of the command's fields.
+_ENCODED: CodecOptions[Any] = CodecOptions(
+    document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
+)
+
+
+class EncryptedOperation(Operation):
+    """Another operation, with encryption around it.
+
+    The executor, events and logs see the encrypted command and the encrypted reply. It asks the other operation for
+    everything by name and passes on nothing else, so that nothing goes around the encryption.
+
+    :param inner: the other operation.
+    :param encrypter: of the client.
+    :param deadline: when it must have ended.
+    """
+
+    def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:
+        super().__init__(inner.context.replace(codec_options=DEFAULT_CODEC_OPTIONS))  # the command is encoded already
+        for name in Operation.__annotations__:
+            self.__dict__[name] = getattr(inner, name)
+        self.inner = inner
+        self._encrypter = encrypter
+        self._deadline = deadline
+        self._command: dict[str, Any] | None = None  # a second try sends the same again
+        self._body: Buffer = b""
+        self.orphan: Any = None  # a cursor that was opened and cannot be used
+
+    @property
+    def selector(self) -> Any:
+        return self.inner.selector
+
+    @property
+    def is_causally_consistent(self) -> bool:
+        return self.inner.is_causally_consistent
+
+    @property
+    def needs_retry_writes(self) -> bool:
+        return self.inner.needs_retry_writes
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        """Build the command and encrypt it.
+
+        :raises EncryptionError: it could not be encrypted. It is not sent then.
+        :raises ConfigurationError: the server is too old.
+        """
+        if self._command is None:
+            encrypter = self._encrypter
+            encrypter.check_server(hello)
+            smaller = copy(hello)
+            smaller.max_batch_size = min(hello.max_batch_size, SPLIT_AT)
+            command = self.inner.command(smaller)
+            body = bson.encode(command, False, self.inner.context.codec_options)
+            body = one_document(self.inner.message(0, 0, body, smaller))
+            self._command = _fields_of(encrypter.encrypt(self.context.database, body, self._deadline))
+        return dict(self._command)
+
+    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
+        return bson.decode(bson.encode(command))
+
+    def reply_for_monitoring(self, reply: dict[str, Any]) -> dict[str, Any]:
+        return self.inner.reply_for_monitoring(reply)
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        # What is larger has memory of its own; a smaller one lies in a buffer that the next message overwrites.
+        self._body = body if len(body) > WHOLE_BELOW else bytes(body)
+        return self.inner.decode(self._body)
+
+    def result(self, reply: dict[str, Any], address: Address) -> Any:
+        """What the other operation returns for the reply, decrypted.
+
+        :raises EncryptionError: it could not be decrypted.
+        """
+        body, self._body = self._body, b""
+        try:
+            decrypted = self._encrypter.decrypt(body, self._deadline)
+        except EncryptionError:
+            self.orphan = self.inner.orphaned_cursor(reply, address)
+            raise
+        return self.inner.result(reply if decrypted is None else self.inner.decode(decrypted), address)
+
+    def unacknowledged_result(self) -> Any:
+        return self.inner.unacknowledged_result()
+
+    def keeps_cursor_open(self, result: Any) -> bool:
+        return self.inner.keeps_cursor_open(result)
+
+    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
+        return self.inner.orphaned_cursor(reply, address)
+
+    def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+        return self.inner.pinned(result, pin)
+
+    def selector_in(self, transaction: Transaction) -> Any:
+        return self.inner.selector_in(transaction)
+
+    def failed_in(self, transaction: Transaction, error: Any, overloaded: bool) -> None:
+        self.inner.failed_in(transaction, error, overloaded)
+
+
+def _fields_of(command: bytes) -> dict[str, Any]:
+    found: Mapping[str, Any] = RawBSONDocument(command, _ENCODED)
+    return dict(found)

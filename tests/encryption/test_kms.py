@@ -1,0 +1,354 @@
+"""Key management services, over TLS: data keys of every provider, failures, limits of time, interruptions."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+
+import gevent
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from gevent.ssl import SSLContext
+
+import gmongo
+from gmongo.encryption import Algorithm, ClientEncryption
+from gmongo.encryption_options import HTTPProxyKMSConnect
+from gmongo.errors import ConfigurationError, EncryptionError, NetworkTimeout
+from tests.encryption.conftest import OPTIONS, VAULT
+from tests.encryption.proxy import Proxy
+from tests.support.greenlets import living
+from tests.support.kms import KmsServer
+
+AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
+NAMES = (
+    "kms.us-east-1.amazonaws.com",
+    "login.microsoftonline.com",
+    "example.vault.azure.net",
+    "oauth2.googleapis.com",
+    "cloudkms.googleapis.com",
+    "vault.kms.example",
+    "127.0.0.1",
+    "localhost",
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kms")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    for name, leaf in (
+        ("server", authority.issue_cert(*NAMES)),
+        ("elsewhere", authority.issue_cert("elsewhere.example")),
+        ("client", authority.issue_cert("ann@example.com")),
+        ("stranger", trustme.CA().issue_cert(*NAMES)),
+    ):
+        leaf.private_key_and_cert_chain_pem.write_to_path(folder / f"{name}.pem")
+    return folder
+
+
+def context_of(files, name, client_must_have_certificate=False):
+    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files / f"{name}.pem")
+    if client_must_have_certificate:
+        context.load_verify_locations(files / "ca.pem")
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+@pytest.fixture
+def kms(files):
+    with KmsServer(context_of(files, "server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def providers():
+    key = rsa.generate_private_key(65537, 2048).private_bytes(
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return {
+        "aws": {"accessKeyId": "id", "secretAccessKey": "very secret"},
+        "azure": {"tenantId": "tenant", "clientId": "client", "clientSecret": "very secret"},
+        "gcp": {"email": "ann@example.com", "privateKey": b64encode(key).decode()},
+        "kmip": {"endpoint": "vault.kms.example:5698"},
+        "kmip:delegated": {"endpoint": "vault.kms.example"},
+        "aws:other": {"accessKeyId": "id", "secretAccessKey": "very secret", "sessionToken": "very secret"},
+    }
+
+
+AZURE = {"keyVaultEndpoint": "example.vault.azure.net", "keyName": "name"}
+GOOGLE = {"projectId": "p", "location": "global", "keyRing": "r", "keyName": "n"}
+MASTER_KEYS = {
+    "aws": {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"},
+    "aws:other": {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"},
+    "azure": AZURE,
+    "gcp": GOOGLE,
+    "kmip": {},
+    "kmip:delegated": {"delegated": True},
+}
+
+
+@pytest.fixture
+def open_encryption(client, files, providers, kms):
+    opened = []
+
+    def open_(options=None, callback=kms.connect, **others):
+        tls = {name: {"tlsCAFile": str(files / "ca.pem"), **(options or {})} for name in providers}
+        found = ClientEncryption(
+            {**providers, **others},
+            VAULT,
+            client,
+            OPTIONS,
+            kms_tls_options=tls,
+            kms_connect_callback=callback,
+        )
+        opened.append(found)
+        return found
+
+    yield open_
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.parametrize("provider", MASTER_KEYS)
+def test_a_key_of_every_provider(open_encryption, kms, provider):
+    encryption = open_encryption()
+    key = encryption.create_data_key(provider, MASTER_KEYS[provider], key_alt_names=["name"])
+    assert kms.requests
+    assert encryption.get_key(key)["masterKey"]["provider"] == provider
+    asked = len(kms.requests)
+    secret = encryption.encrypt("secret", AT_RANDOM, key_alt_name="name")
+    assert len(kms.requests) > asked
+    asked = len(kms.requests)
+    assert encryption.decrypt(secret) == "secret"
+    assert len(kms.requests) == asked  # the key is kept
+    assert open_encryption().decrypt(secret) == "secret"
+    gevent.sleep(0.01)
+    assert kms.open == 0
+
+
+def test_rewrapping_from_each_to_the_next(open_encryption, client):
+    encryption = open_encryption(local={"key": bytes(96)})
+    key = encryption.create_data_key("local")
+    secret = encryption.encrypt("secret", AT_RANDOM, key)
+    for provider, master_key in MASTER_KEYS.items():
+        result = encryption.rewrap_many_data_key({}, provider, master_key)
+        assert result.bulk_write_result.modified_count == 1
+        assert encryption.get_key(key)["masterKey"]["provider"] == provider
+        assert open_encryption().decrypt(secret) == "secret"
+    assert encryption.rewrap_many_data_key({"keyAltNames": "no such key"}).bulk_write_result is None
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_lost_connection_is_tried_again(open_encryption, kms, failures):
+    kms.failures = failures
+    open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
+    assert len(kms.requests) == failures + 1
+
+
+def test_not_for_ever(open_encryption, kms):
+    kms.failures = 1000
+    with pytest.raises(EncryptionError, match=r"last attempt failed with: aws KMS at .*connection closed"):
+        open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
+    assert 1 < len(kms.requests) < 10
+
+
+def test_an_answer_that_is_an_error(open_encryption, kms):
+    kms.status = 403
+    with pytest.raises(EncryptionError, match="403"):
+        open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
+
+
+@pytest.mark.parametrize(
+    ("server", "options", "message"),
+    [
+        ("stranger", {}, "certificate was not accepted"),
+        ("elsewhere", {}, "certificate was not accepted.*(mismatch|not valid for)"),
+    ],
+)
+def test_a_wrong_certificate(client, files, providers, server, options, message):
+    with KmsServer(context_of(files, server)) as kms:
+        tls = {"aws": {"tlsCAFile": str(files / "ca.pem"), **options}}
+        with (
+            ClientEncryption(
+                {"aws": providers["aws"]}, VAULT, client, OPTIONS, tls, kms_connect_callback=kms.connect
+            ) as encryption,
+            pytest.raises(EncryptionError, match=message),
+        ):
+            encryption.create_data_key("aws", MASTER_KEYS["aws"])
+        assert kms.requests == []
+
+
+def test_a_certificate_of_the_clients(client, files, providers):
+    with KmsServer(context_of(files, "server", True)) as kms:
+        ours = {"tlsCAFile": str(files / "ca.pem")}
+        for options, works in ((ours, False), ({**ours, "tlsCertificateKeyFile": str(files / "client.pem")}, True)):
+            with ClientEncryption(
+                {"kmip": {"endpoint": f"127.0.0.1:{kms.port}"}}, VAULT, client, OPTIONS, {"kmip": options}
+            ) as encryption:
+                if works:
+                    encryption.create_data_key("kmip")
+                else:
+                    with pytest.raises(EncryptionError):
+                        encryption.create_data_key("kmip")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (5, TypeError, "kms_tls_options must be a dict"),
+        ({"aws": 5}, TypeError, r'kms_tls_options\["aws"\] must be a dict'),
+        ({"aws": {"tls": False}}, ConfigurationError, "TLS is required"),
+        ({"aws": {"ssl": False}}, ConfigurationError, "TLS is required"),
+        ({"aws": {"tlsInsecure": True}}, ConfigurationError, "Insecure TLS options prohibited"),
+        ({"aws": {"tlsInsecure": False}}, ConfigurationError, "Insecure TLS options prohibited"),
+        ({"aws": {"tlsAllowInvalidCertificates": True}}, ConfigurationError, "Insecure TLS options prohibited"),
+        ({"aws": {"tlsAllowInvalidHostnames": True}}, ConfigurationError, "Insecure TLS options prohibited"),
+        ({"aws": {"tlsDisableCertificateRevocationCheck": True}}, ConfigurationError, "Insecure TLS options"),
+        ({"aws": {"tlsCAFile": "/no/such/file"}}, ConfigurationError, "tlsCAFile"),
+        ({"aws": {"nonsense": 1}}, ConfigurationError, "nonsense"),
+        ({"aws": {"maxPoolSize": 1}}, ConfigurationError, "maxpoolsize is no option of TLS"),
+    ],
+)
+def test_options_of_tls_that_are_refused(client, providers, options, error, message):
+    with pytest.raises(error, match=message):
+        ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options)
+
+
+def test_ocsp_may_be_switched_off(client, providers):
+    options = {"aws": {"tlsDisableOCSPEndpointCheck": True}}
+    ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options).close()
+
+
+# Time
+
+
+def test_the_time_limit_of_the_operation_holds(open_encryption, kms):
+    kms.delay = lambda: gevent.sleep(5)
+    encryption = open_encryption()
+    with gmongo.timeout(0.2), pytest.raises(EncryptionError) as caught:
+        encryption.create_data_key("aws", MASTER_KEYS["aws"])
+    assert caught.value.timeout
+    assert isinstance(caught.value.cause, NetworkTimeout)
+
+
+def test_a_time_limit_of_somebody_elses_goes_through(open_encryption, kms):
+    kms.delay = lambda: gevent.sleep(5)
+    encryption = open_encryption()
+    for limit in (gevent.Timeout(0.1), gevent.Timeout(0.1, TimeoutError("mine")), gevent.Timeout(0.1, OSError("mine"))):
+        with pytest.raises((gevent.Timeout, OSError)) as caught, limit:
+            encryption.create_data_key("aws", MASTER_KEYS["aws"])
+        assert caught.value is limit or str(caught.value) == "mine"
+
+
+def test_killed_at_any_time_it_leaves_no_connection(open_encryption, kms):
+    """It is killed after each of a series of times, so that it is killed in each of its waits."""
+    encryption = open_encryption()
+    encryption.create_data_key("azure", AZURE)
+    before = len(list(living()))
+    for step in range(40):
+        greenlet = gevent.spawn(encryption.create_data_key, "azure", AZURE)
+        gevent.sleep(step * 0.0005)
+        greenlet.kill()
+    encryption.create_data_key("azure", AZURE)
+    gevent.sleep(0.05)
+    assert kms.open == 0
+    assert len(list(living())) <= before
+
+
+# Credentials on demand
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    from tests.auth.endpoints import Endpoint
+
+    def answer(method, path, headers, body):
+        if headers.get("metadata") == "true" and "resource=https%3A%2F%2Fvault.azure.net" in path:
+            return 200, '{"access_token": "token of azure", "expires_in": "3600"}'
+        if headers.get("metadata-flavor") == "Google":
+            return 200, '{"access_token": "token of google"}'
+        return 404, "who are you?"
+
+    with Endpoint(answer) as endpoint:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
+        monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        yield endpoint
+
+
+@pytest.mark.parametrize(("provider", "requests"), [("aws", 0), ("azure", 1), ("gcp", 1)])
+def test_credentials_on_demand(open_encryption, kms, cloud, provider, requests):
+    encryption = open_encryption(**{provider: {}})
+    assert cloud.requests == []
+    key = encryption.create_data_key(provider, MASTER_KEYS[provider])
+    assert len(cloud.requests) == requests
+    assert not any(path.endswith("/token") for _, path in kms.requests)  # the token is there already
+    assert encryption.decrypt(encryption.encrypt(1, AT_RANDOM, key)) == 1
+    assert len(cloud.requests) == (2 if provider == "gcp" else requests)  # a token with a lifetime is kept
+
+
+@pytest.mark.parametrize(("provider", "variable"), [("azure", "AZURE_POD_IDENTITY_AUTHORITY_HOST")])
+def test_credentials_that_cannot_be_had(open_encryption, cloud, provider, variable):
+    for status, text in ((500, "no"), (200, "no json"), (200, "{}"), (200, '{"access_token": 5, "expires_in": "1"}')):
+        cloud.answer = lambda *_, status=status, text=text: (status, text)
+        with pytest.raises(EncryptionError, match="Azure metadata service"):
+            open_encryption(**{provider: {}}).create_data_key(provider, MASTER_KEYS[provider])
+
+
+def test_no_credentials_for_a_named_provider(open_encryption):
+    with pytest.raises(EncryptionError, match="On-demand credentials are not supported for named KMS providers"):
+        open_encryption(**{"aws:other": {}})
+
+
+# Through a proxy
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_through_a_proxy(open_encryption, files, kms, secure):
+    context = context_of(files, "server") if secure else None
+    with Proxy(kms.port, context) as proxy:
+        trusted = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusted.load_verify_locations(files / "ca.pem")
+        scheme = "https" if secure else "http"
+        url = f"{scheme}://ann:very%20secret@127.0.0.1:{proxy.port}"
+        through = HTTPProxyKMSConnect(url, trusted if secure else None, {"X-Trace": "1"})
+        assert "secret" not in repr(through)
+        open_encryption(callback=through).create_data_key("aws", MASTER_KEYS["aws"])
+        assert kms.requests == [("kms.us-east-1.amazonaws.com", "/")]
+        [head] = proxy.heads
+        assert head.startswith("CONNECT kms.us-east-1.amazonaws.com:443 HTTP/1.1")
+        assert "Proxy-Authorization: Basic YW5uOnZlcnkgc2VjcmV0" in head
+        assert "X-Trace: 1" in head
+        proxy.status = "407 No"
+        with pytest.raises(EncryptionError, match="the proxy refused to connect"):
+            open_encryption(callback=through).create_data_key("aws", MASTER_KEYS["aws"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((5,), TypeError),
+        (("ftp://x",), ConfigurationError),
+        (("http://",), ConfigurationError),
+        (("http://h/path",), ConfigurationError),
+        (("http://h:bad",), ConfigurationError),
+        (("h:1",), ConfigurationError),
+        (("http://h", ssl.create_default_context()), ConfigurationError),
+        (("http://h", None, {"a\n": "b"}), ConfigurationError),
+        (("http://h", None, {"a": "b\r\nc: d"}), ConfigurationError),
+        (("http://h", None, {"Host": "b"}), ConfigurationError),
+    ],
+)
+def test_proxies_that_are_refused(arguments, error):
+    with pytest.raises(error):
+        HTTPProxyKMSConnect(*arguments)
+
+
+def test_a_callback_that_returns_nonsense(open_encryption):
+    with pytest.raises(EncryptionError, match="kms_connect_callback must return a socket"):
+        open_encryption(callback=lambda context: 5).create_data_key("aws", MASTER_KEYS["aws"])

@@ -1,0 +1,131 @@
+"""Client-side encryption in tests: the options of clients, and the entity that encrypts explicitly.
+
+The key management services are stand-ins, so that what the real ones have encrypted is not decrypted rightly; and so is
+mongocryptd, which knows schemas, but not the encrypted fields of Queryable Encryption.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bson.codec_options import CodecOptions
+from gevent.ssl import SSLContext
+
+from gmongo import MongoClient
+from gmongo.testing.simulation.certificates import certificates
+from tests.spec.unified.schema import FormatError
+from tests.spec.unified.values import check_known
+from tests.support.kms import KmsServer
+from tests.support.mongocryptd import Mongocryptd
+
+if TYPE_CHECKING:
+    from gmongo.encryption import ClientEncryption
+    from gmongo.encryption_options import AutoEncryptionOpts
+
+LOCAL_KEY = (
+    "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRC"
+    "ZGJkTXVyZG9uSjFk"
+)
+_HOSTS = ("kms.us-east-1.amazonaws.com", "kms.us-east-2.amazonaws.com", "login.microsoftonline.com")
+_HOSTS += ("*.vault.azure.net", "oauth2.googleapis.com", "cloudkms.googleapis.com", "localhost")
+_AUTO = {
+    "keyVaultNamespace": "key_vault_namespace",
+    "kmsProviders": "kms_providers",
+    "schemaMap": "schema_map",
+    "bypassAutoEncryption": "bypass_auto_encryption",
+    "bypassQueryAnalysis": "bypass_query_analysis",
+    "encryptedFieldsMap": "encrypted_fields_map",
+    "keyExpirationMS": "key_expiration_ms",
+}
+
+
+def automatic(given: Mapping[str, Any]) -> AutoEncryptionOpts:
+    """What a client's ``autoEncryptOpts`` are for the driver."""
+    from gmongo.encryption_options import AutoEncryptionOpts
+
+    check_known(given, {*_AUTO, "extraOptions"}, "autoEncryptOpts")
+    options = {_AUTO[name]: value for name, value in given.items() if name in _AUTO}
+    providers = options["kms_providers"] = kms_providers(options["kms_providers"])
+    return AutoEncryptionOpts(
+        **options,
+        mongocryptd_uri=_mongocryptd().uri,
+        mongocryptd_bypass_spawn=True,
+        kms_tls_options=_tls(providers),
+        kms_connect_callback=_kms().connect,
+    )
+
+
+def explicit(given: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
+    """What a ``clientEncryption`` entity is."""
+    from gmongo.encryption import ClientEncryption
+
+    known = {"keyVaultClient", "keyVaultNamespace", "kmsProviders", "keyExpirationMS"}
+    check_known(given, known, "clientEncryptionOpts")
+    providers = kms_providers(given["kmsProviders"])
+    return ClientEncryption(
+        providers,
+        given["keyVaultNamespace"],
+        client,
+        CodecOptions(),
+        _tls(providers),
+        given.get("keyExpirationMS"),
+        _kms().connect,
+    )
+
+
+def kms_providers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """KMS providers with values for the placeholders."""
+    return {
+        provider: {
+            name: _value_of(name) if isinstance(value, Mapping) and "$$placeholder" in value else value
+            for name, value in fields.items()
+        }
+        for provider, fields in given.items()
+    }
+
+
+def _value_of(name: str) -> Any:
+    if name == "key":
+        return LOCAL_KEY
+    if name == "privateKey":
+        return _private_key()
+    if name == "endpoint":
+        return "localhost:5698"
+    if name in ("accessKeyId", "secretAccessKey", "sessionToken", "tenantId", "clientId", "clientSecret", "email"):
+        return "anything"
+    if name == "accessToken":
+        return "token"
+    raise FormatError(f"there is no value for the placeholder of {name}")
+
+
+def _tls(providers: Mapping[str, Any]) -> dict[str, Any]:
+    remote = [name for name in providers if not name.startswith("local")]
+    return {name: {"tlsCAFile": certificates().ca_file} for name in remote}
+
+
+@functools.cache
+def _private_key() -> str:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(65537, 2048)
+    encoding, form = serialization.Encoding.DER, serialization.PrivateFormat.PKCS8
+    return b64encode(key.private_bytes(encoding, form, serialization.NoEncryption())).decode()
+
+
+@functools.cache
+def _kms() -> KmsServer:
+    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates().issue(*_HOSTS))
+    return KmsServer(context).__enter__()
+
+
+@functools.cache
+def _mongocryptd() -> Mongocryptd:
+    running = Mongocryptd()
+    running.start()
+    return running

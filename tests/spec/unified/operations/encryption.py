@@ -1,0 +1,70 @@
+"""Operations of explicit encryption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
+from bson.raw_bson import RawBSONDocument
+
+from tests.spec.unified.operations.method import Method
+from tests.spec.unified.results import Documents, as_document
+from tests.spec.unified.values import check_known, snake_case
+
+if TYPE_CHECKING:
+    from gmongo.encryption import ClientEncryption
+
+
+def _key(found: RawBSONDocument | None) -> Any:
+    return None if found is None else _decoded(found)
+
+
+def _decoded(document: RawBSONDocument) -> dict[str, Any]:
+    import bson
+
+    return bson.decode(document.raw, DEFAULT_CODEC_OPTIONS)
+
+
+def _options(given: Mapping[str, Any] | None, known: str) -> dict[str, Any]:
+    check_known(given or {}, set(known.split()), "opts")
+    return {snake_case(name): value for name, value in (given or {}).items()}
+
+
+def _create(encryption: ClientEncryption[Any], kms_provider: str, opts: Mapping[str, Any] | None = None) -> Any:
+    return encryption.create_data_key(kms_provider, **_options(opts, "masterKey keyAltNames keyMaterial"))
+
+
+def _rewrap(encryption: ClientEncryption[Any], filter: Mapping[str, Any], opts: Mapping[str, Any] | None = None) -> Any:
+    result = encryption.rewrap_many_data_key(filter, **_options(opts, "provider masterKey")).bulk_write_result
+    if result is None:
+        return {}
+    shown = as_document(result)
+    shown.pop("acknowledged")
+    return {"bulkWriteResult": shown}
+
+
+def _encrypt(encryption: ClientEncryption[Any], value: Any, opts: Mapping[str, Any]) -> Any:
+    return encryption.encrypt(value, **_options(opts, "keyId keyAltName algorithm"))
+
+
+def _get_keys(encryption: ClientEncryption[Any]) -> Documents:
+    return Documents(_decoded(each) for each in encryption.get_keys())
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+OPERATIONS: dict[str, Method] = {
+    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", show=_key),
+    "createDataKey": Method(_create, "kmsProvider", "opts"),
+    "decrypt": Method("decrypt", "value", show=_unchanged),
+    "deleteKey": Method("delete_key", "id"),
+    "encrypt": Method(_encrypt, "value opts", show=_unchanged),
+    "getKey": Method("get_key", "id", show=_key),
+    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", show=_key),
+    "getKeys": Method(_get_keys, show=_unchanged),
+    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", show=_key),
+    "rewrapManyDataKey": Method(_rewrap, "filter", "opts"),
+}

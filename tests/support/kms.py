@@ -1,0 +1,203 @@
+"""Key management services of every kind, on one TLS port: what they encrypt is only turned around."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gevent import socket
+from gevent.server import StreamServer
+from gevent.ssl import SSLContext
+
+HOSTS = re.compile(
+    r"kms\.[a-z]{2}-[a-z]+-\d\.amazonaws\.com|login\.microsoftonline\.com|.*\.vault\.azure\.net|"
+    r"oauth2\.googleapis\.com|cloudkms\.googleapis\.com|localhost|.*\.kms\.example|127\.0\.0\.1"
+)
+_AUTHORISED = {"access_token": "token", "expires_in": 3600, "token_type": "Bearer"}
+_MATERIAL = bytes(range(96))
+
+
+class Refused(Exception):
+    """The service answers with an error."""
+
+
+class KmsServer:
+    """The services.
+
+    :param context: of TLS.
+    :ivar requests: what they were asked: the host, or ``"kmip"``, and the path or the operation.
+    :ivar failures: how often a connection is closed instead of an answer.
+    :ivar status: of HTTP answers, if not 200.
+    :ivar delay: called before each answer.
+    """
+
+    def __init__(self, context: SSLContext) -> None:
+        self._context = context
+        self._secrets: dict[str, bytes] = {}
+        self._server = StreamServer(("127.0.0.1", 0), self._serve)
+        self.requests: list[tuple[str, str]] = []
+        self.failures = 0
+        self.status = 200
+        self.delay: Callable[[], None] = lambda: None
+        self.open = 0
+
+    def __enter__(self) -> KmsServer:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(timeout=0)
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
+
+    def connect(self, context: Any) -> Any:
+        """A ``kms_connect_callback`` that leads all hosts here."""
+        if not HOSTS.fullmatch(context.host):
+            raise OSError(f"no such host: {context.host}")
+        return socket.create_connection(("127.0.0.1", self.port), context.timeout)
+
+    def _serve(self, raw: Any, _address: Any) -> None:
+        try:
+            sock = self._context.wrap_socket(raw, server_side=True)
+        except OSError:
+            raw.close()
+            return
+        self.open += 1
+        try:
+            first = sock.recv(1)
+            if first == b"\x42":
+                self._serve_kmip(sock, first)
+            elif first:
+                self._serve_http(sock, first)
+        except OSError:
+            pass
+        finally:
+            self.open -= 1
+            sock.close()
+
+    def _answers(self) -> bool:
+        self.delay()
+        if self.failures:
+            self.failures -= 1
+            return False
+        return True
+
+    # HTTP
+
+    def _serve_http(self, sock: Any, data: bytes) -> None:
+        while b"\r\n\r\n" not in data:
+            data += sock.recv(4096)
+        head, _, body = data.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        while len(body) < int(headers.get("content-length", 0)):
+            body += sock.recv(4096)
+        path = lines[0].split(" ")[1]
+        self.requests.append((headers["host"], path))
+        if not self._answers():
+            return
+        try:
+            status, answer = self.status, self._http(path, headers, body)
+        except Refused as error:
+            status, answer = 400, {"error": str(error)}
+        text = json.dumps(answer if status == 200 else {"error": "refused"}).encode()
+        sock.sendall(b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text))
+
+    def _http(self, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        if path.partition("?")[0].endswith("/token"):
+            return _AUTHORISED
+        fields = json.loads(body)
+        target = headers.get("x-amz-target")
+        if target == "TrentService.Encrypt":
+            return {"CiphertextBlob": b64encode(turned(b64decode(fields["Plaintext"]))).decode()}
+        if target == "TrentService.Decrypt":
+            return {"Plaintext": b64encode(material(b64decode(fields["CiphertextBlob"]))).decode()}
+        if "/wrapkey" in path:
+            return {"value": urlsafe_b64encode(turned(_urlsafe(fields["value"]))).decode().rstrip("=")}
+        if "/unwrapkey" in path:
+            return {"value": urlsafe_b64encode(material(_urlsafe(fields["value"]))).decode().rstrip("=")}
+        if path.endswith(":encrypt"):
+            return {"ciphertext": b64encode(turned(b64decode(fields["plaintext"]))).decode()}
+        if path.endswith(":decrypt"):
+            return {"plaintext": b64encode(material(b64decode(fields["ciphertext"]))).decode()}
+        raise Refused(path)
+
+    # KMIP
+
+    def _serve_kmip(self, sock: Any, data: bytes) -> None:
+        while True:
+            while len(data) < 8 or len(data) < 8 + struct.unpack(">I", data[4:8])[0]:
+                piece = sock.recv(4096)
+                if not piece:
+                    return
+                data += piece
+            request, data = _flat(data), b""
+            if not self._answers():
+                return
+            sock.sendall(self._kmip(request))
+
+    def _kmip(self, request: Mapping[int, bytes]) -> bytes:
+        operation = struct.unpack(">I", request[_OPERATION])[0]
+        self.requests.append(("kmip", _OPERATIONS[operation]))
+        name = request.get(_UNIQUE_IDENTIFIER, b"").decode()
+        if _OPERATIONS[operation] in ("Register", "Create"):
+            name = f"secret-{len(self._secrets)}"
+            self._secrets[name] = request.get(_KEY_MATERIAL, _MATERIAL)
+        payload = _item(_UNIQUE_IDENTIFIER, 7, name.encode())
+        if _OPERATIONS[operation] == "Get":
+            value = _item(_KEY_MATERIAL, 8, self._secrets.get(name, _MATERIAL))
+            block = _item(0x420042, 5, struct.pack(">I", 2)) + _item(0x420045, 1, value)
+            secret = _item(0x420086, 5, struct.pack(">I", 1)) + _item(0x420040, 1, block)
+            payload = _item(0x420057, 5, struct.pack(">I", 7)) + payload + _item(0x420085, 1, secret)
+        elif _OPERATIONS[operation] == "Encrypt":
+            payload += _item(_DATA, 8, turned(request[_DATA])) + _item(_NONCE, 8, bytes(16))
+        elif _OPERATIONS[operation] == "Decrypt":
+            payload += _item(_DATA, 8, material(request[_DATA]))
+        version = _item(0x42006A, 2, struct.pack(">i", 1)) + _item(0x42006B, 2, struct.pack(">i", 0))
+        header = _item(0x420069, 1, version) + _item(0x420092, 9, bytes(8)) + _item(0x42000D, 2, struct.pack(">i", 1))
+        batch = _item(_OPERATION, 5, request[_OPERATION]) + _item(0x42007F, 5, bytes(4)) + _item(0x42007C, 1, payload)
+        return _item(0x42007B, 1, _item(0x42007A, 1, header) + _item(0x42000F, 1, batch))
+
+
+_OPERATION, _UNIQUE_IDENTIFIER, _KEY_MATERIAL, _DATA, _NONCE = 0x42005C, 0x420094, 0x420043, 0x4200C2, 0x42003D
+_OPERATIONS = {1: "Create", 3: "Register", 10: "Get", 18: "Activate", 31: "Encrypt", 32: "Decrypt"}
+_STRUCTURE = 1
+
+
+def turned(secret: bytes) -> bytes:
+    """What this service encrypts, which only it can decrypt."""
+    return b"turned:" + secret[::-1]
+
+
+def material(ciphertext: bytes) -> bytes:
+    """What was encrypted here, or always the same for what was encrypted elsewhere."""
+    return ciphertext[len(b"turned:") :][::-1] if ciphertext.startswith(b"turned:") else _MATERIAL
+
+
+def _urlsafe(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _item(tag: int, kind: int, value: bytes) -> bytes:
+    padding = 0 if kind == _STRUCTURE else -len(value) % 8
+    return struct.pack(">I", tag << 8 | kind) + struct.pack(">I", len(value)) + value + bytes(padding)
+
+
+def _flat(data: bytes) -> dict[int, bytes]:
+    """The items of a message, whatever structure they are in."""
+    found: dict[int, bytes] = {}
+    position = 0
+    while position + 8 <= len(data):
+        tag, kind, length = data[position] << 16 | data[position + 1] << 8 | data[position + 2], data[position + 3], 0
+        (length,) = struct.unpack(">I", data[position + 4 : position + 8])
+        position += 8
+        if kind != _STRUCTURE:
+            found[tag] = data[position : position + length]
+            position += length + -length % 8
+    return found

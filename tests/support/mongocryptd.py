@@ -1,0 +1,189 @@
+"""A stand-in for mongocryptd: it marks what a JSON schema says in the simplest commands, and refuses the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import bson
+from bson import Binary, Decimal128, MaxKey, MinKey
+from bson.binary import UUID_SUBTYPE
+
+from tests.support.single import ScriptedServer
+
+_ALGORITHMS = {"AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1, "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2}
+_OWN_FIELDS = frozenset({"jsonSchema", "isRemoteSchema", "csfleEncryptionSchemas", "encryptionInformation", "$db"})
+_EQUALITIES = frozenset({"$eq", "$ne"})
+_MARKING_SUBTYPE = 6
+_NOT_DETERMINISTIC = (float, bool, Decimal128, Mapping, list)
+
+
+class Refused(Exception):
+    """The command cannot be encrypted."""
+
+
+class Mongocryptd(ScriptedServer):
+    """The stand-in, as a context manager."""
+
+    def __init__(self) -> None:
+        names = "insert update delete find aggregate count distinct findAndModify create createIndexes collMod explain"
+        super().__init__(dict.fromkeys(names.split(), self._analyse))
+        self.hello_extra = {"iscryptd": True}
+
+    @property
+    def uri(self) -> str:
+        return f"mongodb://{self.name}/?directConnection=true"
+
+    @property
+    def analysed(self) -> list[str]:
+        """The names of the commands that it was asked about."""
+        return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
+
+    def _analyse(self, command: Mapping[str, Any]) -> dict[str, Any]:
+        schema = command.get("jsonSchema") or {}
+        if "encryptionInformation" in command:
+            schema = {}
+        rest = {name: value for name, value in command.items() if name not in _OWN_FIELDS and name != "lsid"}
+        marker = _Marker(schema)
+        try:
+            if schema.get("required") and not command.get("isRemoteSchema"):
+                raise Refused("JSON schema keyword 'required' is only allowed with a remote schema")
+            result = marker.command(rest)
+        except Refused as error:
+            return {"ok": 0, "errmsg": str(error), "code": 51092, "codeName": "Location51092"}
+        return {
+            "ok": 1,
+            "result": result,
+            "hasEncryptedPlaceholders": marker.count > 0,
+            "schemaRequiresEncryption": bool(_has_encrypt(schema)),
+        }
+
+
+def _has_encrypt(schema: Mapping[str, Any]) -> bool:
+    return any("encrypt" in each or _has_encrypt(each) for each in schema.get("properties", {}).values())
+
+
+class _Marker:
+    """Marks the values in one command.
+
+    :param schema: of its collection.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self.count = 0
+
+    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+        name = next(iter(command))
+        each: dict[str, Callable[[Any], Any]] = {
+            "documents": lambda documents: [self.document(document, self._schema) for document in documents],
+            "updates": lambda updates: [self.statement(update) for update in updates],
+            "deletes": lambda deletes: [self.statement(delete) for delete in deletes],
+            "filter": self.query,
+            "query": self.query,
+            "update": lambda update: self.update(update) if isinstance(update, Mapping) else update,
+            "pipeline": lambda stages: [self.stage(stage) for stage in stages],
+            "explain": lambda inner: self.command(dict(inner)) if isinstance(inner, Mapping) else inner,
+        }
+        if name == "distinct" and self.rule(command["key"]) is not None:
+            self.deterministic(command["key"])
+        return {field: each[field](value) if field in each else value for field, value in command.items()}
+
+    def statement(self, statement: Mapping[str, Any]) -> dict[str, Any]:
+        found = {**statement, "q": self.query(statement["q"])}
+        if "u" in statement:
+            found["u"] = self.update(statement["u"])
+        return found
+
+    def stage(self, stage: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.query(value) if name == "$match" else value for name, value in stage.items()}
+
+    def update(self, update: Any) -> Any:
+        if not isinstance(update, Mapping) or not next(iter(update), "").startswith("$"):
+            return self.document(update, self._schema)
+        return {operator: self.changes(operator, changes) for operator, changes in update.items()}
+
+    def changes(self, operator: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        found = {}
+        for path, value in changes.items():
+            rule = self.rule(path)
+            if operator == "$rename":
+                if rule != self.rule(value):
+                    raise Refused(
+                        "$rename between two encrypted fields must have the same metadata or both be unencrypted"
+                    )
+                rule = None
+            if rule is not None and operator not in ("$set", "$unset", "$setOnInsert"):
+                raise Refused(f"{operator} not allowed on encrypted values")
+            found[path] = value if rule is None or operator == "$unset" else self.mark(rule, value, {})
+        return found
+
+    def document(self, document: Any, schema: Mapping[str, Any]) -> Any:
+        properties = schema.get("properties", {})
+        found = {}
+        for name, value in document.items():
+            inner = properties.get(name, {})
+            if "encrypt" in inner:
+                found[name] = self.mark(inner["encrypt"], value, document)
+            else:
+                found[name] = self.document(value, inner) if isinstance(value, Mapping) else value
+        return found
+
+    def query(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in query.items():
+            if name in ("$and", "$or", "$nor"):
+                found[name] = [self.query(each) for each in value]
+            elif self.rule(name) is None:
+                found[name] = value
+            else:
+                found[name] = self.condition(name, value)
+        return found
+
+    def condition(self, path: str, value: Any) -> Any:
+        rule = self.rule(path)
+        assert rule is not None
+        if not isinstance(value, Mapping) or not next(iter(value), "").startswith("$"):
+            self.deterministic(path)
+            return self.mark(rule, value, {})
+        found = {}
+        for operator, operand in value.items():
+            if operator == "$exists":
+                found[operator] = operand
+            elif operator in _EQUALITIES:
+                self.deterministic(path)
+                found[operator] = self.mark(rule, operand, {})
+            elif operator in ("$in", "$nin"):
+                self.deterministic(path)
+                found[operator] = [self.mark(rule, each, {}) for each in operand]
+            else:
+                raise Refused(f"Invalid match expression operator on encrypted field '{path}': {operator}")
+        return found
+
+    def deterministic(self, path: str) -> None:
+        rule = self.rule(path)
+        assert rule is not None
+        if _ALGORITHMS[rule["algorithm"]] != 1:
+            raise Refused("Cannot query on fields encrypted with the randomized encryption algorithm")
+
+    def rule(self, path: str) -> Mapping[str, Any] | None:
+        """How a field is encrypted; None if it is not."""
+        schema: Mapping[str, Any] = self._schema
+        for name in path.split("."):
+            schema = schema.get("properties", {}).get(name, {})
+        return schema.get("encrypt")
+
+    def mark(self, rule: Mapping[str, Any], value: Any, document: Mapping[str, Any]) -> Binary:
+        self.count += 1
+        never = value is None or isinstance(value, (MinKey, MaxKey))
+        if never or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC)):
+            raise Refused(f"Cannot encrypt element of type: {type(value).__name__}")
+        key = rule["keyId"]
+        fields: dict[str, Any] = {"a": _ALGORITHMS[rule["algorithm"]]}
+        if isinstance(key, str):
+            if key.removeprefix("/") not in document:
+                raise Refused("A non-static (JSONPointer) keyId is not supported")
+            fields["ka"] = document[key.removeprefix("/")]
+        else:
+            fields["ki"] = Binary(bytes(key[0]), UUID_SUBTYPE)
+        return Binary(b"\x00" + bson.encode({**fields, "v": value}), _MARKING_SUBTYPE)
