@@ -17,60 +17,60 @@ Item = TypeVar("Item")
 
 _log = logging.getLogger("gmongo.background")
 _AFTER_INTERRUPTION = 1.0  # seconds
-_TURN = 0.002  # seconds
-_ITEMS_BETWEEN_TURNS = 32
+_LONGEST_RUN = 0.002  # seconds
+_ITEMS_BETWEEN_CHECKPOINTS = 32
 
 
-class Turns:
-    """Lets other greenlets have a turn now and then during a long loop of pure work, which would hold the hub."""
+class LongWork:
+    """A long loop of pure work, which would hold the hub if it did not pass checkpoints."""
 
     __slots__ = ("_since",)
 
     def __init__(self) -> None:
         self._since = _clock.monotonic()
 
-    def take(self) -> None:
-        """Switch, if this greenlet has been running for two milliseconds."""
-        if _clock.monotonic() - self._since > _TURN:
+    def checkpoint(self) -> None:
+        """Let other greenlets run, if this one has been running for two milliseconds."""
+        if _clock.monotonic() - self._since > _LONGEST_RUN:
             sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
             self._since = _clock.monotonic()
 
 
-def in_turns(items: Iterable[Item]) -> Iterator[Item]:
-    """The items of a loop of pure work, of which each takes a few microseconds, with turns for others."""
-    turns = Turns()
+def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
+    """The items of a loop of pure work, of which each takes a few microseconds, with checkpoints in between."""
+    work = LongWork()
     for count, item in enumerate(items):
-        if not count % _ITEMS_BETWEEN_TURNS:
-            turns.take()
+        if not count % _ITEMS_BETWEEN_CHECKPOINTS:
+            work.checkpoint()
         yield item
 
 
-class Alarm:
-    """What a background greenlet sleeps on: it wakes after a time, or when somebody rings. Neither holds the hub."""
+class Wakeup:
+    """What a background greenlet sleeps on: it wakes after a time, or when this is set. Neither holds the hub."""
 
-    __slots__ = ("_hub", "_rung", "_sleeper")
+    __slots__ = ("_hub", "_is_set", "_sleeper")
 
     def __init__(self) -> None:
         self._hub = get_hub()
         self._sleeper: Any = None
-        self._rung = False
+        self._is_set = False
 
-    def ring(self) -> None:
-        """Wake the sleeper, or let its next sleep end at once. Does not switch; any thread may call it."""
-        self._rung = True
+    def set(self) -> None:
+        """Wake the sleeper, or let its next sleep end at once. Does not switch; safe to call from any thread."""
+        self._is_set = True
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake)
 
-    def silence(self) -> None:
-        """Forget a ring that nobody has heard."""
-        self._rung = False
+    def clear(self) -> None:
+        """Forget that it was set since the last sleep."""
+        self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep up to `seconds`, or without end; True if the alarm rang."""
-        if not self._rung and (seconds is None or seconds > 0):
+        """Sleep up to `seconds`, or without end; True if it was woken, or set before."""
+        if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
-        rung, self._rung = self._rung, False
-        return rung
+        was_set, self._is_set = self._is_set, False
+        return was_set
 
     def _sleep(self, seconds: float | None) -> None:
         self._sleeper = getcurrent()
@@ -88,8 +88,8 @@ class Alarm:
             self._sleeper.switch()
 
 
-class Enduring:
-    """A greenlet that begins again when somebody kills it, as ``gevent.killall`` of all that there is does.
+class RestartingGreenlet:
+    """A greenlet that begins again when it is killed from outside, as ``gevent.killall`` of all that there is does.
 
     :param run: what it does; it must end by itself when it is not wanted any more.
     :param arguments: for `run`.
@@ -116,20 +116,20 @@ class Enduring:
             self.start()
 
 
-def spawn_for(owner: Owner, alarm: Alarm, step: Callable[[Owner], float | None]) -> Enduring:
-    """Run ``step(owner)`` again and again in a greenlet, asleep on `alarm` in between.
+def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None]) -> RestartingGreenlet:
+    """Run ``step(owner)`` again and again in a greenlet, asleep on `wakeup` in between.
 
     Only a weak reference to `owner` is held while asleep. The greenlet ends when the owner is gone.
 
-    :param step: returns how many seconds to sleep; None is until the alarm rings; negative ends the greenlet.
+    :param step: returns how many seconds to sleep; None is until `wakeup` is set; negative ends the greenlet.
     """
-    reference = weakref.ref(owner, lambda _gone: alarm.ring())
-    background = Enduring(_run, reference, alarm, step)
+    reference = weakref.ref(owner, lambda _gone: wakeup.set())
+    background = RestartingGreenlet(_run, reference, wakeup, step)
     background.start()
     return background
 
 
-def _run(reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], float | None]) -> None:
+def _run(reference: weakref.ref[Owner], wakeup: Wakeup, step: Callable[[Owner], float | None]) -> None:
     while True:
         owner = reference()
         if owner is None:
@@ -142,4 +142,4 @@ def _run(reference: weakref.ref[Owner], alarm: Alarm, step: Callable[[Owner], fl
         del owner
         if pause is not None and pause < 0:
             return
-        alarm.sleep(pause)
+        wakeup.sleep(pause)

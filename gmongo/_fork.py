@@ -13,43 +13,43 @@ from importlib import import_module
 from typing import Any, Protocol
 
 
-class Inheritable(Protocol):
-    """What wants to know that it finds itself in a forked child."""
+class Forkable(Protocol):
+    """What has state that a forked child must not use."""
 
-    def inherited(self) -> None:
+    def mark_forked(self) -> None:
         """Called in the child, before anything else: no I/O and no switch."""
 
 
-_inheritables: weakref.WeakSet[Inheritable] = weakref.WeakSet()
+_registered: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
 
-def survive_fork(inheritable: Inheritable) -> None:
-    """Have `inheritable` told, for as long as it lives."""
-    _inheritables.add(inheritable)
+def register_after_fork(forkable: Forkable) -> None:
+    """Have ``forkable.mark_forked()`` called in every forked child, for as long as `forkable` lives."""
+    _registered.add(forkable)
 
 
 _process = os.getpid()
 
 
-def _mark_inherited() -> None:
+def _mark_all() -> None:
     global _process
-    if _process == os.getpid():  # told twice, or too early
+    if _process == os.getpid():  # called twice, or in the parent
         return
     _process = os.getpid()
-    for inheritable in list(_inheritables):
-        inheritable.inherited()
+    for forkable in list(_registered):
+        forkable.mark_forked()
 
 
-def _ask_uwsgi(uwsgi: Any) -> None:
-    """uWSGI forks in C, and calls Python's hooks only if it is told to. It has one hook of its own, of which its
-    decorators make many.
+def _register_with_uwsgi(uwsgi: Any) -> None:
+    """uWSGI forks in C, and calls Python's hooks only on demand. It has one hook of its own, which its
+    decorators share out.
     """
     try:
-        import_module("uwsgidecorators").postfork(_mark_inherited)
+        import_module("uwsgidecorators").postfork(_mark_all)
     except ImportError:
-        uwsgi.post_fork_hook = _mark_inherited
+        uwsgi.post_fork_hook = _mark_all
 
 
-os.register_at_fork(after_in_child=_mark_inherited)
+os.register_at_fork(after_in_child=_mark_all)
 if "uwsgi" in sys.modules:
-    _ask_uwsgi(sys.modules["uwsgi"])
+    _register_with_uwsgi(sys.modules["uwsgi"])

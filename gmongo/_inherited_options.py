@@ -12,7 +12,7 @@ from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
 
 
-class Defaults:
+class InheritedOptions:
     """The options that operations take from the object they are called on.
 
     :raises TypeError: an option has the wrong type.

@@ -12,6 +12,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
+from gmongo._fields import without_none
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.errors import InvalidOperation, PyMongoError
@@ -89,7 +90,8 @@ class ChangeStream(Generic[DocumentType]):
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
     ) -> None:
-        self._options = _present(
+        self._options = without_none(
+            {},
             fullDocument=_checked("full_document", full_document, str),
             fullDocumentBeforeChange=_checked("full_document_before_change", full_document_before_change, str),
             showExpandedEvents=_checked("show_expanded_events", show_expanded_events, bool),
@@ -97,7 +99,7 @@ class ChangeStream(Generic[DocumentType]):
         self._pipeline = list(_checked("pipeline", pipeline, (list, tuple)) or ())
         self._max_await_time_ms = _natural("max_await_time_ms", max_await_time_ms)
         self._batch_size = _natural("batch_size", batch_size)
-        self._fields = _present(collation=validate_collation_or_none(collation), comment=comment)
+        self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
             _checked("resume_after", resume_after, Mapping),
             _checked("start_after", start_after, Mapping),
@@ -316,11 +318,6 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
 
     def _stage(self) -> dict[str, Any]:
         return {**super()._stage(), "allChangesForCluster": True}
-
-
-def _present(**fields: Any) -> dict[str, Any]:
-    """Those that are not None."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _checked(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gmongo import options as client_options
 from gmongo import pool_options
-from gmongo._inherited_options import Defaults
+from gmongo._inherited_options import InheritedOptions
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -46,7 +46,7 @@ _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
-class ClientOptions(Defaults):
+class ClientOptions(InheritedOptions):
     """The options of one client, checked and sorted by who needs them.
 
     :param host: a host, a URI, or a list of hosts and URIs.

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _NONE: Mapping[str, Any] = {}
 # How long a greenlet that is to end is kept by the abort of its transaction, in seconds.
-_MOMENT = 1.0
+_INTERRUPTED_ABORT_TIMEOUT = 1.0
 
 
 class TransactionOptions:
@@ -320,7 +320,7 @@ class ClientSession:
     def _give_up(self, error: BaseException | None, deadline: float | None) -> None:
         """Abort because of `error`. A kill or somebody's time-out is not held up for longer than a moment."""
         hurried = error is not None and not isinstance(error, Exception)
-        self._abort(_clock.monotonic() + _MOMENT if hurried else deadline)
+        self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT if hurried else deadline)
 
     def _abort(self, deadline: float | None) -> None:
         """Abort by `deadline`; None is the usual one."""

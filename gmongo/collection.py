@@ -11,9 +11,10 @@ from bson.raw_bson import RawBSONDocument
 from bson.son import SON
 from bson.timestamp import Timestamp
 
-from gmongo._background import in_turns
+from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
-from gmongo._inherited_options import Defaults
+from gmongo._fields import without_none
+from gmongo._inherited_options import InheritedOptions
 from gmongo._server_facts import codes, wire_versions
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
@@ -84,7 +85,7 @@ _NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 _IN_ORDER: CodecOptions[Any] = CodecOptions(document_class=SON)
 
 
-class Collection(Defaults, Generic[DocumentType]):
+class Collection(InheritedOptions, Generic[DocumentType]):
     """A collection, by attribute or item of a database: ``database.orders``, ``database["orders"]``.
 
     Nothing is sent to make one. A name with a dot is that of another collection: ``database.orders.archive`` is
@@ -260,7 +261,7 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         checked_mapping("document", document)
         inserted_id = ensure_id(document)
-        fields = _present(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
+        fields = without_none(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged(session)
         self._write("insert", document, fields, session, acknowledged)
         return InsertOneResult(inserted_id, acknowledged)
@@ -299,7 +300,7 @@ class Collection(Defaults, Generic[DocumentType]):
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
         elements, ids = [], []
-        for document in in_turns(documents):
+        for document in with_checkpoints(documents):
             checked_mapping("document", document)
             inserted_id = ensure_id(document)
             if inserted_id is not None or not isinstance(document, RawBSONDocument):  # whose _id is not looked for
@@ -307,7 +308,7 @@ class Collection(Defaults, Generic[DocumentType]):
             elements.append(document)
         if not elements:
             raise InvalidOperation("No operations to execute")
-        fields = _present({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
+        fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged(session)
         self._bulk(ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
         return InsertManyResult(ids, acknowledged)
@@ -501,7 +502,7 @@ class Collection(Defaults, Generic[DocumentType]):
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else sort_document(sort),
         )
-        fields = _present(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
+        fields = without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
         acknowledged = self._acknowledged(session)
         reply = self._write("update", statement, fields, session, acknowledged, retryable=not multi)
         if reply:  # it may have been shown to a listener, who must not see it change
@@ -594,7 +595,7 @@ class Collection(Defaults, Generic[DocumentType]):
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = _present(_ORDERED, let=checked_let(let), comment=comment)
+        fields = without_none(_ORDERED, let=checked_let(let), comment=comment)
         acknowledged = self._acknowledged(session)
         reply = self._write("delete", statement, fields, session, acknowledged, retryable=limit == 1)
         return DeleteResult(reply, acknowledged)
@@ -647,8 +648,8 @@ class Collection(Defaults, Generic[DocumentType]):
             raise TypeError(f"requests must be a list of write models, not {short(requests)}")
         if not requests:
             raise InvalidOperation("No operations to execute")
-        statements = [statement_of(model) for model in in_turns(requests)]
-        fields = _present(
+        statements = [statement_of(model) for model in with_checkpoints(requests)]
+        fields = without_none(
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
         acknowledged = self._acknowledged(session)
@@ -1140,7 +1141,7 @@ class Collection(Defaults, Generic[DocumentType]):
     ) -> Any:
         if "collation" in fields:
             fields["collation"] = validate_collation_or_none(fields["collation"])
-        command = _present(
+        command = without_none(
             {"query": checked_mapping("filter", filter), **fields},
             fields=None if projection is None else fields_document(projection),
             sort=None if sort is None else sort_document(sort),
@@ -1182,7 +1183,7 @@ class Collection(Defaults, Generic[DocumentType]):
         pipeline.append({"$group": {"_id": 1, "n": {"$sum": 1}}})
         if "hint" in kwargs:
             kwargs["hint"] = checked_hint(kwargs["hint"])
-        fields = _present(kwargs, comment=comment)
+        fields = without_none(kwargs, comment=comment)
         try:
             with aggregate_cursor(
                 CommandCursor, self, self._name, pipeline, session, fields, decoding=DEFAULT_CODEC_OPTIONS
@@ -1209,7 +1210,7 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
-        return self._executor.run(Count(self._context, _present(kwargs, comment=comment)))
+        return self._executor.run(Count(self._context, without_none(kwargs, comment=comment)))
 
     def distinct(
         self,
@@ -1243,7 +1244,7 @@ class Collection(Defaults, Generic[DocumentType]):
         """
         if not isinstance(key, str):
             raise TypeError(f"key must be a string, not {short(key)}")
-        fields = _present(
+        fields = without_none(
             {"key": key, **kwargs},
             query=None if filter is None else checked_mapping("filter", filter),
             hint=None if hint is None else checked_hint(hint),
@@ -1288,7 +1289,7 @@ class Collection(Defaults, Generic[DocumentType]):
             <gmongo.database.Database.command>` runs what they would say.
         :raises OperationFailure: the server refused the pipeline.
         """
-        fields = _present(kwargs, let=checked_let(let), comment=comment)
+        fields = without_none(kwargs, let=checked_let(let), comment=comment)
         return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields)
 
     def aggregate_raw_batches(
@@ -1313,7 +1314,7 @@ class Collection(Defaults, Generic[DocumentType]):
         :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
         :raises OperationFailure: the server refused the pipeline.
         """
-        fields = _present(kwargs, comment=comment)
+        fields = without_none(kwargs, comment=comment)
         cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields)
         assert isinstance(cursor, RawBatchCommandCursor)
         return cursor
@@ -1502,7 +1503,7 @@ class Collection(Defaults, Generic[DocumentType]):
         :returns: a cursor over documents with ``name``, ``key`` and the options; empty if the collection does not
             exist.
         """
-        command = _present({"listIndexes": self._name, "cursor": {}}, comment=comment)
+        command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
         operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _IN_ORDER)
         try:
             return CommandCursor._run(self, operation, session, comment=comment)
@@ -1657,7 +1658,7 @@ class Collection(Defaults, Generic[DocumentType]):
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
         context = self._context.replace(write_concern=None)
-        return self._executor.run(WriteCommand(context, _present(command, comment=comment)), session)
+        return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
     # The collection as a whole
 
@@ -1701,7 +1702,7 @@ class Collection(Defaults, Generic[DocumentType]):
         :raises OperationFailure: the server refused, for example because there is a collection of that name.
         """
         _check_name(new_name)
-        command = _present(
+        command = without_none(
             {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs},
             comment=comment,
         )
@@ -1807,11 +1808,6 @@ def _selector_of_write(collection: Collection[Any]) -> Any:
     oldest = topology.description.common_wire_version
     secondaries_write = oldest is not None and oldest >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
     return collection.read_preference if secondaries_write else WRITABLE
-
-
-def _present(fields: Mapping[str, Any], /, **optional: Any) -> dict[str, Any]:
-    """`fields`, and those of `optional` that are not None."""
-    return {**fields, **{name: value for name, value in optional.items() if value is not None}}
 
 
 def _returning(return_document: bool, upsert: bool) -> dict[str, Any]:

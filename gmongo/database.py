@@ -16,7 +16,7 @@ from gmongo._encryption.collections import (
     encrypted_fields_of,
     state_collections,
 )
-from gmongo._inherited_options import Defaults
+from gmongo._inherited_options import InheritedOptions
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST
@@ -52,7 +52,7 @@ _PRIMARY = Primary()
 _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
-class Database(Defaults, Generic[DocumentType]):
+class Database(InheritedOptions, Generic[DocumentType]):
     """A database, by attribute or item of a client: ``client.shop``, ``client["shop"]``.
 
     Nothing is sent to make one. What every operation may raise is listed at :class:`~gmongo.collection.Collection`.

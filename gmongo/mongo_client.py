@@ -12,7 +12,7 @@ from bson.errors import BSONError
 from bson.timestamp import Timestamp
 from gevent import Timeout
 
-from gmongo._inherited_options import Defaults
+from gmongo._inherited_options import InheritedOptions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.change_stream import ClusterChangeStream
 from gmongo.client_options import ClientOptions
@@ -65,13 +65,13 @@ _NOT_SHOWN = frozenset(
 )
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
 # Closing a client waits no longer than this for a server, in seconds.
-_FAREWELL = 1.0
+_CLOSE_TIMEOUT = 1.0
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
 OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
 
 
-class MongoClient(Defaults, Generic[DocumentType]):
+class MongoClient(InheritedOptions, Generic[DocumentType]):
     r"""A client for a MongoDB deployment, to be shared by all greenlets of a process::
 
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
@@ -714,7 +714,7 @@ class MongoClient(Defaults, Generic[DocumentType]):
         self._topology.check_thread()
         try:
             if self._topology.description.has_readable_server(ANY_SERVER):
-                with Timeout(_FAREWELL, False):
+                with Timeout(_CLOSE_TIMEOUT, False):
                     self._reaper.reap()
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)

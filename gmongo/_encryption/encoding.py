@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo.wire.message import HEADER_SIZE
 
 _INT32 = struct.Struct("<i")
@@ -33,10 +33,10 @@ def one_document(buffers: Sequence[bytes]) -> bytes:
 
 def _array(documents: memoryview) -> bytes:
     elements: list[bytes | memoryview] = []
-    turns = Turns()
+    work = LongWork()
     for index, document in enumerate(_each(documents)):
         elements += (_DOCUMENT, str(index).encode(), _END, document)
-        turns.take()
+        work.checkpoint()
     return _enclosed(elements)
 
 

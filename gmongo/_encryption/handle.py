@@ -20,7 +20,7 @@ from gmongo._encryption.library import (
     lib,
     require_library,
 )
-from gmongo._fork import survive_fork
+from gmongo._fork import register_after_fork
 from gmongo._safe_log import safely
 from gmongo.errors import InvalidOperation
 from gmongo.events import log
@@ -74,7 +74,7 @@ class Handle:
         self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
         self._parents: Native = None  # a forked child's copy of its parent's
         self._crypt: Native = self._open()
-        survive_fork(self)
+        register_after_fork(self)
 
     @property
     def crypt_shared_version(self) -> str | None:
@@ -106,7 +106,7 @@ class Handle:
         """Forget the keys, as soon as those that use them now are done."""
         self._crypt = self._parents = None
 
-    def inherited(self) -> None:
+    def mark_forked(self) -> None:
         """In a forked child."""
         if self._crypt is not None:
             self._parents, self._crypt = self._crypt, None

@@ -16,7 +16,7 @@ from gevent.monkey import get_original
 from gmongo import _clock
 from gmongo._encryption.library import Native, ffi, lib, secure_random, sha_256, sign_rsaes_pkcs1_v1_5
 
-_PIECE = 64 * 1024
+_CHUNK_SIZE = 64 * 1024
 # A thread that has worked for so long stands back for so long, in seconds. Only to let go of the interpreter is not
 # enough: the thread would have taken it again before another one woke up.
 _TURN = 0.001
@@ -89,8 +89,8 @@ def _cipher(mode_of: Callable[[bytes], Any], direction: str) -> Native:
     def work(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
         machine = getattr(Cipher(algorithms.AES(bytes(_view(key))), mode_of(bytes(_view(iv)))), direction)()
         data, out, done = memoryview(_view(source)), _view(target), 0
-        for start in range(0, len(data), _PIECE):
-            piece = machine.update(data[start : start + _PIECE])
+        for start in range(0, len(data), _CHUNK_SIZE):
+            piece = machine.update(data[start : start + _CHUNK_SIZE])
             out[done : done + len(piece)] = piece
             done += len(piece)
             _rest()
@@ -104,8 +104,8 @@ def _cipher(mode_of: Callable[[bytes], Any], direction: str) -> Native:
 def _authentication(algorithm: Any) -> Native:
     def work(key: Native, source: Native, target: Native) -> None:
         code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
-        for start in range(0, len(data), _PIECE):
-            code.update(data[start : start + _PIECE])
+        for start in range(0, len(data), _CHUNK_SIZE):
+            code.update(data[start : start + _CHUNK_SIZE])
             _rest()
         digest = code.digest()
         _view(target)[: len(digest)] = digest

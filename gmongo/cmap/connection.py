@@ -290,7 +290,7 @@ class Connection:
         self.inherited = True
         self.error = self._interruption = error
         if self._transport is not None:
-            self._transport.abandon(error)
+            self._transport.mark_forked(error)
 
     def close(self) -> None:
         """Close the socket, at once and without a word to the server."""

@@ -62,7 +62,7 @@ class Pool:
         self._load_balanced = connection_options.load_balanced
         self._events = events
         self._delivery = events.delivery
-        self._upkeep = spawn_for(self, self.machine.upkeep_alarm, upkeep)
+        self._upkeep = spawn_for(self, self.machine.upkeep_wakeup, upkeep)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.stats().items() if name != "address")
@@ -255,7 +255,7 @@ class Pool:
         """In a forked child: leave the connections to the parent, and begin again, paused (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork(error)
         self.finish()
-        self._upkeep = spawn_for(self, self.machine.upkeep_alarm, upkeep)
+        self._upkeep = spawn_for(self, self.machine.upkeep_wakeup, upkeep)
 
 
 def _failed_reason(error: BaseException) -> str:

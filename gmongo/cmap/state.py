@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from gmongo import _clock
-from gmongo._background import Alarm
+from gmongo._background import Wakeup
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -64,7 +64,7 @@ class StateMachine:
         "pending",
         "queue",
         "state",
-        "upkeep_alarm",
+        "upkeep_wakeup",
     )
 
     def __init__(
@@ -79,7 +79,7 @@ class StateMachine:
         self.pending: set[Connection] = set()  # created, not yet established
         self.available: deque[Connection] = deque()  # the one used last is at the right
         self.in_use: set[Connection] = set()  # checked out
-        self.upkeep_alarm = Alarm()  # wakes the background
+        self.upkeep_wakeup = Wakeup()  # wakes the background
         self._options = options
         self._connection_options = connection_options
         self._events = events
@@ -199,7 +199,7 @@ class StateMachine:
         self._events.note(self._events.connection_ready, connection.id, duration)
         if self._rest:
             self._rest = self._rest_ends = 0.0
-            self.upkeep_alarm.ring()
+            self.upkeep_wakeup.set()
 
     def use(self, connection: Connection) -> None:
         """A pending connection is ready, for the check-out that established it.
@@ -277,7 +277,7 @@ class StateMachine:
             self.generations.leave(connection.service_id)
         self._dropped.append(connection)
         if self.is_short():
-            self.upkeep_alarm.ring()
+            self.upkeep_wakeup.set()
 
     def take_dropped(self) -> list[Connection]:
         """The connections that have left the pool, for the caller to close."""
@@ -314,7 +314,7 @@ class StateMachine:
     def _allow_populating(self, generation: int) -> None:
         if self.state is PoolState.READY and self.generations.current == generation:
             self._may_populate = True
-            self.upkeep_alarm.ring()
+            self.upkeep_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: Any, interrupt: bool) -> list[Connection]:
         """Make all connections stale, or those of one service; without a service, also pause (CMAP-A07).
@@ -328,7 +328,7 @@ class StateMachine:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
         if service_id is None:
             self._pause(cause)
-        self.upkeep_alarm.ring()
+        self.upkeep_wakeup.set()
         if not interrupt:
             return []
         return [
@@ -352,7 +352,7 @@ class StateMachine:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._events.note(self._events.pool_closed)
         self.queue.evict(self.queue.detach(), self._refusal)
-        self.upkeep_alarm.ring()
+        self.upkeep_wakeup.set()
 
     def _become(self, state: PoolState) -> None:
         """Change the state, after the generation."""
@@ -390,7 +390,7 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            self.upkeep_alarm.ring()  # a run since a clear has found it still under way, and a rest has to be timed
+            self.upkeep_wakeup.set()  # a run since a clear has found it still under way, and a rest has to be timed
 
     # Forking
 
@@ -410,7 +410,7 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), make_error)
         self._populating = None
         self._rest = self._rest_ends = 0.0
-        self.upkeep_alarm = Alarm()
+        self.upkeep_wakeup = Wakeup()
 
     # Judgements
 

@@ -77,7 +77,7 @@ class Attempt:
         operation, transaction, epoch = self.operation, self.transaction, topology.epoch
         pin = operation.pin or (None if transaction is None else transaction.pin)
         if pin is not None:
-            topology.check_use()
+            topology.ensure_open()
             return self._run_pinned(pin, commands)
         deadline = self.deadline
         if deadline is not None:  # both selection and check-out have to end in time

@@ -10,7 +10,7 @@ from typing import Any
 
 from gevent import sleep
 
-from gmongo._fork import survive_fork
+from gmongo._fork import register_after_fork
 from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.attempt import Attempt
@@ -50,7 +50,7 @@ class Executor:
         # Whether even a first try needs an `Attempt`: behind a load balancer, where it may keep its connection.
         self._all_are_special = topology.settings.load_balanced
         self.overload = self._policy.overload
-        survive_fork(self)
+        register_after_fork(self)
 
     def run(self, operation: Operation, session: Session | None = None, deadline: float | None = None) -> Any:
         """Run an operation to its end, trying again where that is allowed, and return its result.
@@ -225,7 +225,7 @@ class Executor:
         """A session for one operation or one cursor: the one that is bound here, or an implicit one."""
         return bound_session(self) or ImplicitSession(self.sessions)
 
-    def inherited(self) -> None:
+    def mark_forked(self) -> None:
         """In a forked child: sessions and cursors are the parent's, who goes on using them."""
         self.sessions.forget()
 

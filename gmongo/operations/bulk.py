@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as short
 from typing import Any
 
-from gmongo._background import in_turns
+from gmongo._background import with_checkpoints
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.context import OperationContext
@@ -97,12 +97,12 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
     """In order, a run for each change of kind; unordered, one for each kind: inserts, updates, deletes."""
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
-        for index, (kind, element, retryable) in enumerate(in_turns(statements)):
+        for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
             by_kind[kind].add(index, kind, element, retryable)
         yield from (run for run in by_kind.values() if run.elements)
         return
     run: _Run | None = None
-    for index, (kind, element, retryable) in enumerate(in_turns(statements)):
+    for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
         if run is None or run.kind != kind:
             if run is not None:
                 yield run

@@ -7,7 +7,7 @@ from typing import Any
 
 import bson
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
@@ -105,12 +105,12 @@ class BulkWriteBatch(CursorOperation):
         if not self.taken:
             raise self._writes.refuse_next(limits)
         numbers: dict[str, int] = {}
-        turns = Turns()
+        work = LongWork()
         for write in self.taken:
             if not self.acknowledged:
                 check_size(write, limits, self.context.codec_options)
             write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
-            turns.take()
+            work.checkpoint()
         self._namespaces = list(numbers)
         self._fitted = True
 
@@ -270,9 +270,9 @@ class ClientBulk:
 
     def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
         """Read the results of single operations."""
-        turns = Turns()
+        work = LongWork()
         while True:
-            turns.take()
+            work.checkpoint()
             try:
                 result = cursor.next_document()
             except StopIteration:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import bson
 from bson.codec_options import CodecOptions
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo._server_facts import sizes
 from gmongo.errors import DocumentTooLarge, InvalidOperation
 from gmongo.operations.models import (
@@ -103,7 +103,7 @@ class Writes:
         taken: list[Write] = []
         namespaces: set[str] = set()
         used = sizes.BULK_WRITE_OVERHEAD + command_size
-        turns = Turns()
+        work = LongWork()
         while len(taken) < limits.writes:
             write = self._ahead()
             if write is None:
@@ -115,7 +115,7 @@ class Writes:
                 break
             namespaces.add(write.namespace)
             taken.append(self._encoded.popleft())
-            turns.take()
+            work.checkpoint()
         return taken
 
     def give_back(self, writes: Sequence[Write]) -> None:
@@ -164,7 +164,7 @@ def checked_models(models: Any) -> list[_Model]:
         raise TypeError(f"models must be a list of write models, not {short(models)}")
     if not models:
         raise InvalidOperation("No operations to execute")
-    turns = Turns()
+    work = LongWork()
     for index, model in enumerate(models):
         if not isinstance(model, (InsertOne, UpdateOne, UpdateMany, ReplaceOne, DeleteOne, DeleteMany)):
             raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
@@ -172,7 +172,7 @@ def checked_models(models: Any) -> list[_Model]:
             raise InvalidOperation(
                 f"models[{index}] has no namespace, which MongoClient.bulk_write needs: {short(model)}"
             )
-        turns.take()
+        work.checkpoint()
     return models
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from bson.codec_options import CodecOptions
 
 from gmongo import _clock
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo._server_facts import codes
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
@@ -57,7 +57,7 @@ class ServerCursor:
         "_session",
         "_tailable",
         "_time_limit",
-        "_turns",
+        "_work",
         "address",
         "cursor_id",
         "documents",
@@ -137,7 +137,7 @@ class ServerCursor:
             if self.documents:
                 return self.documents.popleft()
             if self._batch is not None:
-                self._turns.take()  # an application that does nothing but iterate must not hold the loop
+                self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
                 self._decode_more()
             elif self.cursor_id == 0 or (not self._fetch() and self._tailable):
                 raise StopIteration
@@ -149,7 +149,7 @@ class ServerCursor:
             if self.documents:
                 return self.documents.popleft()
             if self._batch is not None:
-                self._turns.take()  # an application that does nothing but iterate must not hold the loop
+                self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
                 self._decode_more()
             elif asked or self.cursor_id == 0:
                 return None
@@ -231,7 +231,7 @@ class ServerCursor:
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch
-            self._turns = Turns()
+            self._work = LongWork()
         else:
             self.documents = deque(reply.batch)
             self.retrieved += len(reply.batch)

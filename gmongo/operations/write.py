@@ -9,7 +9,7 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import WRITE, check, unexpected
@@ -64,7 +64,7 @@ class Statements:
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
         next_turn = room
-        turns = Turns()
+        work = LongWork()
         for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
             room -= len(body)
             if room < 0 and taken:
@@ -75,7 +75,7 @@ class Statements:
             taken.append(document)
             encoded.append(body)
             if room < next_turn:
-                turns.take()
+                work.checkpoint()
                 next_turn = room - _BYTES_BETWEEN_TURNS
         return taken, encoded
 
@@ -218,10 +218,10 @@ class WriteBatch(_Write):
     def let_go(self) -> None:
         """Forget what was sent, in pieces: to free thousands of buffers at once takes milliseconds."""
         encoded, self._encoded = self._encoded, None
-        turns = Turns()
+        work = LongWork()
         while encoded:
             del encoded[-_FREED_AT_ONCE:]
-            turns.take()
+            work.checkpoint()
 
 
 class SingleWrite(_Write):

@@ -1,7 +1,7 @@
 """The greenlet that watches one server (Server Monitoring specification).
 
 It polls an old server, and lets a newer one stream: an awaitable hello is answered when something changes, and further
-replies follow by themselves. Between checks it sleeps on an alarm, and in a check on its socket; nothing is polled.
+replies follow by themselves. Between checks it sleeps on a wakeup, and in a check on its socket; nothing is polled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import bson
 from gevent import Timeout, get_hub
 
 from gmongo import _clock
-from gmongo._background import Alarm, Enduring, Turns
+from gmongo._background import LongWork, RestartingGreenlet, Wakeup
 from gmongo._safe_log import safely
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
@@ -75,7 +75,7 @@ class Monitor:
         self._events = events
         self._loop = get_hub().loop
         self._owner = weakref.ref(owner, self._owner_gone)
-        self._alarm = Alarm()
+        self._wakeup = Wakeup()
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: Connection | None = None
@@ -87,7 +87,7 @@ class Monitor:
         self._heartbeat: tuple[float, bool] | None = None  # when one began that has no end event yet, if awaited
         self._streaming = False  # whether the last reply announced another
         self._stopped = False
-        self._background = Enduring(self._run)
+        self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
         """Begin to check."""
@@ -95,7 +95,7 @@ class Monitor:
 
     def request_check(self) -> None:
         """Check as soon as the minimum pause allows. Ignored while a check is in progress."""
-        self._alarm.ring()
+        self._wakeup.set()
 
     def cancel_check(self) -> None:
         """End the check in progress, if there is one, and close the connection. Does not switch."""
@@ -114,7 +114,7 @@ class Monitor:
         self.cancel_check()
         if self._rtt_monitor is not None:
             self._rtt_monitor.stop()
-        self._alarm.ring()
+        self._wakeup.set()
 
     def close(self) -> None:
         """End the greenlet, and note the end of its check: it comes before that of the server."""
@@ -125,13 +125,13 @@ class Monitor:
     def _cancelled(self) -> CheckCancelled:
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
-    def abandon(self, error: BaseException) -> None:
+    def mark_forked(self, error: BaseException) -> None:
         """In a forked child: never touch the parent's socket again."""
         self._stopped = True
         if self._connection is not None:
             self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
-            self._rtt_monitor.abandon(error)
+            self._rtt_monitor.mark_forked(error)
 
     def _owner_gone(self, _reference: Any) -> None:
         # The garbage may be collected in any thread.
@@ -140,7 +140,7 @@ class Monitor:
     # The greenlet
 
     def _run(self) -> None:
-        turns = Turns()
+        work = LongWork()
         while not self._stopped:
             previous = self._describe()
             if previous is None:
@@ -151,7 +151,7 @@ class Monitor:
                 safely(_log.exception, "the monitor of %s was interrupted", address_text(self.address))
                 at_once = False
             if at_once:
-                turns.take()  # many hellos may have come in one piece
+                work.checkpoint()  # many hellos may have come in one piece
             else:
                 self._pause()
 
@@ -164,7 +164,7 @@ class Monitor:
             self._checking = False
         if description is None:
             return False
-        self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)
+        self._wakeup.clear()  # a request made during the check is met by it (SM-25)
         self._report(description)
         return self._goes_on_at_once(previous, description)
 
@@ -194,9 +194,9 @@ class Monitor:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
         if not self._stopped:
-            self._alarm.sleep(self._settings.heartbeat_frequency)
+            self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
-            self._alarm.sleep(earliest - _clock.monotonic())
+            self._wakeup.sleep(earliest - _clock.monotonic())
 
     # One check
 

@@ -5,7 +5,7 @@ It says nothing of the server: no event, no error and no reply of it reaches the
 
 from __future__ import annotations
 
-from gmongo._background import Alarm, Enduring
+from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello
@@ -26,10 +26,10 @@ class RttMonitor:
         self._address = address
         self._settings = settings
         self._samples = samples
-        self._alarm = Alarm()
+        self._wakeup = Wakeup()
         self._stopped = False
         self._hello_command = first_hello(self._settings.connection)
-        self._background = Enduring(self._run)
+        self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
         """Begin to measure."""
@@ -40,9 +40,9 @@ class RttMonitor:
         self._stopped = True
         if self._connection is not None:
             self._connection.interrupt(AutoReconnect("measurement cancelled"))
-        self._alarm.ring()
+        self._wakeup.set()
 
-    def abandon(self, error: BaseException) -> None:
+    def mark_forked(self, error: BaseException) -> None:
         """In a forked child: never touch the parent's socket again."""
         self._stopped = True
         if self._connection is not None:
@@ -58,7 +58,7 @@ class RttMonitor:
                 self._samples.add_sample(hello.duration)
                 self._hello_command = "hello" if hello.hello_ok else self._hello_command
             if not self._stopped:
-                self._alarm.sleep(self._settings.heartbeat_frequency)
+                self._wakeup.sleep(self._settings.heartbeat_frequency)
         self._disconnect()
 
     def _measure(self) -> Hello:

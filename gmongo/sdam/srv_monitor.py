@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from gevent import get_hub
 
-from gmongo._background import Alarm, Enduring
+from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo._safe_log import safely
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
@@ -44,8 +44,8 @@ class SrvMonitor:
         self._settings = settings
         self._loop = get_hub().loop
         self._owner = weakref.ref(owner, self._owner_gone)
-        self._alarm = Alarm()
-        self._background = Enduring(self._run)
+        self._wakeup = Wakeup()
+        self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
         """Begin to ask; the first time after an interval, since the client has just asked."""
@@ -62,7 +62,7 @@ class SrvMonitor:
     def _run(self) -> None:
         interval = self._settings.srv_rescan_interval
         while True:
-            self._alarm.sleep(interval)
+            self._wakeup.sleep(interval)
             if not self._is_wanted():
                 return
             interval = self._rescan()

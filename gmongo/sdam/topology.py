@@ -15,7 +15,7 @@ from typing import Any
 
 from gevent import get_hub
 
-from gmongo._fork import survive_fork
+from gmongo._fork import register_after_fork
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
@@ -75,7 +75,7 @@ class Topology:
         self.epoch = 0  # how many forks lie behind
         self._opened = False
         self._closed = False
-        survive_fork(self)
+        register_after_fork(self)
 
     def __repr__(self) -> str:
         return f"<Topology {self.description!r}>"
@@ -181,7 +181,7 @@ class Topology:
         """The hub whose greenlets use the topology; None before the first use and after the last."""
         return None if self._closed else self._hub
 
-    def inherited(self) -> None:
+    def mark_forked(self) -> None:
         """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
         self._hub = None
         self._delivery.reset_after_fork()
@@ -190,7 +190,7 @@ class Topology:
         for server in self.servers.values():
             server.pool.mark_forked(error)
             if server.monitor is not None:
-                server.monitor.abandon(error)
+                server.monitor.mark_forked(error)
 
     # Selecting
 
@@ -216,7 +216,7 @@ class Topology:
             self.open()
         return self.selector.select(self, selector, operation, deadline, deprioritized, operation_id)
 
-    def check_use(self) -> None:
+    def ensure_open(self) -> None:
         """Refuse use after the client was closed, and by another native thread.
 
         :raises InvalidOperation: it is one of these.
@@ -232,7 +232,7 @@ class Topology:
         :raises AutoReconnect: it is no longer part of the topology.
         :raises ServerSelectionTimeoutError: it was not known in time.
         """
-        self.check_use()
+        self.ensure_open()
         return self.selector.server_at(self, address, deadline, wait)
 
     def pools(self) -> list[Pool]:

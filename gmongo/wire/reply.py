@@ -13,7 +13,7 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
@@ -68,14 +68,14 @@ class Batch:
         """All documents, encoded, one after the other."""
         documents = []
         position = 4
-        turns = Turns()
+        work = LongWork()
         while (kind := self._array[position]) != 0:
             if kind != _DOCUMENT:
                 raise _no_document(kind)
             end = _element_end(self._array, position)
             documents.append(self._array[_value_start(self._array, position) : end])
             position = end
-            turns.take()
+            work.checkpoint()
         return b"".join(documents)
 
 

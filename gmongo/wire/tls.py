@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 # What is encrypted at a time, so that a long message does not hold the loop.
-_PIECE = 64 * 1024
-_CHUNK = 32 * 1024
+_CHUNK_SIZE = 64 * 1024
+_BUFFER_SIZE = 32 * 1024
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class TlsTransport(Transport):
         super().__init__(sock, ref)
         self._tls = tls
         self._host = host.removesuffix(".")
-        self._chunk = memoryview(bytearray(_CHUNK))
+        self._chunk = memoryview(bytearray(_BUFFER_SIZE))
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._engine: ssl.SSLObject
@@ -100,15 +100,15 @@ class TlsTransport(Transport):
         self._tls.remember(self._host, self._engine.session)
 
     def send(self, buffers: Sequence[bytes]) -> None:
-        if len(buffers) == 1 and len(buffers[0]) <= _PIECE:
+        if len(buffers) == 1 and len(buffers[0]) <= _CHUNK_SIZE:
             self._perform(self._engine.write, buffers[0])
             return
-        turns = Turns()
+        work = LongWork()
         for data in joined(buffers):
             view = memoryview(data)
             while view:
-                view = view[self._perform(self._engine.write, view[:_PIECE]) :]
-                turns.take()
+                view = view[self._perform(self._engine.write, view[:_CHUNK_SIZE]) :]
+                work.checkpoint()
 
     def round_trip(self, request: bytes, request_id: int) -> memoryview | None:
         self.send([request])

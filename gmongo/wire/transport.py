@@ -17,7 +17,7 @@ from typing import Any
 from gevent import get_hub, getcurrent
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
-from gmongo._background import Turns
+from gmongo._background import LongWork
 from gmongo._server_facts import sizes
 from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, joined, read_beginning
 
@@ -29,7 +29,7 @@ _BUFFER_SIZE = 64 * 1024
 # that idle connections hold none, and busy ones share the few that lie in the processor's cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
-_PIECE = 512 * 1024
+_CHUNK_SIZE = 512 * 1024
 
 
 class TransportError(OSError):
@@ -169,10 +169,10 @@ class Transport:
             if sent != len(data):
                 self._send_rest(memoryview(data)[sent:])
             return
-        turns = Turns()
+        work = LongWork()
         for data in joined(buffers):
             self._send_rest(memoryview(data))
-            turns.take()
+            work.checkpoint()
 
     def _send_rest(self, data: memoryview) -> None:
         while data:
@@ -253,7 +253,7 @@ class Transport:
         while have < length:
             if self._waits_first:
                 self._wait(self._readable)
-            have += self._receive_into(message[have : have + _PIECE])
+            have += self._receive_into(message[have : have + _CHUNK_SIZE])
         return message
 
     def _receive_into(self, into: memoryview) -> int:
@@ -319,7 +319,7 @@ class Transport:
         self._wake()
         self._close_socket()
 
-    def abandon(self, error: BaseException) -> None:
+    def mark_forked(self, error: BaseException) -> None:
         """Mark the transport as inherited by a forked child: it never touches the parent's stream again."""
         self._interruption = error
 
@@ -363,6 +363,6 @@ def _memory(length: int) -> bytearray | mmap.mmap:
     """Memory for a message. Of a large one no page is there before it is written to: a false length costs nothing, and
     nobody waits while 48 MB are cleared.
     """
-    if length <= _PIECE:
+    if length <= _CHUNK_SIZE:
         return bytearray(length)
     return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -95,7 +95,7 @@ def test_nothing_is_created_in_the_background_before_everybody_knows(new_pool: A
 
     def dawdle(_event: Any) -> None:
         gevent.sleep(0.03)
-        pool.machine.upkeep_alarm.ring()
+        pool.machine.upkeep_wakeup.set()
         settle()
         during.append(recorder.only("Created"))
 

@@ -291,7 +291,7 @@ class Life:
             return False
         connection.idle_since -= 10_000
         if self.random.random() < 0.5:
-            self.pool.machine.upkeep_alarm.ring()
+            self.pool.machine.upkeep_wakeup.set()
         return True
 
     # What is true

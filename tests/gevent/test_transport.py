@@ -238,7 +238,7 @@ def test_abandoned_transport_touches_its_stream_no_more(pair):
     transport, peer = pair
     error = Interruption()
     push(peer, message(b"abc"))
-    transport.abandon(error)
+    transport.mark_forked(error)
     with pytest.raises(Interruption):
         transport.receive(1)
     with pytest.raises(Interruption):

@@ -37,7 +37,7 @@ class KnownCommands(Commands):
         self._opened: set[Any] = set()
         self._of_parent: frozenset[Any] = frozenset()
 
-    def inherited(self) -> None:
+    def mark_forked(self) -> None:
         """All that is known so far is the parent's."""
         self._of_parent = frozenset(self._used.keys() | self._opened)
         self._used = {}

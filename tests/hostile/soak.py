@@ -276,7 +276,7 @@ class Step:
         gevent.killall(list(self._children), block=False)
         reads = (self._read, self._read_all, self._leave_cursor, self._watch)
         gevent.killall([worker for worker, kind in self._greenlets.items() if kind not in reads], block=False)
-        self._commands.inherited()
+        self._commands.mark_forked()
         client = self.db.client
         eventually(lambda: client.admin.command("ping"))
         self._let_workers_end()  # what only reads goes on, on connections and in sessions of the child's own

@@ -227,7 +227,7 @@ MUTATIONS = (
         "s54",
         "a request made during a check is remembered",
         MONITOR,
-        "        self._alarm.silence()  # whoever asked during the check has been served by it (SM-25)\n",
+        "        self._wakeup.clear()  # a request made during the check is met by it (SM-25)\n",
         "",
         "sdam/test_timing",
     ),

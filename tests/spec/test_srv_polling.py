@@ -37,7 +37,7 @@ URI = f"mongodb+srv://test1.{DOMAIN}/"
 Client = MongoClient[dict[str, Any]]
 
 
-class Alarm:
+class Wakeup:
     """In the place of the greenlet's alarm."""
 
     def __init__(self) -> None:
@@ -59,9 +59,9 @@ class Alarm:
 
 
 @pytest.fixture
-def alarm(monkeypatch: pytest.MonkeyPatch) -> Alarm:
-    alarm = Alarm()
-    monkeypatch.setattr("gmongo.sdam.srv_monitor.Alarm", lambda: alarm)
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Wakeup:
+    alarm = Wakeup()
+    monkeypatch.setattr("gmongo.sdam.srv_monitor.Wakeup", lambda: alarm)
     return alarm
 
 
@@ -106,7 +106,7 @@ def ports_of(client: Client) -> list[int]:
     [[27017, 27018, 27019], [27017], [27017, 27019], [27019], [27019, 27020]],
     ids=["1 added", "2 removed", "3 replaced", "4 both replaced by one", "5 both replaced by two"],
 )
-def test_changed_records(connect: Any, network: Network, mongoses: Any, alarm: Alarm, ports: list[int]) -> None:
+def test_changed_records(connect: Any, network: Network, mongoses: Any, alarm: Wakeup, ports: list[int]) -> None:
     client = connect()
     assert ports_of(client) == [27017, 27018]
     network.names.hosts[TEST1] = records(*ports)
@@ -130,7 +130,7 @@ DISASTERS: dict[str, Callable[[Network], Any]] = {
 
 
 @pytest.mark.parametrize("disaster", DISASTERS.values(), ids=DISASTERS)
-def test_errors_change_nothing(connect: Any, network: Network, alarm: Alarm, caplog: Any, disaster: Any) -> None:
+def test_errors_change_nothing(connect: Any, network: Network, alarm: Wakeup, caplog: Any, disaster: Any) -> None:
     caplog.set_level(logging.WARNING, "gmongo.topology")
     client = connect(heartbeatFrequencyMS=1234, connectTimeoutMS=200)
     disaster(network)
@@ -140,7 +140,7 @@ def test_errors_change_nothing(connect: Any, network: Network, alarm: Alarm, cap
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(heartbeatFrequencyMS=1234)
     network.names.failure = RCODE.SERVFAIL
     assert [alarm.next_scan(), alarm.next_scan()] == [1.234, 1.234]
@@ -153,7 +153,7 @@ def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Networ
 # Prose test 9, and other deployments that are not polled
 
 
-def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Alarm) -> None:
+def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Wakeup) -> None:
     """There is not even a greenlet that would ask."""
     publish(network.names)
     with (
@@ -168,7 +168,7 @@ def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Alarm)
         assert ports_of(client) == [27017]
 
 
-def test_replica_sets_are_not_polled(network: Network, alarm: Alarm) -> None:
+def test_replica_sets_are_not_polled(network: Network, alarm: Wakeup) -> None:
     publish(network.names)
     fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
     with ScriptedServer(member=lambda _server: fields) as server:
@@ -183,7 +183,7 @@ def test_replica_sets_are_not_polled(network: Network, alarm: Alarm) -> None:
             assert [port for _host, port in client.nodes] == [27017]
 
 
-def test_other_uris_are_not_polled(mongoses: Any, alarm: Alarm) -> None:
+def test_other_uris_are_not_polled(mongoses: Any, alarm: Wakeup) -> None:
     with MongoClient(mongoses[27017].name) as client:
         assert client.admin.command("ping")["ok"] == 1
         assert alarm.sleeps == []
@@ -192,21 +192,21 @@ def test_other_uris_are_not_polled(mongoses: Any, alarm: Alarm) -> None:
 # Prose tests 10 to 12
 
 
-def test_10_no_maximum(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_10_no_maximum(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=0)
     network.names.hosts[TEST1] = records(27017, 27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27017, 27019, 27020]
 
 
-def test_11_no_more_records_than_the_maximum(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_11_no_more_records_than_the_maximum(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=2)
     network.names.hosts[TEST1] = records(27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
-def test_12_new_hosts_are_taken_at_random(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_12_new_hosts_are_taken_at_random(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=2)
     found = set()
     for _ in range(40):
@@ -221,7 +221,9 @@ def test_12_new_hosts_are_taken_at_random(connect: Any, network: Network, alarm:
     assert found == {27019, 27020}
 
 
-def test_hosts_above_the_maximum_leave_those_alone_that_are_there(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_hosts_above_the_maximum_leave_those_alone_that_are_there(
+    connect: Any, network: Network, alarm: Wakeup
+) -> None:
     client = connect(srvMaxHosts=2)
     for _ in range(5):
         network.names.hosts[TEST1] = records(*PORTS)
@@ -232,7 +234,7 @@ def test_hosts_above_the_maximum_leave_those_alone_that_are_there(connect: Any, 
 # Prose test 13
 
 
-def test_13_a_service_name(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_13_a_service_name(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
     network.names.hosts[TEST22] = records(27019, 27020)
     alarm.next_scan()
@@ -242,7 +244,7 @@ def test_13_a_service_name(connect: Any, network: Network, alarm: Alarm) -> None
 # The other demands
 
 
-def test_hosts_outside_of_the_domain_are_left_out(connect: Any, network: Network, alarm: Alarm, caplog: Any) -> None:
+def test_hosts_outside_of_the_domain_are_left_out(connect: Any, network: Network, alarm: Wakeup, caplog: Any) -> None:
     client = connect()
     network.names.addresses["localhost.evil.com"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
@@ -252,7 +254,7 @@ def test_hosts_outside_of_the_domain_are_left_out(connect: Any, network: Network
     assert all(host != "localhost.evil.com" for host, _port in network.connected)
 
 
-def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvAllowedHostsSuffix=".10gen.cc")
     network.names.addresses["other.10gen.cc"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
@@ -261,7 +263,7 @@ def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Netwo
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
 
-def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses: Any, alarm: Alarm) -> None:
+def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses: Any, alarm: Wakeup) -> None:
     recorder = Recorder()
     client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)
@@ -279,7 +281,7 @@ def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses
 
 @pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])
 def test_the_interval_is_the_shortest_life_of_a_record(
-    connect: Any, network: Network, alarm: Alarm, ttls: tuple[int, int], seconds: int
+    connect: Any, network: Network, alarm: Wakeup, ttls: tuple[int, int], seconds: int
 ) -> None:
     """But a minute at least."""
     connect()
@@ -287,7 +289,7 @@ def test_the_interval_is_the_shortest_life_of_a_record(
     assert alarm.next_scan() == seconds
 
 
-def test_operations_go_on_while_dns_is_asked(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_operations_go_on_while_dns_is_asked(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(connectTimeoutMS=1000)
     network.names.silent = True
     asked = len(network.names.questions)
@@ -312,7 +314,7 @@ def test_it_ends_with_the_client(connect: Any) -> None:
     eventually(lambda: polling_greenlets() == 0)
 
 
-def test_it_ends_with_the_client_while_dns_does_not_answer(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_it_ends_with_the_client_while_dns_does_not_answer(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(connectTimeoutMS=1000)
     network.names.silent = True
     asked = len(network.names.questions)
@@ -333,7 +335,7 @@ def test_it_ends_when_the_client_is_dropped(mongoses: Any) -> None:
         eventually(lambda server=server: not server.peers)
 
 
-def test_a_forked_child_does_not_go_on_asking(connect: Any, network: Network, alarm: Alarm) -> None:
+def test_a_forked_child_does_not_go_on_asking(connect: Any, network: Network, alarm: Wakeup) -> None:
     """The greenlet is copied into the child. A client that is not used there does nothing, so it asks nobody.
 
     The fork itself is left out: the child finds its clients marked, and its greenlets where they were.
@@ -341,7 +343,7 @@ def test_a_forked_child_does_not_go_on_asking(connect: Any, network: Network, al
     client = connect()
     eventually(lambda: alarm.sleeps)
     network.names.hosts[TEST1] = records(27019)
-    client._topology.inherited()
+    client._topology.mark_forked()
     asked = len(network.names.questions)
     alarm._go.set()
     gevent.sleep(0.05)

@@ -310,7 +310,7 @@ def test_a_connection_inherited_by_a_child_is_not_touched(server, files):
         [pool] = client._topology.pools()
         [connection] = pool.machine.available
         error = AutoReconnect("the parent's")
-        connection._transport.abandon(error)
+        connection._transport.mark_forked(error)
         with pytest.raises(AutoReconnect) as caught:
             connection._transport.send([b"abc"])
         assert str(caught.value) == str(error)

@@ -20,6 +20,7 @@ LEAVES = frozenset(
         "_background",
         "_clock",
         "_cursor_type",
+        "_fields",
         "_fork",
         "_safe_log",
         "_server_facts",

@@ -350,14 +350,14 @@ class Upkeep(OwnGreenlet):
     most_points = 3
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
-        stage.pool.machine.upkeep_alarm.ring()
+        stage.pool.machine.upkeep_wakeup.set()
         upkeep = stage.kept["upkeep"] = stage.pool._upkeep.greenlet
         return lambda each: each is upkeep
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
         if stage.kept["upkeep"].dead:
             return True
-        stage.pool.machine.upkeep_alarm.ring()
+        stage.pool.machine.upkeep_wakeup.set()
         return tracer.switches > (tracer.point or 0) + 2
 
 
