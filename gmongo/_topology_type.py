@@ -8,7 +8,7 @@ __all__ = ["TOPOLOGY_TYPE", "TopologyType"]
 
 
 class TopologyType(NamedTuple):
-    """The kinds of topologies, each with its number; :data:`TOPOLOGY_TYPE` is the only instance.
+    """The kinds of topologies by number; the only instance: :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.
 
     Specification: Server Discovery and Monitoring, "TopologyType".
 

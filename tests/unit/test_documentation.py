@@ -23,22 +23,7 @@ from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
 # Modules and packages of the driver itself, which nobody else imports.
-INTERNAL = frozenset(
-    {
-        "as_pymongo",
-        "auth",
-        "background",
-        "clock",
-        "cmap",
-        "events",
-        "execution",
-        "options",
-        "py",
-        "safe_log",
-        "sdam",
-        "wire",
-    }
-)
+INTERNAL = frozenset({"as_pymongo", "auth", "cmap", "events", "execution", "options", "py", "sdam", "wire"})
 MODULES = (
     "gmongo",
     *(
@@ -57,6 +42,7 @@ BEHIND = (
     "gmongo.testing.simulation.member.Member",
     "gmongo.testing.simulation.network.Network",
 )
+ROOT = Path(gmongo.__file__).parents[1]
 PARAMETER = re.compile(r"^:param (\w+):", re.MULTILINE)
 RAISES = re.compile(r"^:raises [\w.]+:", re.MULTILINE)
 FIELD = re.compile(r"^:(\w+)(?: [\w.]+)?:(?!`)", re.MULTILINE)
@@ -200,3 +186,8 @@ def test_the_client_names_all_its_options_and_no_others() -> None:
     listed = re.findall(r"^- (.+?):(?: |$)", text, re.MULTILINE)
     named = {name.lower() for item in listed for name in re.findall(r"``(\w+)``", item)}
     assert named - {"ssl"} == {option.key for option in OPTIONS if option.name not in own}
+
+
+def test_the_reference_has_all_modules() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    assert set(re.findall(r"automodule:: (\S+)", pages)) == set(MODULES) - {"gmongo"}

@@ -1,0 +1,100 @@
+"""The site: guides in Markdown (MyST), and the reference out of the docstrings (autodoc).
+
+It is Sphinx, and not MkDocs, because the docstrings are in its language, and because it checks every reference in them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import gmongo
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+project = "gmongo"
+author = copyright = "the authors of gmongo"
+version = release = gmongo.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["_build", "package.md"]
+html_theme = "furo"
+html_title = f"gmongo {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+# What users of a class need; not what it has from Python's own.
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object,Exception,BaseException,tuple,dict,list,str,IOBase,Enum",
+}
+add_module_names = False
+default_role = "code"
+
+# A reference that leads nowhere is an error. These lead to Python, to other projects, or to types behind the scenes.
+nitpicky = True
+nitpick_ignore_regex = [
+    (
+        r"py:.*",
+        r"(abc|bson|collections|contextlib|datetime|enum|gevent|io|logging|os|socket|ssl|time|typing|urllib|uuid)\..*",
+    ),
+    (
+        r"py:.*",
+        r"(Any|bool|bytes|dict|float|frozenset|int|list|object|set|str|tuple|type|None|NoReturn|\w+Error|\w+Exit)",
+    ),
+    (r"py:.*", r"(Binary|CodecOptions|ObjectId|RawBSONDocument|Timestamp|TypeRegistry|UUID|SSLContext|PathLike)"),
+    (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|MutableMapping|Sequence)"),
+    (r"py:.*", r"(gmongo\.)?(\w+\.)*(DocumentType|OtherType|T|Remote|Stream)"),
+    (r"py:.*", r"(gmongo\.)?(\w+\.)*_\w+"),
+    (r"py:.*", r"(Address|Bound|CollationIn|Direction|Hint|KeyOrList|KMSConnectCallback|Tls|Update|WriteModel)"),
+    (r"py:.*", r"gmongo\.(auth|cmap|execution|operations|options|sdam|wire)\.(\w+\.)+\w+"),
+    (r"py:.*", r"gmongo\.testing\.(command|plan|remote|simulation)\b.*"),
+    (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
+]
+
+# Pages that are files at the root, where those look for them who come by the sources.
+FROM_ROOT = {"architecture": "ARCHITECTURE.md", "changelog": "CHANGELOG.md", "security-policy": "SECURITY.md"}
+_LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def _site_links(text: str, page: Path, beside: Path) -> str:
+    """The text of a page with its links as the site needs them.
+
+    :param page: where it is on the site.
+    :param beside: the folder that its links count from.
+    """
+    pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in FROM_ROOT.items()}
+
+    def link(match: re.Match[str]) -> str:
+        shown, path, anchor = match[1], match[2], match[3] or ""
+        target = (beside / path).resolve()
+        target = pages.get(target, target)
+        if target.is_relative_to(HERE) and target.suffix:
+            return f"[{shown}]({os.path.relpath(target, page.parent)}{anchor})"
+        # Sources are no part of the site. A link to what is not there stays, and Sphinx complains of it.
+        return shown if target.exists() else match[0]
+
+    return _LINK.sub(link, text)
+
+
+def _read(_app: Any, name: str, content: list[str]) -> None:
+    page = HERE / f"{name}.md"
+    if name in FROM_ROOT:
+        source = ROOT / FROM_ROOT[name]
+        content[0] = _site_links(source.read_text(encoding="utf-8"), page, ROOT)
+    elif page.exists():
+        content[0] = _site_links(content[0], page, page.parent)
+
+
+def setup(app: Any) -> None:
+    app.connect("source-read", _read)
