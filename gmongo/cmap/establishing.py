@@ -15,7 +15,7 @@ from gmongo.wire.limit import interrupt_after
 
 
 class PoolOwner(Protocol):
-    """Who hears what the pool finds out about its server. Neither call may switch for long or raise."""
+    """Who hears what the pool finds out about its server. Neither call may switch or raise: events are held in."""
 
     def connection_established(self, connection: Connection) -> None:
         """A handshake succeeded."""
@@ -59,8 +59,9 @@ class Establisher:
             with interrupt_after(seconds, expired):
                 establish(connection, self._options, ref, lambda: machine.join_service(connection))
             duration = _clock.monotonic() - started
-            self._owner.connection_established(connection)
-            machine.established(connection, duration)
+            with self._delivery:
+                self._owner.connection_established(connection)
+                machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
             # A kill, a time-out of somebody else and the operation's own limit say nothing of the server.
@@ -73,8 +74,7 @@ class Establisher:
         connection.spoil(error)
         if by_server and connection.has_socket and not connection.handshake_done:
             label_overload(error)
-        try:
+        with self._delivery:
             if by_server:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
-        finally:
             self._machine.fail(connection)

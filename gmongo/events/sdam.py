@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo import monitoring
+from gmongo.events.delivery import Delivery
 from gmongo.events.log import DEBUG, document_text, log, milliseconds, topology_log, where
 from gmongo.monitoring import EventListeners, publish
 from gmongo.wire.address import Address
@@ -18,11 +19,13 @@ class TopologyEvents:
 
     :param topology_id: identity of the topology.
     :param listeners: of all kinds.
+    :param delivery: of the client, which calls the methods that publish.
     """
 
-    __slots__ = ("_id", "_listeners")
+    __slots__ = ("_id", "_listeners", "delivery")
 
-    def __init__(self, topology_id: Any, listeners: EventListeners) -> None:
+    def __init__(self, topology_id: Any, listeners: EventListeners, delivery: Delivery) -> None:
+        self.delivery = delivery
         self._id = topology_id
         self._listeners = listeners
 

@@ -88,7 +88,7 @@ class Target(Protocol):
 
 
 def handle_error(topology: Target, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply what an application's error on a connection says of the server, unless it is stale.
+    """Apply what an application's error on a connection says of the server, unless it is stale. Does not switch.
 
     :param during_handshake: whether the connection was still being established.
     """
@@ -118,13 +118,11 @@ def _mark_unknown(
 ) -> None:
     cause = without_frames(error)  # it is kept for as long as the server is Unknown
     unknown = topology.description.server_descriptions()[server.address].to_unknown(cause)
-    try:
-        topology.apply(unknown, None if action is ErrorAction.UNKNOWN else cause)
-    finally:  # a listener may be interrupted
-        if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
-            server.monitor.cancel_check()
-        if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:
-            server.request_check()
+    topology.apply(unknown, None if action is ErrorAction.UNKNOWN else cause)
+    if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
+        server.monitor.cancel_check()
+    if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:
+        server.request_check()
 
 
 def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:

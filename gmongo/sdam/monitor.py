@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import bson
@@ -117,7 +117,7 @@ class Monitor:
         self._alarm.ring()
 
     def close(self) -> None:
-        """End the greenlet, and announce the end of its check at once: it comes before that of the server."""
+        """End the greenlet, and note the end of its check: it comes before that of the server."""
         connection = self._connection
         self.stop()
         self._announce_failed(connection, self._cancelled())
@@ -207,7 +207,7 @@ class Monitor:
         started = _clock.monotonic()
         self._heartbeat = started, awaited
         try:
-            self._events.heartbeat_started(self.address, connection, awaited)
+            self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._ask(connection, previous)
         except Exception as error:
             return self._failed(error)
@@ -217,7 +217,8 @@ class Monitor:
         if not awaited:
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
-        self._events.heartbeat_succeeded(self.address, connection, _clock.monotonic() - started, hello.reply, awaited)
+        duration = _clock.monotonic() - started
+        self._publish(self._events.heartbeat_succeeded, self.address, connection, duration, hello.reply, awaited)
         self._start_measuring(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
@@ -239,7 +240,13 @@ class Monitor:
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
-            self._events.heartbeat_failed(self.address, connection, _clock.monotonic() - started, error, awaited)
+            duration = _clock.monotonic() - started
+            self._publish(self._events.heartbeat_failed, self.address, connection, duration, error, awaited)
+
+    def _publish(self, publish: Callable[..., None], *what: Any) -> None:
+        """Deliver an event of this greenlet's, without waiting for the listeners of others."""
+        self._events.delivery.note(publish, *what)
+        self._events.delivery.deliver(wait=False)
 
     def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
         if not connection.handshake_done:

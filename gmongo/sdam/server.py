@@ -28,10 +28,14 @@ class Server:
         if self.monitor is not None:
             self.monitor.request_check()
 
-    def close(self) -> None:
-        """Stop watching the server and close its pool."""
+    def end_checks(self) -> None:
+        """Stop watching the server. Does not switch; the event of a check in progress is noted."""
         if self.monitor is not None:
             self.monitor.close()
+
+    def close(self) -> None:
+        """Stop watching the server and close its pool."""
+        self.end_checks()
         self.pool.close()
 
     def __repr__(self) -> str:

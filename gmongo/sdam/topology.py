@@ -1,8 +1,9 @@
 """The topology of one client: its description and its servers, their beginning and end, and how changes are applied.
 
 The description is replaced, never changed. Replacing it, creating and dropping servers, and turning pools ready happen
-in one run without a switch; events and waking those who wait for a server come after it. Which server an operation gets
-is decided in `server_selector`, what an operation's error means for a server in `application_errors`.
+in one run without a switch, a ``with self._delivery``, in which what happens is noted for listeners; pools note in the
+same place, so that the events of both come in order. It is delivered after that. Which server an operation gets is
+decided in `server_selector`, what an operation's error means for a server in `application_errors`.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class Topology:
         self.settings = settings
         self.description = initial_description(settings)
         self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
-        self._events = TopologyEvents(settings.topology_id, settings.listeners)
-        self._delivery = Delivery()  # of its pools' events
+        self._delivery = Delivery()
+        self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery)
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
@@ -93,16 +94,14 @@ class Topology:
             return
         self.check_thread()
         self._hub = hub
-        if self._opened:
-            self._begin_again_in_child()
-        else:
-            self._opened = True
-            try:
-                self._announce_opening()
-            finally:  # a listener may be interrupted
-                self._update_servers()
-            self._delivery.deliver()
+        with self._delivery:
+            if self._opened:
+                self._begin_again_in_child()
+            else:
+                self._opened = True
+                self._begin()
         self._watch_srv()
+        self._delivery.deliver()
 
     def check_thread(self) -> None:
         """Refuse use by another native thread than that of the first use.
@@ -115,12 +114,14 @@ class Topology:
                 "from another one; make a client for each thread"
             )
 
-    def _announce_opening(self) -> None:
-        self._events.topology_opened()
-        self._events.topology_changed(self._nothing_known(), self.description)
+    def _begin(self) -> None:
+        note, events = self._delivery.note, self._events
+        note(events.topology_opened)
+        note(events.topology_changed, self._nothing_known(), self.description)
         for address in self.settings.seeds:
-            self._events.server_opened(address)
+            note(events.server_opened, address)
         self._take_load_balancer_as_known()
+        self._update_servers()
 
     def _take_load_balancer_as_known(self) -> None:
         """A load balancer has no monitor that would find out what it is."""
@@ -151,20 +152,24 @@ class Topology:
             self._srv_monitor.start()
 
     def close(self) -> None:
-        """Stop all greenlets and close all pools. Does not wait."""
+        """Stop all greenlets and close all pools. Waits for nothing but listeners."""
         if self._closed:
             return
         self._closed = True
+        note, events = self._delivery.note, self._events
         servers, self.servers = list(self.servers.values()), {}
-        if self._srv_monitor is not None:
-            self._srv_monitor.stop()
-        self.selector.close()
-        _close_all(servers)
-        if self._opened:
+        with self._delivery:
+            if self._srv_monitor is not None:
+                self._srv_monitor.stop()
+            self.selector.close()
             for server in servers:
-                self._events.server_closed(server.address)
-            self._events.topology_changed(self.description, self._nothing_known())
-            self._events.topology_closed()
+                server.close()
+            if self._opened:
+                for server in servers:
+                    note(events.server_closed, server.address)
+                note(events.topology_changed, self.description, self._nothing_known())
+                note(events.topology_closed)
+        self._delivery.deliver()
 
     @property
     def closed(self) -> bool:
@@ -250,7 +255,9 @@ class Topology:
         if self._closed:
             return
         error = description.error
-        self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
+        with self._delivery:
+            self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
+        self._delivery.deliver(wait=False)  # a monitor waits for the listeners of nobody else
 
     def is_polled(self) -> bool:
         """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
@@ -259,17 +266,9 @@ class Topology:
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Take over the hosts that the SRV records name now."""
-        before = self.description
         with self._delivery:
-            after = self.description = with_srv_hosts(before, hosts, self.settings.srv_max_hosts, random.sample)
-            self.selector.forget()
-            dropped = self._update_servers()
-        try:
-            _end_checks(dropped)
-            self._announce_difference(before, after)
-        finally:
-            self.selector.wake(after)
-            self._announce_pools(dropped)
+            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, random.sample))
+        self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
@@ -282,12 +281,17 @@ class Topology:
         rtt, smallest = current.round_trip_time, current.min_round_trip_time
         if rtt is None:
             rtt = connection.hello.duration
-        self.apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
+        with self._delivery:
+            self.apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
+        self._delivery.deliver()
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply what an application's error on a connection says of the server, unless it is stale."""
-        if not self._closed:
+        if self._closed:
+            return
+        with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
+        self._delivery.deliver(wait=isinstance(error, Exception))
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
         """Remember the newest cluster time seen, for all later commands. It has been checked."""
@@ -296,49 +300,59 @@ class Topology:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
-        """Let one server's new description take effect.
+        """Let one server's new description take effect. Does not switch.
 
         :param clear_for: the error because of which its pool is cleared, too.
         :param interrupt: whether the clear interrupts connections in use.
         """
-        before = self.description
-        previous = before.get(new.address)
+        previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
             return
-        with self._delivery:
-            after = self.description = updated(before, new)
-            self.selector.forget()
-            dropped = self._update_servers()
-            current = after.get(new.address)
-            server = self.servers.get(new.address)
-            if server is not None and current is not None and current.is_server_type_known:
-                server.pool.ready()
-            if server is not None and clear_for is not None:
-                server.pool.clear(clear_for, interrupt=interrupt)
-        try:
-            _end_checks(dropped)
-            self._announce(before, after, previous, current or new)
-        finally:  # a listener may be interrupted
-            self.selector.wake(after)
-            self._announce_pools(dropped)
+        after = updated(self.description, new)
+        current = after.get(new.address)
+        self._replace(after, (previous, current or new))
+        server = self.servers.get(new.address)
+        if server is None:
+            return
+        if current is not None and current.is_server_type_known:
+            server.pool.ready()
+        if clear_for is not None:
+            server.pool.clear(clear_for, interrupt=interrupt)
 
-    def _announce_pools(self, dropped: list[Server]) -> None:
-        """The pools' part of an update: they come after the descriptions."""
-        try:
-            self._delivery.deliver()
-        finally:
-            _close_all(dropped)
+    def _replace(
+        self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
+    ) -> None:
+        """Put a description in the place of the present one. Does not switch; events are noted in the order that the
+        specification demands, and those of checks and pools where they belong between them.
 
-    def _update_servers(self) -> list[Server]:
-        """Create servers for new addresses, and return those whose address has gone."""
-        wanted = self.description.server_descriptions()
-        for address in wanted:
+        :param changed: the server's description that is the reason, before and after.
+        """
+        note, events = self._delivery.note, self._events
+        before, self.description = self.description, after
+        old, new = before.server_descriptions(), after.server_descriptions()
+        dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
+        for server in dropped:
+            server.end_checks()
+        if changed is not None and changed[0] != changed[1]:
+            note(events.server_changed, *changed)
+        for address in old.keys() - new.keys():
+            note(events.server_closed, address)
+        for address in new.keys() - old.keys():
+            note(events.server_opened, address)
+        if before != after:
+            note(events.topology_changed, before, after)
+        self._update_servers()
+        for server in dropped:
+            server.pool.close()
+        self.selector.forget()
+        self.selector.wake(after)
+
+    def _update_servers(self) -> None:
+        """Create servers for new addresses, and tell all what they can do."""
+        for address, description in self.description.server_descriptions().items():
             if address not in self.servers:
                 self.servers[address] = self._monitored(address, self._make_pool(address))
-        dropped = [self.servers.pop(address) for address in list(self.servers) if address not in wanted]
-        for address, server in self.servers.items():
-            server.supports_retryable_writes = wanted[address].retryable_writes_supported
-        return dropped
+            self.servers[address].supports_retryable_writes = description.retryable_writes_supported
 
     def _make_pool(self, address: Address) -> Pool:
         events = PoolEvents(address, self.settings.listeners.pool, self._delivery)
@@ -351,45 +365,7 @@ class Topology:
         monitor.start()
         return Server(address, pool, monitor)
 
-    def _announce(
-        self,
-        before: TopologyDescription,
-        after: TopologyDescription,
-        previous: ServerDescription,
-        current: ServerDescription,
-    ) -> None:
-        """Publish the differences between two descriptions, in the specification's order."""
-        if previous != current:
-            self._events.server_changed(previous, current)
-        self._announce_difference(before, after)
-
-    def _announce_difference(self, before: TopologyDescription, after: TopologyDescription) -> None:
-        old, new = before.server_descriptions(), after.server_descriptions()
-        for address in old.keys() - new.keys():
-            self._events.server_closed(address)
-        for address in new.keys() - old.keys():
-            self._events.server_opened(address)
-        if before != after:
-            self._events.topology_changed(before, after)
-
 
 def forked() -> AutoReconnect:
     """What ends the operation of a greenlet that is a forked child's copy of one of its parent's."""
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
-
-
-def _end_checks(servers: list[Server]) -> None:
-    """End the checks of servers that are no longer part of the topology, before that is announced."""
-    for server in servers:
-        if server.monitor is not None:
-            server.monitor.close()
-
-
-def _close_all(servers: list[Server]) -> None:
-    """Close servers, all of them, even if a listener is interrupted meanwhile."""
-    for position, server in enumerate(servers):
-        try:
-            server.close()
-        except BaseException:
-            _close_all(servers[position + 1 :])
-            raise

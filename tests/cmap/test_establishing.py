@@ -12,7 +12,7 @@ from gevent.event import Event
 
 from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PoolClearedError, PoolClosedError
-from tests.cmap.harness import counts, filled, owner_of
+from tests.cmap.harness import counts, filled, owner_of, settle
 from tests.support.server import cut, held, silent
 from tests.support.wait import eventually
 
@@ -226,6 +226,7 @@ def test_a_failure_whose_report_is_broken_off_gives_its_place_back(
     recorder.wait_for("PoolCleared")
     asking.kill()
     assert counts(pool) == (0, 0, 0, 0)
+    settle()
     assert recorder.story[-2:] == ["Closed 1 error", "Failed connectionError"]
 
 

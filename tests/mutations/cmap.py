@@ -3,7 +3,7 @@
 from tests.mutations.mutation import Mutation as M
 
 POOL, STATE, QUEUE = "cmap/pool.py", "cmap/state.py", "cmap/wait_queue.py"
-ESTABLISHING = "cmap/establishing.py"
+ESTABLISHING, DELIVERY = "cmap/establishing.py", "events/delivery.py"
 CONNECTION, GENERATION, UPKEEP = "cmap/connection.py", "cmap/generation.py", "cmap/upkeep.py"
 
 MUTATIONS = (
@@ -429,8 +429,8 @@ MUTATIONS = (
         "c35",
         "the topology hears of a failure after its connection is closed",
         ESTABLISHING,
-        "        try:\n            if by_server:\n                self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]\n        finally:\n            self._machine.fail(connection)\n",
-        "        self._machine.fail(connection)\n        if by_server:\n            self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]\n",
+        "            if by_server:\n                self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]\n            self._machine.fail(connection)\n",
+        "            self._machine.fail(connection)\n            if by_server:\n                self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]\n",
         "cmap/test_establishing cmap/test_populating cmap/test_events",
     ),
     M(
@@ -786,5 +786,143 @@ MUTATIONS = (
         "        except BaseException:\n            self.check_in(connection, wait=False)\n            raise\n        return connection\n",
         "        except ValueError:\n            raise\n        return connection\n",
         "cmap/test_events gevent/test_logging_and_listeners",
+    ),
+    # Delivery
+    M(
+        "c110",
+        "events are not delivered in turn",
+        DELIVERY,
+        "                if self._events[0][0] is turn:\n                    self._publish_first(turn)\n                elif not (wait and self._wait_for(turn)):\n                    break\n",
+        "                turn.size -= 1\n                _turn, publish, what = next(each for each in self._events if each[0] is turn)\n                self._events.remove((_turn, publish, what))\n                publish(*what)\n",
+        "unit/test_delivery cmap/test_listeners",
+    ),
+    M(
+        "c111",
+        "cleanup waits for its turn",
+        DELIVERY,
+        "                elif not (wait and self._wait_for(turn)):\n",
+        "                elif not self._wait_for(turn):\n",
+        "unit/test_delivery cmap/test_listeners",
+    ),
+    M(
+        "c112",
+        "what an interrupted greenlet has not delivered is lost",
+        DELIVERY,
+        "            if turn.size:\n                self._leave(turn)\n",
+        "            if turn.size:\n                self._events = deque(each for each in self._events if each[0] is not turn)\n                if self._events:\n                    self._wake(self._events[0][0])\n",
+        "unit/test_delivery cmap/test_listeners",
+    ),
+    M(
+        "c113",
+        "what is left to another greenlet has its context",
+        DELIVERY,
+        "        turn.context = copy_context()\n",
+        "        turn.context = Context()\n",
+        "unit/test_delivery",
+    ),
+    M(
+        "c114",
+        "an heir that is killed before it begins is not replaced",
+        DELIVERY,
+        "            turn.heir.link(lambda heir: self._replace(heir, turn))\n",
+        "",
+        "unit/test_delivery",
+    ),
+    M(
+        "c115",
+        "what a listener causes comes inside of the event that it hears",
+        DELIVERY,
+        "        if turn is None or turn.delivering or self._held:\n",
+        "        if turn is None or self._held:\n",
+        "unit/test_delivery cmap/test_listeners",
+    ),
+    M(
+        "c116",
+        "a listener that does not return holds all others for good",
+        DELIVERY,
+        "                self._stuck = True\n",
+        "                pass\n",
+        "unit/test_delivery cmap/test_listeners",
+    ),
+    M(
+        "c117",
+        "events that nobody delivers are kept without bound",
+        DELIVERY,
+        "        if self._left >= _MOST_LEFT:\n",
+        "        if False:\n",
+        "unit/test_delivery",
+    ),
+    M(
+        "c118",
+        "a forked child delivers the parent's events",
+        DELIVERY,
+        "        self._events.clear()\n",
+        "",
+        "unit/test_delivery",
+    ),
+    M(
+        "c119",
+        "who waits is taken for stuck when the application holds the loop",
+        DELIVERY,
+        "            if turn.awake.wait(_PATIENCE) or turn.awake.wait(_GRACE):\n",
+        "            if turn.awake.wait(_PATIENCE):\n",
+        "unit/test_delivery",
+    ),
+    M(
+        "c120",
+        "what is held in is delivered at once",
+        DELIVERY,
+        "        if turn is None or turn.delivering or self._held:\n",
+        "        if turn is None or turn.delivering:\n",
+        "unit/test_delivery sdam/test_failures",
+    ),
+    # The hot path
+    M(
+        "c121",
+        "a stale connection is taken without a look",
+        STATE,
+        "        if available and available[-1].generation == self.fit_generation and not self.queue.waiters:\n",
+        "        if available and not self.queue.waiters:\n",
+        "cmap/test_clear cmap/test_stateful",
+    ),
+    M(
+        "c123",
+        "an errored connection is taken for fit",
+        STATE,
+        "        if not fit or connection.mid_message or connection.error is not None:\n",
+        "        if not fit or connection.mid_message:\n",
+        "cmap/test_connection cmap/test_check_in",
+    ),
+    M(
+        "c124",
+        "a connection in the middle of a message is taken for fit",
+        STATE,
+        "        if not fit or connection.mid_message or connection.error is not None:\n",
+        "        if not fit or connection.error is not None:\n",
+        "cmap/test_connection cmap/test_check_in",
+    ),
+    M(
+        "c125",
+        "idle connections are taken without a look",
+        STATE,
+        "        examined = self._connection_options.load_balanced or self._options.max_idle_time is not None\n",
+        "        examined = self._connection_options.load_balanced\n",
+        "cmap/test_connection cmap/test_background",
+    ),
+    M(
+        "c126",
+        "connections behind a load balancer are taken without a look",
+        STATE,
+        "        examined = self._connection_options.load_balanced or self._options.max_idle_time is not None\n",
+        "        examined = self._options.max_idle_time is not None\n",
+        "cmap/test_load_balanced_clear",
+    ),
+    M(
+        "c127",
+        "what a step has dropped is not closed",
+        POOL,
+        "            for connection in dropped:\n                connection.close()\n",
+        "            pass\n",
+        "cmap/test_stateful cmap/test_establishing",
     ),
 )
