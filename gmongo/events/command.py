@@ -10,7 +10,17 @@ from typing import Any
 from gmongo import _clock
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.events.log import DEBUG, asks, command_log, document_text, log, milliseconds, where
+from gmongo.events.log import (
+    DEBUG,
+    Details,
+    Structured,
+    asks,
+    command_log,
+    document_text,
+    log,
+    milliseconds,
+    where,
+)
 from gmongo.monitoring import (
     CommandFailedEvent,
     CommandStartedEvent,
@@ -88,7 +98,7 @@ class CommandEvents:
             event.command = command
             publish(self._listeners, "started", event)
         if command_log.isEnabledFor(DEBUG):
-            self._log("Command started", sent, databaseName=sent.database, command=document_text(command))
+            self._log("Command started", sent, {"command": (document_text, command)})
 
     def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
         shown = {} if sent.sensitive else reply
@@ -96,8 +106,7 @@ class CommandEvents:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
             publish(self._listeners, "succeeded", event)
         if command_log.isEnabledFor(DEBUG):
-            elapsed = milliseconds(duration)
-            self._log("Command succeeded", sent, durationMS=elapsed, reply=document_text(shown))
+            self._log("Command succeeded", sent, {"reply": (document_text, shown)}, duration)
 
     def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
         failure, replied = _failure(error)
@@ -107,9 +116,15 @@ class CommandEvents:
             event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
             publish(self._listeners, "failed", event)
         if command_log.isEnabledFor(DEBUG):
-            self._log("Command failed", sent, durationMS=milliseconds(duration), failure=document_text(failure))
+            self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
 
-    def _log(self, message: str, sent: Sent, **extra: Any) -> None:
+    def _log(
+        self,
+        message: str,
+        sent: Sent,
+        later: dict[str, tuple[Callable[[Any], Any], Any]],
+        duration: float | None = None,
+    ) -> None:
         connection = sent.connection
         fields = {
             "message": message,
@@ -120,13 +135,15 @@ class CommandEvents:
             "driverConnectionId": connection.id,
             "serverConnectionId": connection.hello.connection_id,
             **where(connection.address),
-            **extra,
         }
+        if fields["serverConnectionId"] is None:
+            del fields["serverConnectionId"]
+        if duration is not None:
+            fields["durationMS"] = milliseconds(duration)
         if connection.service_id is not None:
             fields["serviceId"] = str(connection.service_id)
-        shown = {key: value for key, value in fields.items() if value is not None}
-        details = ", ".join(f"{key}={value}" for key, value in shown.items() if key != "message")
-        log(command_log, f"{message}: {details}", shown)
+        structured = Structured(fields, later)
+        log(command_log, Details(structured), structured)
 
 
 def _rest(sent: Sent) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """The driver's loggers, one per component of the logging specification, and how a structured message is logged.
 
 A record's text is the specification's unstructured form; its ``structured`` attribute holds the same as a dictionary.
+What takes long to write down, such as documents as JSON, is written when a handler formats or reads it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from bson import json_util
@@ -38,16 +39,91 @@ def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], 
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
 
-def log(logger: logging.Logger, text: str, structured: dict[str, Any], level: int = DEBUG) -> None:
-    """Log `text` with its structured form beside it."""
-    safely(logger.log, level, "%s", text, extra={"structured": structured})
+class Structured(dict[str, Any]):
+    """The structured form of a message, some of whose values are made when any value is first read.
+
+    A handler that keeps records and reads them later sees documents as they are then.
+
+    :param fields: the values that are there already.
+    :param later: by name, what makes the value of another field, and of what.
+    """
+
+    __slots__ = ("_later",)
+
+    def __init__(self, fields: Mapping[str, Any], later: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
+        super().__init__(fields)
+        self._later = later
+        self.update(later)  # they have their places, and nobody sees them before they are made
+
+    def _make(self) -> None:
+        while self._later:
+            name, (make, value) = self._later.popitem()
+            self[name] = make(value)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    read = getattr(dict, name)
+
+    @wraps(read)
+    def made_first(self: Structured, *arguments: Any) -> Any:
+        self._make()
+        return read(self, *arguments)
+
+    return made_first
+
+
+# With a method of its own for iterating, a copy to a dictionary asks for each value, too.
+for _name in (
+    "__eq__",
+    "__getitem__",
+    "__iter__",
+    "__ne__",
+    "__or__",
+    "__repr__",
+    "copy",
+    "get",
+    "items",
+    "pop",
+    "values",
+):
+    setattr(Structured, _name, _reading(_name))
+
+
+class Details:
+    """The text of a message that consists of its structured form."""
+
+    __slots__ = ("_structured",)
+
+    def __init__(self, structured: Structured) -> None:
+        self._structured = structured
+
+    def __str__(self) -> str:
+        fields = self._structured
+        details = ", ".join(f"{name}={value}" for name, value in fields.items() if name != "message")
+        return f"{fields['message']}: {details}"
+
+
+def log(logger: logging.Logger, text: object, structured: dict[str, Any], level: int = DEBUG) -> None:
+    """Log `text`, once it is formatted, with its structured form beside it. The logger is enabled for the level."""
+    safely(_handle, logger, text, structured, level)
+
+
+def _handle(logger: logging.Logger, text: object, structured: dict[str, Any], level: int) -> None:
+    # As Logger.log does, but for the search for the caller: that is always this place.
+    make = logging.getLogRecordFactory()
+    record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
+    record.structured = structured
+    logger.handle(record)
 
 
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
     try:
         text = json_util.dumps(document)
-    except (RecursionError, ValueError, TypeError, OverflowError) as error:  # a server may have sent it
+    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # a server may have sent it
         return f"(cannot be shown: {type(error).__name__})"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gmongo.events.log import DEBUG, INFO, asks, log, milliseconds, server_selection_log, where
+from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, server_selection_log, where
 from gmongo.wire.address import Address
 
 
@@ -48,7 +48,26 @@ class SelectionEvents:
         selector, operation, operation_id = asked
         if operation_id is not None:
             extra["operationId"] = operation_id
-        rest = "".join(f", {name}={value}" for name, value in extra.items())
-        text = f"{message} for operation {operation}. Selector: {selector}, topology: {topology}{rest}"
-        fields = {"selector": repr(selector), "operation": operation, "topologyDescription": repr(topology)}
-        log(server_selection_log, text, {"message": message, **fields, **extra}, level)
+        fields = {"message": message, "operation": operation, **extra}
+        # Neither of the two ever changes.
+        structured = Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
+        log(server_selection_log, _Text(structured, extra), structured, level)
+
+
+class _Text:
+    """The text of a message."""
+
+    __slots__ = ("_extra", "_structured")
+
+    def __init__(self, structured: Structured, extra: dict[str, Any]) -> None:
+        self._structured = structured
+        self._extra = extra
+
+    def __str__(self) -> str:
+        rest = "".join(f", {name}={value}" for name, value in self._extra.items())
+        return (
+            "{message} for operation {operation}. Selector: {selector}, topology: {topologyDescription}".format(
+                **self._structured
+            )
+            + rest
+        )
