@@ -250,4 +250,12 @@ MUTATIONS = (
         "        self._pause(cause)\n",
         "cmap/test_load_balanced_clear",
     ),
+    M(
+        "l33",
+        "nothing makes the load balancer known again in a forked child",
+        "sdam/topology.py",
+        "        self._take_load_balancer_as_known()\n\n    def _watch_srv",
+        "\n    def _watch_srv",
+        "apps/test_forks_under_load",
+    ),
 )
