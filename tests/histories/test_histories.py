@@ -19,10 +19,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize("first", range(0, 20, 10))
-def test_nothing_happens_that_must_not(topology: str, first: int) -> None:
+def test_nothing_happens_that_must_not(topology: str) -> None:
     done = 0
-    for seed in range(first, first + 10):
+    for seed in range(1, 11):
         history = History(topology, seed)
         try:
             history.run()
@@ -91,10 +90,6 @@ class TestTheChecker:
 
         monkeypatch.setattr(Collection, "update_one", update_one)
         assert "more than once" in found_in("standalone", range(5))
-
-    def test_writes_that_are_tried_again_as_new_ones(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gmongo.testing.store.sessions.Session.reply", property(lambda self: None, lambda *_: None))
-        assert found_in("replica_set", range(40))
 
     def test_somebody_elses_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.find_one
