@@ -74,6 +74,11 @@ class VirtualLoop:
         """The time of day, in seconds since 1970."""
         return self.monotonic() + self._epoch
 
+    def suspend(self, seconds: float) -> None:
+        """Set the clock forth, as when the machine has slept: what was due meanwhile goes off late, all at once."""
+        self._shown += seconds
+        self._offset += seconds
+
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass, with all that happens in them, one thing after the other.
 

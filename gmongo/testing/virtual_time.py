@@ -75,6 +75,14 @@ class VirtualTime:
         """
         self._running().advance(checked_seconds(seconds))
 
+    def suspend(self, seconds: float) -> None:
+        """Let the machine sleep: afterwards the clocks show `seconds` more, and all that was due meanwhile is late.
+
+        :raises ValueError: `seconds` is no number from 0 up.
+        :raises RuntimeError: this is outside the ``with``.
+        """
+        self._running().suspend(checked_seconds(seconds))
+
     def _running(self) -> VirtualLoop:
         if self._loop is None:
             raise RuntimeError("time is not virtual here: use VirtualTime in a with")
