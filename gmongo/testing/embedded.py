@@ -15,10 +15,11 @@ from typing import Any
 import bson
 import gevent
 
+from gmongo.errors import ProtocolError
 from gmongo.testing.process import TetheredProcess, new_scratch
 from gmongo.wire.connect import connect
 from gmongo.wire.limit import interrupt_after
-from gmongo.wire.message import ProtocolError, decode_reply, encode_op_msg, next_request_id
+from gmongo.wire.message import decode_reply, encode_op_msg, next_request_id
 from gmongo.wire.transport import Transport
 
 URI_VARIABLE = "MONGODB_URI"

@@ -8,10 +8,9 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import Request
+from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.commands import ALIASES, COMMANDS
 from gmongo.testing.store.dispatch import execute
-from gmongo.testing.store.errors import CommandError
 from gmongo.testing.store.expiry import let_time_pass
 from gmongo.testing.store.finishing import abort, end_session, kill_session
 from gmongo.testing.store.state import State

@@ -9,11 +9,11 @@ from typing import Any
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import Request, not_supported
+from gmongo.testing.command import CommandError, Request, not_supported
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import CommandError, invalid_namespace, namespace_not_found
+from gmongo.testing.store.errors import invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State

@@ -11,7 +11,8 @@ import bson
 from bson.int64 import Int64
 
 from gmongo.testing import clock
-from gmongo.testing.store.errors import CommandError, cursor_not_found, location
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.errors import cursor_not_found, location
 
 Document = dict[str, Any]
 MAX_BATCH_BYTES = 16 * 1024 * 1024

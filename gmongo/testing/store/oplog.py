@@ -11,7 +11,7 @@ from bson.binary import Binary
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.store.errors import CommandError
+from gmongo.testing.command import CommandError
 
 Document = dict[str, Any]
 # How many events are kept; a change stream cannot be resumed from before them.

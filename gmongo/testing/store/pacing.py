@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import gevent
 
 from gmongo.testing import clock
-from gmongo.testing.store.errors import CommandError
+from gmongo.testing.command import CommandError
 
 T = TypeVar("T")
 _SLICE = 0.002

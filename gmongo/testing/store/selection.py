@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -119,7 +119,7 @@ class _Collection(Foreign):
     ) -> None:
         self._access = access
         self._collection = access.find(database, name)
-        self._read = lambda: documents_of(access, database, name, variables, pace, depth)
+        self._read: Callable[[], list[Document]] = lambda: documents_of(access, database, name, variables, pace, depth)
 
     @cached_property
     def _documents(self) -> list[Document]:
