@@ -25,10 +25,10 @@ class InheritedOptions:
         write_concern: WriteConcern,
         read_concern: ReadConcern,
     ) -> None:
-        self._codec_options = _checked("codec_options", codec_options, CodecOptions)
-        self._read_preference = _checked("read_preference", read_preference, _ReadPreference)
-        self._write_concern = _checked("write_concern", write_concern, WriteConcern)
-        self._read_concern = _checked("read_concern", read_concern, ReadConcern)
+        self._codec_options: CodecOptions[Any] = _checked("codec_options", codec_options, CodecOptions)
+        self._read_preference: _ReadPreference = _checked("read_preference", read_preference, _ReadPreference)
+        self._write_concern: WriteConcern = _checked("write_concern", write_concern, WriteConcern)
+        self._read_concern: ReadConcern = _checked("read_concern", read_concern, ReadConcern)
 
     @property
     def codec_options(self) -> CodecOptions[Any]:

@@ -133,7 +133,8 @@ class ClientOptions(InheritedOptions):
     @property
     def srv_service_name(self) -> str:
         """Of a ``mongodb+srv`` URI; ``mongodb`` by default."""
-        return self.merged.get("srvservicename", "mongodb")
+        name: str = self.merged.get("srvservicename", "mongodb")
+        return name
 
     @property
     def direct_connection(self) -> bool | None:
@@ -153,22 +154,26 @@ class ClientOptions(InheritedOptions):
     @property
     def local_threshold_ms(self) -> float:
         """How much slower than the fastest a server may be to be chosen, in milliseconds; 15 by default."""
-        return self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
+        local_threshold_ms: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
+        return local_threshold_ms
 
     @property
     def server_selection_timeout(self) -> float:
         """How long an operation waits for a server, in seconds; 30 by default."""
-        return self.merged.get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT)
+        server_selection_timeout: float = self.merged.get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT)
+        return server_selection_timeout
 
     @property
     def heartbeat_frequency(self) -> float:
         """The time between two checks of a server, in seconds; 10 by default."""
-        return self.merged.get("heartbeatfrequencyms", _DEFAULT_HEARTBEAT)
+        heartbeat_frequency: float = self.merged.get("heartbeatfrequencyms", _DEFAULT_HEARTBEAT)
+        return heartbeat_frequency
 
     @property
     def server_monitoring_mode(self) -> str:
         """``auto`` (the default), ``stream`` or ``poll``."""
-        return self.merged.get("servermonitoringmode", "auto")
+        server_monitoring_mode: str = self.merged.get("servermonitoringmode", "auto")
+        return server_monitoring_mode
 
     @property
     def server_selector(self) -> Callable[..., Any] | None:
@@ -188,22 +193,26 @@ class ClientOptions(InheritedOptions):
     @property
     def retry_reads(self) -> bool:
         """Whether reads are tried again; true by default."""
-        return self.merged.get("retryreads", True)
+        retry_reads: bool = self.merged.get("retryreads", True)
+        return retry_reads
 
     @property
     def retry_writes(self) -> bool:
         """Whether writes are tried again; true by default."""
-        return self.merged.get("retrywrites", True)
+        retry_writes: bool = self.merged.get("retrywrites", True)
+        return retry_writes
 
     @property
     def max_adaptive_retries(self) -> int:
         """How often an operation is tried again on an overloaded server."""
-        return self.merged.get("maxadaptiveretries", MAX_RETRIES)
+        max_adaptive_retries: int = self.merged.get("maxadaptiveretries", MAX_RETRIES)
+        return max_adaptive_retries
 
     @property
     def enable_overload_retargeting(self) -> bool:
         """Whether such a try goes to another server, if there is one."""
-        return self.merged.get("enableoverloadretargeting", True)
+        enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", True)
+        return enable_overload_retargeting
 
     @property
     def auto_encryption_opts(self) -> AutoEncryptionOpts | None:

@@ -125,7 +125,8 @@ class UpdateResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         self._require_acknowledged("modified_count")
-        return self._reply.get("nModified", 0)
+        modified: int = self._reply.get("nModified", 0)
+        return modified
 
     @property
     def upserted_id(self) -> Any:
@@ -181,7 +182,8 @@ class DeleteResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         self._require_acknowledged("deleted_count")
-        return self._raw_result.get("n", 0)
+        deleted: int = self._raw_result.get("n", 0)
+        return deleted
 
     def __repr__(self) -> str:
         return self._show(self._raw_result)
@@ -241,7 +243,8 @@ class _BulkResult(_Result):
 
     def _count(self, name: str, field: str) -> int:
         self._require_acknowledged(name)
-        return self._bulk_api_result.get(field, 0)
+        count: int = self._bulk_api_result.get(field, 0)
+        return count
 
 
 class BulkWriteResult(_BulkResult):
@@ -325,7 +328,8 @@ class ClientBulkWriteResult(_BulkResult):
         self._require_acknowledged(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results=True was not asked for")
-        return self._bulk_api_result.get(field, {})
+        results: Mapping[int, Any] = self._bulk_api_result.get(field, {})
+        return results
 
     def __repr__(self) -> str:
         return (

@@ -59,9 +59,10 @@ def event_listeners(value: Any) -> list[Any]:
 
 def function(value: Any) -> Callable[..., Any] | None:
     """Something that can be called, or None."""
-    if value is None or callable(value):
-        return value
-    raise Rejected("callable", wrong_type=True)
+    if value is not None and not callable(value):
+        raise Rejected("callable", wrong_type=True)
+    chosen: Callable[..., Any] | None = value
+    return chosen
 
 
 def instance_of(class_name: str) -> Validator:

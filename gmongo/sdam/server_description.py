@@ -126,7 +126,8 @@ class ServerDescription:
     @property
     def tags(self) -> Mapping[str, Any]:
         """The member's tags."""
-        return self._hello.get("tags", {})
+        tags: Mapping[str, Any] = self._hello.get("tags", {})
+        return tags
 
     @property
     def replica_set_name(self) -> str | None:
@@ -163,27 +164,32 @@ class ServerDescription:
     @property
     def max_bson_size(self) -> int:
         """The largest document in bytes."""
-        return self._hello.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
+        size: int = self._hello.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
+        return size
 
     @property
     def max_message_size(self) -> int:
         """The largest message in bytes."""
-        return self._hello.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
+        size: int = self._hello.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
+        return size
 
     @property
     def max_write_batch_size(self) -> int:
         """The most writes in one command."""
-        return self._hello.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
+        most: int = self._hello.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
+        return most
 
     @property
     def min_wire_version(self) -> int:
         """The oldest wire protocol version the server speaks."""
-        return self._hello.get("minWireVersion", 0)
+        version: int = self._hello.get("minWireVersion", 0)
+        return version
 
     @property
     def max_wire_version(self) -> int:
         """The newest wire protocol version the server speaks."""
-        return self._hello.get("maxWireVersion", 0)
+        version: int = self._hello.get("maxWireVersion", 0)
+        return version
 
     @property
     def logical_session_timeout_minutes(self) -> int | None:
@@ -198,7 +204,7 @@ class ServerDescription:
     @property
     def last_write_date(self) -> float | None:
         """When the member last applied a write, in seconds since 1970."""
-        date = self._hello.get("lastWrite", {}).get("lastWriteDate")
+        date: datetime | None = self._hello.get("lastWrite", {}).get("lastWriteDate")
         if date is None:
             return None
         if date.tzinfo is not None:

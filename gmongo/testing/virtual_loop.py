@@ -104,7 +104,8 @@ class VirtualLoop:
     def timer(self, after: float, repeat: float = 0.0, ref: bool = True, priority: int | None = None) -> VirtualTimer:
         """A timer of this clock; the parameters are those of gevent's loops."""
         if self._ended:
-            return self.real.timer(after, repeat, ref, priority)
+            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # of the same methods
+            return timer
         return VirtualTimer(self, after, repeat, ref, priority or 0)
 
     def add(self, timer: VirtualTimer, after: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -61,7 +62,7 @@ class Compressing(Middleman):
         self.offer = offer
         self.reply_with = reply_with
         self.compressors: list[int] = []
-        self.tamper = lambda message: message
+        self.tamper: Callable[[bytes], bytes] = lambda message: message
 
     def serve(self, sock: Any) -> None:
         with gevent_socket.create_connection(self.server.address) as onward:

@@ -41,7 +41,7 @@ class TlsServer(ScriptedServer):
         except OSError:
             sock.close()
             return
-        self.resumed.append(wrapped.session_reused)
+        self.resumed.append(bool(wrapped.session_reused))
         self._accept(wrapped, address)
 
 

@@ -24,7 +24,7 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
         except gevent.Timeout as timeout:
             if timeout is not too_late:
                 raise
-    return event.is_set()
+    return bool(event.is_set())
 
 
 class Change:

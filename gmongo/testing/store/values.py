@@ -271,7 +271,8 @@ def compare(left: Any, right: Any) -> int:
         first, second = left, right
     else:
         first, second = key_of(left), key_of(right)
-    return (first > second) - (first < second)
+    order: int = (first > second) - (first < second)
+    return order
 
 
 def equal(left: Any, right: Any) -> bool:
