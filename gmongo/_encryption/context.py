@@ -71,7 +71,8 @@ class Context:
     @property
     def database(self) -> str:
         """The database whose collections it asks about, which need not be that of the command."""
-        return ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer)).decode()
+        name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
+        return name.decode()
 
     def step(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something with libmongocrypt.

@@ -54,7 +54,8 @@ class KmsServer:
 
     @property
     def port(self) -> int:
-        return self._server.server_port
+        port: int = self._server.server_port
+        return port
 
     def connect(self, context: Any) -> Any:
         """A ``kms_connect_callback`` that leads all hosts here."""

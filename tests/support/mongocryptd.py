@@ -186,4 +186,5 @@ class _Marker:
             fields["ka"] = document[key.removeprefix("/")]
         else:
             fields["ki"] = Binary(bytes(key[0]), UUID_SUBTYPE)
-        return Binary(b"\x00" + bson.encode({**fields, "v": value}), _MARKING_SUBTYPE)
+        marking: Binary = Binary(b"\x00" + bson.encode({**fields, "v": value}), _MARKING_SUBTYPE)
+        return marking
