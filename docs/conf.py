@@ -26,6 +26,7 @@ html_title = f"gmongo {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_copy_source = False
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4

@@ -1,4 +1,4 @@
-"""The client: the door to a deployment."""
+"""The client: the entry point of the API."""
 
 from __future__ import annotations
 
