@@ -76,8 +76,9 @@ class VirtualTime:
         self._running().advance(checked_seconds(seconds))
 
     def suspend(self, seconds: float) -> None:
-        """Let the machine sleep: afterwards the clocks show `seconds` more, and all that was due meanwhile is late.
+        """Let the machine sleep: afterwards the clocks show more, and all that was due meanwhile is late.
 
+        :param seconds: how much.
         :raises ValueError: `seconds` is no number from 0 up.
         :raises RuntimeError: this is outside the ``with``.
         """
