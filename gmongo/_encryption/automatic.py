@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import bson
@@ -63,8 +63,8 @@ class Encrypter:
         if not self._encrypts:
             return command
 
-        def make(context: Native) -> Native:
-            return contexts.EncryptionContext(context, self._machine.kms_providers, database, command)
+        def make(new: Callable[[], Native]) -> Native:
+            return contexts.EncryptionContext(new(), self._machine.kms_providers, database, command)
 
         encrypted = self._machine.run(make, len(command), deadline)
         return command if encrypted is None else encrypted
@@ -72,8 +72,8 @@ class Encrypter:
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
         """Decrypt a reply; None if there is nothing to decrypt in it."""
 
-        def make(context: Native) -> Native:
-            return contexts.DecryptionContext(context, self._machine.kms_providers, reply)
+        def make(new: Callable[[], Native]) -> Native:
+            return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
 
         decrypted = self._machine.run(make, len(reply), deadline)
         return None if decrypted == reply else decrypted
