@@ -141,7 +141,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     - ``authSource``: the database that has the user; that of the URI or ``"admin"`` by default.
     - ``authMechanism``, ``authMechanismProperties``: which proof to give; with a user name, the server names a SCRAM by
       default.
-    - ``auto_encryption_opts`` \*: client-side field level encryption.
+    - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`, to encrypt fields and
+      decrypt them.
 
     *Retries:*
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import bson
@@ -15,6 +15,7 @@ from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import Native, contexts
 from gmongo._encryption.machine import Machine
 from gmongo._encryption.query_analysis import Mongocryptd
+from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ConfigurationError, EncryptionError
@@ -22,9 +23,6 @@ from gmongo.wire.message import Buffer
 
 if TYPE_CHECKING:
     from gmongo.mongo_client import MongoClient
-
-# MongoDB 4.2
-_OLDEST = 8
 
 
 class Encrypter:
@@ -55,7 +53,7 @@ class Encrypter:
 
         :raises ConfigurationError: it is older than MongoDB 4.2.
         """
-        if self._encrypts and hello.max_wire_version < _OLDEST:
+        if self._encrypts and hello.max_wire_version < wire_versions.AUTOMATIC_ENCRYPTION:
             raise ConfigurationError("Auto-encryption requires a minimum MongoDB version of 4.2")
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
@@ -63,8 +61,8 @@ class Encrypter:
         if not self._encrypts:
             return command
 
-        def make(context: Native) -> Native:
-            return contexts.EncryptionContext(context, self._machine.kms_providers, database, command)
+        def make(new: Callable[[], Native]) -> Native:
+            return contexts.EncryptionContext(new(), self._machine.kms_providers, database, command)
 
         encrypted = self._machine.run(make, len(command), deadline)
         return command if encrypted is None else encrypted
@@ -72,8 +70,8 @@ class Encrypter:
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
         """Decrypt a reply; None if there is nothing to decrypt in it."""
 
-        def make(context: Native) -> Native:
-            return contexts.DecryptionContext(context, self._machine.kms_providers, reply)
+        def make(new: Callable[[], Native]) -> Native:
+            return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
 
         decrypted = self._machine.run(make, len(reply), deadline)
         return None if decrypted == reply else decrypted

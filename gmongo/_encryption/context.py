@@ -18,15 +18,19 @@ from gmongo.errors import EncryptionError
 AT_ONCE_BELOW = 16 * 1024
 
 
+Make = Callable[[Callable[[], Native]], Native]
+
+
 class Context:
     """A context of libmongocrypt, which is closed once, when neither a greenlet nor a thread uses it.
 
     :param handle: of the open library.
-    :param make: makes the context of pymongocrypt's out of a ``mongocrypt_ctx_t``.
+    :param make: makes the context of pymongocrypt's out of a ``mongocrypt_ctx_t``, which is its own from then on. It is
+        given a function for that, to be called when all else is ready.
     :param size: of what it works on, in bytes.
     """
 
-    def __init__(self, handle: Handle, make: Callable[[Native], Native], size: int) -> None:
+    def __init__(self, handle: Handle, make: Make, size: int) -> None:
         self._handle = handle
         self._crypt = handle.crypt()  # which must outlive the context
         self._make = make
@@ -44,8 +48,11 @@ class Context:
         return self
 
     def _begin(self) -> None:
+        self._native = self._make(self._new_pointer)
+
+    def _new_pointer(self) -> Native:
         self._pointer = self._handle.context(self._crypt)
-        self._native = self._make(self._pointer)
+        return self._pointer
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -6,7 +6,6 @@ from typing import Any
 
 from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.operation import EncryptedOperation
-from gmongo.errors import EncryptionError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
@@ -31,8 +30,9 @@ class EncryptingExecutor(Executor):
         if deadline is None:
             deadline = self.deadline()
         encrypted = EncryptedOperation(operation, self._encrypter, deadline)
+        result = super().run(encrypted, session, deadline)
         try:
-            return super().run(encrypted, session, deadline)
-        except EncryptionError:
-            self.commands.reap(encrypted.orphan)
+            return encrypted.decrypted(result)
+        except BaseException:
+            self._reap(operation, result)
             raise

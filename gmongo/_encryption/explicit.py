@@ -9,6 +9,7 @@ import bson
 from bson import Binary
 
 from gmongo._encryption.connect_callback import KMSConnectContext
+from gmongo._encryption.context import Make
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import RAW, KeyVault
 from gmongo._encryption.kms import Kms
@@ -62,17 +63,17 @@ class Explicit:
         """Encrypt ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
 
-        def make(context: Native) -> Native:
+        def make(new: Callable[[], Native]) -> Native:
             chosen = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
-            return contexts.ExplicitEncryptionContext(context, self._machine.kms_providers, value, chosen)
+            return contexts.ExplicitEncryptionContext(new(), self._machine.kms_providers, value, chosen)
 
         return self._run(make, len(value), heavy=algorithm not in _LIGHT)
 
     def decrypt(self, value: bytes) -> bytes:
         """Decrypt ``{"v": value}``."""
 
-        def make(context: Native) -> Native:
-            return contexts.ExplicitDecryptionContext(context, self._machine.kms_providers, value)
+        def make(new: Callable[[], Native]) -> Native:
+            return contexts.ExplicitDecryptionContext(new(), self._machine.kms_providers, value)
 
         return self._run(make, len(value))
 
@@ -85,11 +86,11 @@ class Explicit:
     ) -> Binary:
         """Make a data key and insert it; returns its ``_id``."""
 
-        def make(context: Native) -> Native:
+        def make(new: Callable[[], Native]) -> Native:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
             chosen = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(context, self._machine.kms_providers, kms_provider, chosen, _Encoder)
+            return contexts.DataKeyContext(new(), self._machine.kms_providers, kms_provider, chosen, _Encoder)
 
         deadline = self._executor.deadline()
         key = self._run(make, 0, deadline=deadline)
@@ -104,14 +105,14 @@ class Explicit:
     ) -> list[Mapping[str, Any]]:
         """The data keys that match, encrypted anew."""
 
-        def make(context: Native) -> Native:
+        def make(new: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
-            return contexts.RewrapManyDataKeyContext(context, providers, filter, provider, master_key, _Encoder)
+            return contexts.RewrapManyDataKeyContext(new(), providers, filter, provider, master_key, _Encoder)
 
         found = self._machine.run(make, 0, self._executor.deadline(), heavy=True)
         return [] if found is None else list(bson.decode(found, RAW)["v"])
 
-    def _run(self, make: Callable[[Native], Native], size: int, *, heavy: bool = False, deadline: Any = None) -> bytes:
+    def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: Any = None) -> bytes:
         found = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
         if found is None:
             raise EncryptionError(ValueError("libmongocrypt had nothing to do"))

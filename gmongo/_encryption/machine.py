@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import bson
 
-from gmongo._encryption.context import Context
+from gmongo._encryption.context import Context, Make
 from gmongo._encryption.credentials import OnDemand
 from gmongo._encryption.handle import Handle
 from gmongo._encryption.kms import Kms
-from gmongo._encryption.library import Native, lib
+from gmongo._encryption.library import lib
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.sessions import unbound
@@ -46,12 +46,10 @@ class Machine:
         self._kms = kms
         self._on_demand = OnDemand(handle.settings.on_demand)
 
-    def run(
-        self, make: Callable[[Native], Native], size: int, deadline: float | None, *, heavy: bool = False
-    ) -> bytes | None:
+    def run(self, make: Make, size: int, deadline: float | None, *, heavy: bool = False) -> bytes | None:
         """Run a context to its end.
 
-        :param make: makes it out of a ``mongocrypt_ctx_t``.
+        :param make: makes it, as :class:`Context` says.
         :param size: of what it works on, in bytes.
         :param deadline: when it must have ended; None leaves all requests their own limits.
         :param heavy: whether it has much to do, whatever the size.

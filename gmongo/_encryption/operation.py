@@ -13,7 +13,6 @@ from bson.raw_bson import RawBSONDocument
 from gmongo._encryption.encoding import one_document
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.errors import EncryptionError
 from gmongo.execution.operation import Operation
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -51,7 +50,8 @@ class EncryptedOperation(Operation):
         self._deadline = deadline
         self._command: dict[str, Any] | None = None  # a second try sends the same again
         self._body: Buffer = b""
-        self.orphan: Any = None  # a cursor that was opened and cannot be used
+        self._address: Address | None = None  # of the server that replied
+        self._pin: PinnedConnection | None = None  # for the cursor that the reply has opened
 
     @property
     def selector(self) -> Any:
@@ -94,17 +94,22 @@ class EncryptedOperation(Operation):
         return self.inner.decode(self._body)
 
     def result(self, reply: dict[str, Any], address: Address) -> Any:
-        """What the other operation returns for the reply, decrypted.
+        self._address = address
+        return self.inner.result(reply, address)
 
+    def decrypted(self, result: Any) -> Any:
+        """What the other operation returns for the reply, decrypted. The connection has been given back by now.
+
+        :param result: what it returns for the encrypted reply.
         :raises EncryptionError: it could not be decrypted.
         """
-        body, self._body = self._body, b""
-        try:
-            decrypted = self._encrypter.decrypt(body, self._deadline)
-        except EncryptionError:
-            self.orphan = self.inner.orphaned_cursor(reply, address)
-            raise
-        return self.inner.result(reply if decrypted is None else self.inner.decode(decrypted), address)
+        if self._address is None:
+            return result  # there was no reply
+        decrypted = self._encrypter.decrypt(self._body, self._deadline)
+        if decrypted is None:
+            return result
+        found = self.inner.result(self.inner.decode(decrypted), self._address)
+        return found if self._pin is None else self.inner.pinned(found, self._pin)
 
     def unacknowledged_result(self) -> Any:
         return self.inner.unacknowledged_result()
@@ -116,6 +121,7 @@ class EncryptedOperation(Operation):
         return self.inner.orphaned_cursor(reply, address)
 
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+        self._pin = pin
         return self.inner.pinned(result, pin)
 
     def selector_in(self, transaction: Transaction) -> Any:

@@ -172,13 +172,6 @@ DIFFERENCES = (
         parts=_COMMANDS,
     ),
     Difference(
-        Kind.LIMIT,
-        "there is no client-side encryption, so no collections for its metadata are created",
-        "client-side encryption",
-        calls=r"encryptedFields|encrypted_fields=",
-        parts=("commands", "left"),
-    ),
-    Difference(
         Kind.MORE,
         "commitQuorum is a field of the createIndexes command; PyMongo puts it into the index, where servers refuse it",
         "`commitQuorum`",

@@ -1,0 +1,113 @@
+"""Long cryptography in the thread pool of the hub: it holds the loop no longer than PyMongo's would, and what is
+interrupted meanwhile is closed once.
+"""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+from bson import Binary
+from gevent import get_hub
+
+from gmongo._encryption.library import contexts
+from gmongo.encryption import Algorithm, ClientEncryption
+from gmongo.errors import InvalidOperation
+from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
+from tests.gevent.switching.stalls import measured
+
+AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
+LARGE = "x" * 8_000_000
+
+
+@pytest.fixture
+def key(encryption):
+    get_hub().threadpool.apply(int)
+    return encryption.create_data_key("local")
+
+
+@pytest.fixture
+def contexts_open(monkeypatch):
+    """How many contexts of libmongocrypt are open."""
+    found = set()
+    opened, closed = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
+
+    def open_(self, *arguments):
+        opened(self, *arguments)
+        assert id(self) not in found
+        found.add(id(self))
+
+    def close(self):
+        found.discard(id(self))
+        closed(self)
+
+    monkeypatch.setattr(contexts.MongoCryptContext, "__init__", open_)
+    monkeypatch.setattr(contexts.MongoCryptContext, "_close", close)
+    return found
+
+
+def test_the_loop_goes_on(encryption, theirs, key):
+    """Compared with PyMongo, which does the same in the loop's own thread."""
+    secret = encryption.encrypt(LARGE, AT_RANDOM, key)
+    for ours, yours in (
+        (lambda: encryption.encrypt(LARGE, AT_RANDOM, key), lambda: theirs.encryption.encrypt(LARGE, AT_RANDOM, key)),
+        (lambda: encryption.decrypt(secret), lambda: theirs.encryption.decrypt(secret)),
+    ):
+        mine, others = measured(ours), measured(yours)
+        assert mine["stall"] < others["stall"] / 2
+        assert mine["turns"] > 10 * others["turns"]
+
+
+def test_many_small_values(client, deployment, encryption, key):
+    """A reply with thousands of them is decrypted in the thread, too, and the loop has its turns."""
+    from gmongo import MongoClient
+    from gmongo.encryption_options import AutoEncryptionOpts
+
+    secret = encryption.encrypt("x", AT_RANDOM, key)
+    client.shop.many.drop()
+    client.shop.many.insert_one({"_id": 1, "secrets": [Binary(secret, 6)] * 5000})
+    options = AutoEncryptionOpts(LOCAL, VAULT, bypass_auto_encryption=True)
+    with MongoClient(deployment.uri, auto_encryption_opts=options) as automatic:
+        assert automatic.shop.many.find_one()["secrets"] == ["x"] * 5000
+        assert measured(automatic.shop.many.find_one)["turns"] > 20
+
+
+@pytest.mark.parametrize("seconds", [0, 0.001, 0.003, 0.01, 0.03])
+def test_a_killed_greenlet_leaves_the_context_to_the_thread(encryption, key, contexts_open, seconds):
+    for _ in range(5):
+        greenlet = gevent.spawn(encryption.encrypt, LARGE, AT_RANDOM, key)
+        gevent.sleep(seconds)
+        greenlet.kill()
+    with gevent.Timeout(10):
+        while contexts_open:
+            gevent.sleep(0.005)
+    assert encryption.decrypt(encryption.encrypt("x", AT_RANDOM, key)) == "x"
+    assert not contexts_open
+
+
+def test_killed_while_all_threads_are_busy(encryption, key, contexts_open):
+    greenlets = [gevent.spawn(encryption.encrypt, LARGE, AT_RANDOM, key) for _ in range(30)]
+    gevent.sleep(0.02)
+    gevent.killall(greenlets)
+    with gevent.Timeout(20):
+        while contexts_open:
+            gevent.sleep(0.005)
+    get_hub().threadpool.apply(int)
+
+
+def test_closed_while_it_is_in_use(client, key, contexts_open):
+    encryption = ClientEncryption(LOCAL, VAULT, client, OPTIONS)
+    working = [gevent.spawn(encryption.encrypt, LARGE, AT_RANDOM, key) for _ in range(4)]
+    gevent.sleep(0.005)
+    encryption.close()
+    gevent.joinall(working, raise_error=True)
+    assert all(len(each.value) > len(LARGE) for each in working)
+    with pytest.raises(InvalidOperation, match="closed"):
+        encryption.encrypt("x", AT_RANDOM, key)
+    assert not contexts_open
+
+
+def test_what_fails_is_closed_too(encryption, key, contexts_open):
+    for value, algorithm in ((1.5, Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic), (1, "nonsense")):
+        with pytest.raises(Exception, match=r"."):
+            encryption.encrypt(value, algorithm, key)
+    assert not contexts_open
