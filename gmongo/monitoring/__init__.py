@@ -1,7 +1,7 @@
 """What happens in a client: events, and the listeners that hear of them.
 
 Give listeners to a client (``MongoClient(event_listeners=[...])``) or to all clients (:func:`register`). They
-are called in order, in the greenlet in which the event happens, before the driver goes on: be quick.
+are called in order, one event at a time, in the greenlet in which the event happens, before it goes on: be quick.
 """
 
 from __future__ import annotations

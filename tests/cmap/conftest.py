@@ -10,8 +10,16 @@ import pytest
 from gmongo.cmap.pool import Pool
 from tests.cmap.harness import make_pool
 from tests.support.clients import Client
+from tests.support.critical_sections import check
 from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer
+
+
+@pytest.fixture(autouse=True)
+def critical_sections() -> Iterator[None]:
+    """All tests here fail if a greenlet switches in a critical section of a pool."""
+    with check():
+        yield
 
 
 @pytest.fixture

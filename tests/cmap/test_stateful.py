@@ -23,6 +23,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.cmap.harness import make_pool
+from tests.support.critical_sections import check
 from tests.support.recorder import PoolRecorder, pool_line, pool_word
 
 ADDRESS = ("db.example", 27017)
@@ -408,6 +409,16 @@ def live(lives: int, yields: bool, monkeypatch: Any) -> int:
 
     run()
     return sum(steps)
+
+
+@pytest.fixture(autouse=True)
+def critical_sections() -> None:
+    """To watch them takes several times as long, so that is done in a few lives only, below."""
+
+
+def test_critical_sections_in_random_lives(monkeypatch: Any) -> None:
+    with check():
+        assert live(8, True, monkeypatch) >= 300
 
 
 @pytest.mark.requirement(

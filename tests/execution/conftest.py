@@ -9,10 +9,18 @@ import pytest
 
 from gmongo.testing import Deployment
 from tests.support.clients import Client
+from tests.support.critical_sections import check
 from tests.support.fixtures import limited
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 patience = limited(15)
+
+
+@pytest.fixture(autouse=True)
+def critical_sections() -> Iterator[None]:
+    """All tests here fail if a greenlet switches in a critical section of a pool."""
+    with check():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,60 @@
+"""The tests of pools and of the executor find a switch in a critical section, wherever it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.cmap.state import StateMachine
+from tests.support.critical_sections import watch
+
+
+def test_they_are_seen_and_without_fault(new_pool: Any, go: Any) -> None:
+    with watch() as sections:
+        pool = new_pool(max_pool_size=1)
+        connection = pool.check_out()
+        waiting = go(pool.check_out)
+        pool.check_in(connection)
+        pool.check_in(waiting.get(timeout=5))
+        pool.clear()
+    assert sections.count > 15
+    assert sections.faults == []
+
+
+@pytest.mark.parametrize("method", ["take_fit", "check_in", "clear", "_drop", "begin"])
+def test_a_sleep_is_caught(new_pool: Any, monkeypatch: Any, method: str) -> None:
+    original = getattr(StateMachine, method)
+
+    def sleep(machine: StateMachine, *arguments: Any) -> Any:
+        gevent.sleep(0)
+        return original(machine, *arguments)
+
+    pool = new_pool()
+    monkeypatch.setattr(StateMachine, method, sleep)
+    with watch() as sections:
+        pool.check_in(pool.check_out())
+        pool.clear()
+        pool.remove_perished()
+    assert sections.faults
+    assert "a switch in a critical section" in sections.faults[0]
+    assert "in sleep" in sections.faults[0]
+
+
+def test_a_sleep_among_the_events_of_one_step_is_caught(new_pool: Any) -> None:
+    pool = new_pool()
+    with watch() as sections, pool._delivery:
+        pool.clear()
+        gevent.sleep(0)
+    pool.finish()
+    assert "a switch in a critical section" in sections.faults[0]
+
+
+def test_events_that_are_not_delivered_before_a_switch_are_caught(new_pool: Any) -> None:
+    pool = new_pool()
+    with watch() as sections:
+        pool.machine.clear(None, None, False)
+        gevent.sleep(0)
+    pool.finish()
+    assert "before events were delivered" in sections.faults[0]
