@@ -17,7 +17,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.execution.deadline import check_await_time, until
-from gmongo.execution.sessions import ImplicitSession, Session, checked_session
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.aggregate import Aggregate
 from gmongo.operations.change_stream import Position, is_resumable
 from gmongo.operations.reaper import Dropped
@@ -111,7 +111,7 @@ class ChangeStream(Generic[DocumentType]):
         # The token of a change goes back to the server as it came, whatever the application decodes changes into.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: Any = _RAW if self._decodes else self._codec_options
-        self._session: Session = checked_session(session) or self._client._executor.implicit_session()
+        self._session: SessionHandle = checked_session(session) or self._client._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._interrupted = False
         self._closed = False
@@ -278,7 +278,7 @@ class ChangeStream(Generic[DocumentType]):
             if self._cursor is not None:
                 self._cursor.close()
         finally:
-            self._session.end_implicit()
+            end_if_implicit(self._session)
 
     def __enter__(self) -> ChangeStream[DocumentType]:
         return self

@@ -9,19 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
-from gevent import getcurrent
 
-from gmongo import _clock
-from gmongo._server_facts import wire_versions
-from gmongo.cmap.hello import Hello
-from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
-from gmongo.execution.deadline import current_deadline
-from gmongo.execution.executor import Executor
-from gmongo.execution.operation import Operation
+from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.execution.session_state import SessionState
 from gmongo.execution.sessions import ServerSession, bind_session
-from gmongo.execution.transaction import State, Transaction, TransactionSettings
-from gmongo.operations.transaction import AbortTransaction, CommitTransaction
-from gmongo.operations.with_transaction import with_transaction
+from gmongo.execution.transaction import State, TransactionSettings
+from gmongo.operations.with_transaction import TransactionEnd, with_transaction
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -32,10 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["ClientSession", "SessionOptions", "TransactionOptions"]
 
 T = TypeVar("T")
-
-_NONE: Mapping[str, Any] = {}
-# How long a greenlet that is to end is kept by the abort of its transaction, in seconds.
-_INTERRUPTED_ABORT_TIMEOUT = 1.0
 
 
 class TransactionOptions:
@@ -162,15 +151,11 @@ class ClientSession:
             raise ValueError("a ClientSession is explicit: implicit must be False")
         self._client = client
         self._executor = client._executor
-        self._server_session: ServerSession | None = server_session
-        self._epoch = client._executor.epoch
         self._options = options
-        self._transaction = Transaction()
-        self._limit: float | None = None  # the deadline of with_transaction
-        self._user: object = None  # the greenlet that runs an operation in it now
-        self._cluster_time: Mapping[str, Any] | None = None
-        self._operation_time: Timestamp | None = None
-        self._snapshot_time: Timestamp | None = None
+        self._state = SessionState(
+            client._executor, server_session, bool(options.causal_consistency), bool(options.snapshot)
+        )
+        self._ending = TransactionEnd(client._executor, self._state)
 
     @property
     def client(self) -> MongoClient[Any]:
@@ -188,26 +173,26 @@ class ClientSession:
 
         :raises InvalidOperation: the session has ended.
         """
-        return self.server_session.lsid
+        return self._state.server_session.lsid
 
     @property
     def has_ended(self) -> bool:
         """Whether :meth:`end_session` was called."""
-        return self._server_session is None
+        return self._state.has_ended
 
     @property
     def cluster_time(self) -> Mapping[str, Any] | None:
         """The newest cluster time that the session has seen, for :meth:`advance_cluster_time` of another; None before
         its first operation.
         """
-        return self._cluster_time
+        return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
         """The time of the session's last operation, for :meth:`advance_operation_time` of another; None before its
         first operation.
         """
-        return self._operation_time
+        return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
         """Take over the cluster time of another session, if it is newer. With :meth:`advance_operation_time`, this
@@ -223,9 +208,7 @@ class ClientSession:
             raise TypeError(f"cluster_time must be a mapping, not an instance of {type(cluster_time).__name__}")
         if not isinstance(cluster_time.get("clusterTime"), Timestamp):
             raise ValueError("cluster_time must have a clusterTime that is a Timestamp")
-        known = self._cluster_time
-        if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
-            self._cluster_time = cluster_time
+        self._state.advance_cluster_time(cluster_time)
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
         """Take over the operation time of another session, if it is newer.
@@ -237,15 +220,14 @@ class ClientSession:
         """
         if not isinstance(operation_time, Timestamp):
             raise TypeError(f"operation_time must be a Timestamp, not {short(operation_time)}")
-        if self._operation_time is None or operation_time > self._operation_time:
-            self._operation_time = operation_time
+        self._state.advance_operation_time(operation_time)
 
     # Transactions
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is in progress: started, and neither committed nor aborted."""
-        return self._transaction.active
+        return self._state.transaction.active
 
     def start_transaction(
         self,
@@ -272,13 +254,13 @@ class ClientSession:
         :raises ConfigurationError: the write concern is not acknowledged.
         :raises TypeError: an option has the wrong type.
         """
-        _ = self.server_session
-        self._check_free()
+        server_session = self._state.server_session
+        self._state.check_free()
         if self._options.snapshot:
             raise InvalidOperation("Transactions are not supported in snapshot sessions")
         given = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
-        self._transaction.start(self._settings(given))
-        self.server_session.transaction_number += 1
+        self._state.transaction.start(self._settings(given))
+        server_session.transaction_number += 1
         return _TransactionBlock(self)
 
     def _settings(self, given: TransactionOptions) -> TransactionSettings:
@@ -304,9 +286,7 @@ class ClientSession:
         :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` it may have succeeded
             all the same, and may be tried again.
         """
-        _ = self.server_session
-        if self._transaction.begin_commit():
-            self._end_transaction(CommitTransaction(self._transaction), None)
+        self._ending.commit()
 
     def abort_transaction(self) -> None:
         """Abort the transaction. Errors of the server are ignored, since it aborts by itself after a while.
@@ -315,33 +295,7 @@ class ClientSession:
 
         :raises InvalidOperation: there is no transaction in progress.
         """
-        self._abort(None)
-
-    def _give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort because of `error`. A kill or somebody's time-out is not held up for longer than a moment."""
-        hurried = error is not None and not isinstance(error, Exception)
-        self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT if hurried else deadline)
-
-    def _abort(self, deadline: float | None) -> None:
-        """Abort by `deadline`; None is the usual one."""
-        _ = self.server_session
-        to_send = self._transaction.begin_abort()
-        try:
-            if to_send:
-                self._end_transaction(AbortTransaction(self._transaction), deadline)
-        except PyMongoError:
-            pass
-        finally:
-            self._transaction.unpin()
-
-    def _end_transaction(self, operation: Operation, deadline: float | None) -> None:
-        try:
-            self._executor.run(operation, self, deadline)
-        except PyMongoError:
-            raise
-        except BaseException:
-            self._transaction.end_interrupted()
-            raise
+        self._ending.abort()
 
     def with_transaction(
         self,
@@ -380,11 +334,13 @@ class ClientSession:
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         """
         options = read_concern, write_concern, read_preference, max_commit_time_ms
-        self._limit = self._executor.deadline()
+        limit = self._state.limit = self._executor.deadline()
         try:
-            return with_transaction(self, callback, lambda: self.start_transaction(*options), self._limit)
+            return with_transaction(
+                self._ending, lambda: callback(self), lambda: self.start_transaction(*options), limit
+            )
         finally:
-            self._limit = None
+            self._state.limit = None
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
@@ -413,15 +369,14 @@ class ClientSession:
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
-        self._check_free()
+        state = self._state
+        state.check_free()
         try:
-            if self._server_session is not None and self._transaction.state is State.IN_PROGRESS:
-                self._give_up(error, self._executor.fresh_deadline())
+            if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
+                self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
-            self._transaction.unpin()
-            session, self._server_session = self._server_session, None
-            if session is not None:
-                self._executor.sessions.release(session)
+            state.transaction.unpin()
+            state.release()
 
     def __copy__(self) -> NoReturn:
         raise TypeError("a ClientSession cannot be copied: start another one")
@@ -436,111 +391,13 @@ class ClientSession:
 
     def __del__(self) -> None:
         # No I/O and no switch here. A transaction in progress is left to the server, with the session.
-        session = getattr(self, "_server_session", None)
-        if session is None:
+        state = getattr(self, "_state", None)
+        if state is None or state.has_ended:
             return
-        if self._transaction.pin is not None:
-            self._transaction.pin.release_soon()
-        if not self._transaction.active:
-            self._executor.sessions.release(session)
-
-    # What the executor needs
-
-    @property
-    def explicit(self) -> ClientSession:
-        """This session, which is not one that the driver takes for one operation."""
-        return self
-
-    @property
-    def server_session(self) -> ServerSession:
-        """The logical session on the server.
-
-        :raises InvalidOperation: the session has ended.
-        """
-        if self._server_session is None:
-            raise InvalidOperation("Cannot use ended session")
-        return self._server_session
-
-    @property
-    def transaction(self) -> Transaction:
-        """Its transaction, in progress or not."""
-        return self._transaction
-
-    @property
-    def operation_time_to_follow(self) -> Timestamp | None:
-        """The time that reads must not be older than; None without causal consistency."""
-        return self._operation_time if self._options.causal_consistency else None
-
-    def begin(self, executor: Executor, operation: Operation) -> None:
-        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`. For the driver
-        itself.
-
-        :param executor: of the client that runs the operation.
-        :param operation: that is to run.
-        :raises InvalidOperation: the session is of another client, has ended, or is in use by another greenlet.
-        :raises ConfigurationError: the operation is an unacknowledged write.
-        """
-        if self._executor is not executor:
-            raise InvalidOperation("Can only use session with the MongoClient that started it")
-        if self._epoch != executor.epoch:
-            raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
-        if self.has_ended:
-            raise InvalidOperation("Cannot use ended session")
-        self._check_free()
-        if self._limit is not None and current_deadline() != self._limit:
-            raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
-        concern = operation.context.write_concern if operation.takes_write_concern else None
-        unacknowledged = not self._transaction.active and (concern or _NONE).get("w") == 0
-        if not operation.acknowledged or unacknowledged:
-            raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
-        if not self._transaction.active and not operation.ends_transaction:
-            self._transaction.leave()
-        self._user = getcurrent()
-
-    def _check_free(self) -> None:
-        if self._user is not None and self._user is not getcurrent():
-            raise InvalidOperation(
-                "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
-            )
-
-    def end_use(self) -> None:
-        """The operation has ended."""
-        self._user = None
-
-    def decorate(self, command: dict[str, Any], is_causally_consistent: bool, hello: Hello) -> None:
-        """Make an operation causally consistent, or have it read the snapshot. For the driver itself.
-
-        :param command: to add the read concern to.
-        :param is_causally_consistent: whether the operation may be causally consistent.
-        :param hello: of the server that it is sent to.
-        :raises ConfigurationError: the server has no snapshot reads.
-        """
-        if self._options.snapshot:
-            if hello.max_wire_version < wire_versions.SNAPSHOT_READS:
-                raise ConfigurationError("Snapshot reads require MongoDB 5.0 or later")
-            command["readConcern"] = {"level": "snapshot"}
-            if self._snapshot_time is not None:
-                command["readConcern"]["atClusterTime"] = self._snapshot_time
-        elif is_causally_consistent and self.operation_time_to_follow is not None:
-            command["readConcern"] = {
-                **command.get("readConcern", {}),
-                "afterClusterTime": self.operation_time_to_follow,
-            }
-
-    def end_implicit(self) -> None:
-        """The application ends it."""
-
-    def observe(self, reply: Mapping[str, Any]) -> None:
-        """Learn the times of a reply. For the driver itself.
-
-        :param reply: of the server.
-        """
-        if "$clusterTime" in reply:
-            self.advance_cluster_time(reply["$clusterTime"])
-        if "operationTime" in reply:
-            self.advance_operation_time(reply["operationTime"])
-        if self._options.snapshot and self._snapshot_time is None:
-            self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
+        if state.transaction.pin is not None:
+            state.transaction.pin.release_soon()
+        if not state.transaction.active:
+            state.release()
 
 
 class _TransactionBlock:
@@ -561,7 +418,7 @@ class _TransactionBlock:
             if error is None:
                 self._session.commit_transaction()
             else:
-                self._session._give_up(error, None)
+                self._session._ending.give_up(error, None)
 
 
 def _check(name: str, value: Any, kind: type) -> None:

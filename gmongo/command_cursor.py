@@ -13,7 +13,7 @@ from bson.codec_options import CodecOptions
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
-from gmongo.execution.sessions import Session, checked_session
+from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.address import Address
@@ -74,7 +74,7 @@ class CommandCursor(Generic[DocumentType]):
         codec_options: CodecOptions[Any],
         batch_size: int,
         max_await_time_ms: int | None,
-        session: Session | None,
+        session: SessionHandle | None,
         comment: Any,
         deadline: float | None,
     ) -> None:
@@ -104,13 +104,13 @@ class CommandCursor(Generic[DocumentType]):
     ) -> Any:
         """Run the operation that opens a cursor, and return the cursor."""
         executor = collection.database.client._executor
-        chosen: Session = executor.implicit_session() if session is None else checked_session(session)
+        chosen: SessionHandle = executor.implicit_session() if session is None else checked_session(session)
         deadline = executor.deadline()
         check_await_time(max_await_time_ms, deadline)
         try:
             reply = executor.run(operation, chosen, deadline)
         except BaseException:
-            chosen.end_implicit()
+            end_if_implicit(chosen)
             raise
         cursor = cls.__new__(cls)
         cursor._open(collection, reply, operation.decoding, batch_size, max_await_time_ms, chosen, comment, deadline)

@@ -18,7 +18,7 @@ from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
-from gmongo.execution.sessions import Session, checked_session
+from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.find import Find, without_modifiers
 from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_document, sort_document
 from gmongo.operations.models import checked_flag, checked_hint
@@ -437,7 +437,7 @@ class Cursor(Generic[DocumentType]):
         if self._cursor is None:
             client = self._collection.database.client
             executor = client._executor
-            session: Session = self._session or executor.implicit_session()
+            session: SessionHandle = self._session or executor.implicit_session()
             tailable = bool(self._flags & _TAILABLE)
             operation = self._operation()
             deadline = executor.deadline()
@@ -445,7 +445,7 @@ class Cursor(Generic[DocumentType]):
             try:
                 reply = executor.run(operation, session, deadline)
             except BaseException:
-                session.end_implicit()
+                end_if_implicit(session)
                 raise
             self._cursor = ServerCursor(
                 executor,

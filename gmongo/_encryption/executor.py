@@ -10,7 +10,7 @@ from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.options import ExecutionOptions
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import SessionHandle
 from gmongo.sdam.topology import Topology
 
 
@@ -26,7 +26,7 @@ class EncryptingExecutor(Executor):
         super().__init__(topology, options, events)
         self._encrypter = encrypter
 
-    def run(self, operation: Operation, session: Session | None = None, deadline: float | None = None) -> Any:
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
         if deadline is None:
             deadline = self.deadline()
         encrypted = EncryptedOperation(operation, self._encrypter, deadline)

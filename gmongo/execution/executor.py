@@ -23,9 +23,10 @@ from gmongo.execution.sessions import (
     ImplicitSession,
     ServerSessionPool,
     Session,
+    SessionHandle,
     binding,
     bound_session,
-    checked_session,
+    state_of,
 )
 from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address
@@ -52,7 +53,7 @@ class Executor:
         self.overload = self._policy.overload
         register_after_fork(self)
 
-    def run(self, operation: Operation, session: Session | None = None, deadline: float | None = None) -> Any:
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
         """Run an operation to its end, trying again where that is allowed, and return its result.
 
         A first try that has no session of the application's, no deadline and no given server runs here, on local
@@ -69,7 +70,7 @@ class Executor:
         if session is None and binding() is not None:
             session = bound_session(self)
         if session is not None:
-            return self._run_in_session(operation, checked_session(session), deadline)
+            return self._run_in_session(operation, state_of(session), deadline)
         takes_session = operation.takes_session and operation.acknowledged
         if deadline is not None or operation.address is not None or self._all_are_special:
             return self._run_in_own_session(operation, takes_session, deadline)
@@ -221,7 +222,7 @@ class Executor:
         """How many forks lie behind this process, as far as the client has seen them."""
         return self.topology.epoch
 
-    def implicit_session(self) -> Session:
+    def implicit_session(self) -> SessionHandle:
         """A session for one operation or one cursor: the one that is bound here, or an implicit one."""
         return bound_session(self) or ImplicitSession(self.sessions)
 

@@ -13,6 +13,7 @@ from bson.binary import Binary, UuidRepresentation
 
 from gmongo import _clock
 from gmongo.errors import InvalidOperation
+from gmongo.execution.session_state import SessionState
 
 if TYPE_CHECKING:
     from gmongo.cmap.hello import Hello
@@ -85,24 +86,51 @@ class Session(Protocol):
         """End the session if it is implicit; the application ends its own."""
 
 
+class SessionHandle(Protocol):
+    """What the floors above give the executor as a session: a ``ClientSession``, or an implicit session."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can be run in it any more."""
+
+
+def state_of(session: Any) -> Any:
+    """The state of what the caller gave as a session; an implicit session is its own.
+
+    :raises ValueError: it is no session.
+    """
+    if isinstance(session, (ImplicitSession, SessionState)):
+        return session
+    state = getattr(session, "_state", None)
+    if not isinstance(state, SessionState):
+        raise ValueError(f"session must be a ClientSession or None, not an instance of {type(session).__name__}")
+    return state
+
+
 def checked_session(session: Any) -> Any:
     """What the caller gave as a session.
 
     :raises ValueError: it is neither a session nor None.
     """
-    if session is not None and not hasattr(session, "end_implicit"):
-        raise ValueError(f"session must be a ClientSession or None, not an instance of {type(session).__name__}")
+    if session is not None:
+        state_of(session)
     return session
 
 
-_bound: ContextVar[tuple[Executor, Session] | None] = ContextVar("gmongo_bound_session", default=None)
+def end_if_implicit(session: SessionHandle | None) -> None:
+    """End a session that the driver has taken; the application ends its own."""
+    if isinstance(session, ImplicitSession):
+        session.end_implicit()
+
+
+_bound: ContextVar[tuple[Executor, SessionHandle] | None] = ContextVar("gmongo_bound_session", default=None)
 
 
 binding = _bound.get
 """None if no session at all is bound here."""
 
 
-def bound_session(executor: Executor) -> Session | None:
+def bound_session(executor: Executor) -> SessionHandle | None:
     """The session that operations use here without being given it, if there is one.
 
     :raises InvalidOperation: it is another client's, in which these operations would silently not take part.
@@ -115,14 +143,17 @@ def bound_session(executor: Executor) -> Session | None:
     return bound[1]
 
 
-def in_transaction(executor: Executor, session: Session | None) -> bool:
+def in_transaction(executor: Executor, session: SessionHandle | None) -> bool:
     """Whether an operation that is given `session` runs in a transaction."""
-    chosen = bound_session(executor) if session is None else checked_session(session)
-    return chosen is not None and chosen.transaction is not None and chosen.transaction.active
+    chosen = bound_session(executor) if session is None else session
+    if chosen is None:
+        return False
+    transaction = state_of(chosen).transaction
+    return transaction is not None and transaction.active
 
 
 @contextmanager
-def bind_session(executor: Executor, session: Session) -> Iterator[None]:
+def bind_session(executor: Executor, session: SessionHandle) -> Iterator[None]:
     """Have operations of this client in the block run in `session`."""
     token = _bound.set((executor, session))
     try:

@@ -11,7 +11,7 @@ from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import Session, checked_session
+from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.models import (
     DeleteMany,
     DeleteOne,
@@ -150,7 +150,7 @@ class Bulk:
             "upserted": [],
         }
 
-    def execute(self, executor: Executor, runs: Iterable[_Run], session: Session | None) -> dict[str, Any]:
+    def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> dict[str, Any]:
         """Write everything; returns the sum of the replies, which is empty if the writes are not acknowledged.
 
         :raises BulkWriteError: a write failed, or a write concern was not met, and the writes are acknowledged.
@@ -168,8 +168,7 @@ class Bulk:
             if self._acknowledged:
                 raise
         finally:
-            if implicit is not None:
-                implicit.end_implicit()
+            end_if_implicit(implicit)
         if not self._acknowledged:
             return {}
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
@@ -183,7 +182,7 @@ class Bulk:
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
-        self, executor: Executor, run: _Run, session: Session | None, deadline: float | None, is_last: bool
+        self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
         """Write one run, batch by batch."""
         statements = Statements(run.kind, run.elements, self._context.codec_options, self._acknowledged)
@@ -211,7 +210,7 @@ class Bulk:
                 return
 
     def _reply_to(
-        self, batch: WriteBatch, executor: Executor, session: Session | None, deadline: float | None
+        self, batch: WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
     ) -> Mapping[str, Any]:
         try:
             reply: Mapping[str, Any] = executor.run(batch, session, deadline)

@@ -24,7 +24,7 @@ from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import SessionHandle, end_if_implicit
 from gmongo.operations.client_writes import USUAL_LIMITS, Limits, Write, Writes, check_size
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.reaper import CursorReaper
@@ -173,7 +173,7 @@ class ClientBulk:
         verbose: bool,
         fields: Mapping[str, Any],
         acknowledged: bool,
-        session: Session | None,
+        session: SessionHandle | None,
     ) -> None:
         self._executor = executor
         self._reaper = reaper
@@ -211,8 +211,7 @@ class ClientBulk:
             self.outcome["error"] = error
             raise self._failure(error) from error
         finally:
-            if session is not None:
-                session.end_implicit()
+            end_if_implicit(session)
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
             raise self._failure(None)
         return self.outcome
@@ -231,7 +230,7 @@ class ClientBulk:
                 failure._add_error_label(label)
         return failure
 
-    def _run(self, writes: Writes, session: Session | None) -> None:
+    def _run(self, writes: Writes, session: SessionHandle | None) -> None:
         limits = USUAL_LIMITS
         while writes:
             batch = BulkWriteBatch(self._context, writes, self._fields, limits, self._operation_id, self._acknowledged)
@@ -242,7 +241,7 @@ class ClientBulk:
                 if self._ordered and self.outcome["writeErrors"]:
                     return
 
-    def _reply_to(self, batch: BulkWriteBatch, session: Session | None) -> CursorReply | None:
+    def _reply_to(self, batch: BulkWriteBatch, session: SessionHandle | None) -> CursorReply | None:
         try:
             return self._executor.run(batch, session, self._deadline)
         except WriteConcernError:
@@ -252,7 +251,7 @@ class ClientBulk:
             opened: CursorReply = batch.result(batch.reply, ("", None))
             return opened._replace(cursor_id=0)
 
-    def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: Session | None) -> None:
+    def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
         """Add the reply to one batch to the sum."""
         outcome, reply = self.outcome, opened.reply
         for name in _COUNTS:

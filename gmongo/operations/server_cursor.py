@@ -13,7 +13,7 @@ from gmongo._server_facts import codes
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ImplicitSession, Session
+from gmongo.execution.sessions import ImplicitSession, SessionHandle
 from gmongo.operations.cursors import GetMore, KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.operations.reaper import CursorReaper, Dropped
@@ -71,7 +71,7 @@ class ServerCursor:
         executor: Executor,
         reaper: CursorReaper,
         opened: CursorReply,
-        session: Session | None,
+        session: SessionHandle | None,
         codec_options: CodecOptions[Any],
         *,
         limit: int = 0,
@@ -120,7 +120,7 @@ class ServerCursor:
         return bool(self.documents)
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> SessionHandle | None:
         """The session it runs in."""
         return self._session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from gevent import sleep
 
@@ -13,9 +13,10 @@ from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError, WriteConcernError
 from gmongo.execution.deadline import until
-
-if TYPE_CHECKING:
-    from gmongo.client_session import ClientSession
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation import Operation
+from gmongo.execution.session_state import SessionState
+from gmongo.operations.transaction import AbortTransaction, CommitTransaction
 
 T = TypeVar("T")
 
@@ -23,37 +24,98 @@ _TIME_LIMIT = 120.0  # seconds
 _FIRST_BACKOFF = 0.005  # seconds
 _BACKOFF_GROWTH = 1.5
 _MAX_BACKOFF = 0.5  # seconds
+# How long a greenlet that is interrupted is kept by the abort of its transaction.
+_INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds
+
+
+class TransactionEnd:
+    """Ends the transactions of one session.
+
+    :param executor: runs the commands.
+    :param state: of the session.
+    """
+
+    __slots__ = ("_executor", "_state")
+
+    def __init__(self, executor: Executor, state: SessionState) -> None:
+        self._executor = executor
+        self._state = state
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a transaction is in progress."""
+        return self._state.transaction.active
+
+    def commit(self) -> None:
+        """Commit the transaction.
+
+        :raises InvalidOperation: there is no transaction, or it has been aborted, or the session has ended.
+        """
+        _ = self._state.server_session
+        if self._state.transaction.begin_commit():
+            self._run(CommitTransaction(self._state.transaction), None)
+
+    def abort(self, deadline: float | None = None) -> None:
+        """Abort the transaction by `deadline`; None is the usual one. Errors of the server are ignored.
+
+        :raises InvalidOperation: there is no transaction in progress, or the session has ended.
+        """
+        _ = self._state.server_session
+        to_send = self._state.transaction.begin_abort()
+        try:
+            if to_send:
+                self._run(AbortTransaction(self._state.transaction), deadline)
+        except PyMongoError:
+            pass
+        finally:
+            self._state.transaction.unpin()
+
+    def give_up(self, error: BaseException | None, deadline: float | None) -> None:
+        """Abort because of `error`. A kill or a time-out of the application is held up for a moment at most."""
+        hurried = error is not None and not isinstance(error, Exception)
+        self.abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT if hurried else deadline)
+
+    def _run(self, operation: Operation, deadline: float | None) -> None:
+        try:
+            self._executor.run(operation, self._state, deadline)
+        except PyMongoError:
+            raise
+        except BaseException:
+            self._state.transaction.end_interrupted()
+            raise
 
 
 def with_transaction(
-    session: ClientSession,
-    callback: Callable[[ClientSession], T],
+    ending: TransactionEnd,
+    callback: Callable[[], T],
     start: Callable[[], Any],
     deadline: float | None,
     jitter: Callable[[], float] = random.random,
 ) -> T:
-    """Run `callback` in a transaction of `session` and commit it, again and again if need be.
+    """Run `callback` in a transaction and commit it, again and again if need be.
 
+    :param ending: ends the transactions of the session.
+    :param callback: what the application does in the transaction.
     :param start: starts the transaction.
     :param deadline: when all has to be over; None is in 120 seconds, and binds the retries only.
     :param jitter: where the random numbers from 0 to 1 come from.
     """
     begin = _clock.monotonic()
-    loop = _Loop(session, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
+    loop = _Loop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
     limit = None if deadline is None else deadline - begin
     try:
         with until(deadline):
             while True:
                 start()
                 try:
-                    result = callback(session)
+                    result = callback()
                 except BaseException as error:
-                    if session.in_transaction:
-                        session._give_up(error, None if limit is None else _clock.monotonic() + limit)
+                    if ending.is_due:
+                        ending.give_up(error, None if limit is None else _clock.monotonic() + limit)
                     if not isinstance(error, Exception) or not loop.goes_on_after(error):
                         raise
                 else:
-                    if not session.in_transaction or loop.commit():
+                    if not ending.is_due or loop.commit():
                         return result
                 loop.back_off(jitter())
     finally:
@@ -63,8 +125,8 @@ def with_transaction(
 class _Loop:
     """One call, its time, and the error that made it try again last."""
 
-    def __init__(self, session: ClientSession, end: float, end_is_deadline: bool) -> None:
-        self._session = session
+    def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool) -> None:
+        self._ending = ending
         self._end = end
         self._end_is_deadline = end_is_deadline
         self._tries = 0
@@ -88,7 +150,7 @@ class _Loop:
         """Commit; False if the whole transaction has to be tried again."""
         while True:
             try:
-                self._session.commit_transaction()
+                self._ending.commit()
             except PyMongoError as error:
                 if not error.has_error_label(UNKNOWN_RESULT) or _is_max_time_expired(error):
                     if not self.goes_on_after(error):

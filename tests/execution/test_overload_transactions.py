@@ -185,7 +185,7 @@ def test_nothing_stays_pinned_after_an_abort(
         session.start_transaction()
         client.db.c.insert_one({"_id": 1}, session=session)
         session.abort_transaction()
-        assert (session._transaction.pin, session._transaction.pinned_address) == (None, None)
+        assert (session._state.transaction.pin, session._state.transaction.pinned_address) == (None, None)
         session.end_session()
         check_nothing_held(client)
 
@@ -204,7 +204,7 @@ def test_a_last_rejection_ends_what_the_label_says_it_ends(
         with pytest.raises(OperationFailure):
             client.db.c.insert_one({"_id": 2}, session=session)
         assert len(cluster.commands.named("insert")) == 3
-        assert (session._transaction.pin, session._transaction.pinned_address) == (None, None)
+        assert (session._state.transaction.pin, session._state.transaction.pinned_address) == (None, None)
         session.abort_transaction()
         session.end_session()
         check_nothing_held(client)

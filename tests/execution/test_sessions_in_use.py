@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
+import pymongo.client_session
 import pytest
 
 from gmongo import MongoClient
@@ -208,3 +209,9 @@ def test_bound_sessions_are_those_of_their_greenlet(deployment: Deployment, clie
         mine, other = [command.body["lsid"] for command in deployment.commands.named("insert")]
         assert mine == session.session_id != other
     check_nothing_held(client)
+
+
+def test_a_session_shows_nothing_that_is_the_drivers_own() -> None:
+    """What the executor needs of it is its `SessionState`."""
+    public = {name for name in dir(ClientSession) if not name.startswith("_")}
+    assert public <= set(dir(pymongo.client_session.ClientSession))

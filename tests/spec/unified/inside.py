@@ -16,24 +16,24 @@ _LONG = 100_000
 
 def transaction_state(session: ClientSession) -> str:
     """The state of a session's transaction, as the tests write it."""
-    return session._transaction.state.name.lower().removesuffix("_empty")
+    return session._state.transaction.state.name.lower().removesuffix("_empty")
 
 
 def pinned_address(session: ClientSession) -> str | None:
     """The mongos to which a session is pinned."""
-    address = session._transaction.pinned_address
+    address = session._state.transaction.pinned_address
     return None if address is None else "{}:{}".format(*address)
 
 
 def is_pinned(session: ClientSession) -> bool:
     """Whether a session is pinned to a mongos or to a connection."""
-    transaction = session._transaction
+    transaction = session._state.transaction
     return transaction.pinned_address is not None or transaction.pin is not None
 
 
 def is_dirty(session: ClientSession) -> bool:
     """Whether the session's server session is discarded rather than used again."""
-    return session.server_session.dirty
+    return session._state.server_session.dirty
 
 
 @contextmanager

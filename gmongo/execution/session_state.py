@@ -1,0 +1,176 @@
+"""The state of a session of the application's, as the executor sees it. The application holds a ``ClientSession``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bson.timestamp import Timestamp
+from gevent import getcurrent
+
+from gmongo._server_facts import wire_versions
+from gmongo.cmap.hello import Hello
+from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.execution.deadline import current_deadline
+from gmongo.execution.transaction import Transaction
+
+if TYPE_CHECKING:
+    from gmongo.execution.executor import Executor
+    from gmongo.execution.operation import Operation
+    from gmongo.execution.sessions import ServerSession
+
+_NONE: Mapping[str, Any] = {}
+
+
+class SessionState:
+    """The logical session on the server, the transaction, the times that were seen, and who uses it now.
+
+    :param executor: of the client that started the session.
+    :param server_session: what the server knows it by.
+    :param causal_consistency: whether reads see what the session has written and read before.
+    :param snapshot: whether all reads see the data as of the first one.
+    """
+
+    __slots__ = (
+        "_causal_consistency",
+        "_epoch",
+        "_executor",
+        "_server_session",
+        "_snapshot",
+        "_snapshot_time",
+        "_user",
+        "cluster_time",
+        "limit",
+        "operation_time",
+        "transaction",
+    )
+
+    def __init__(
+        self, executor: Executor, server_session: ServerSession, causal_consistency: bool, snapshot: bool
+    ) -> None:
+        self._executor = executor
+        self._epoch = executor.epoch
+        self._server_session: ServerSession | None = server_session
+        self._causal_consistency = causal_consistency
+        self._snapshot = snapshot
+        self._snapshot_time: Timestamp | None = None
+        self._user: object = None  # the greenlet that runs an operation in it now
+        self.transaction = Transaction()
+        self.limit: float | None = None  # the deadline of with_transaction
+        self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
+        self.operation_time: Timestamp | None = None  # of the last operation
+
+    @property
+    def explicit(self) -> SessionState:
+        """This session, which is not one that the driver takes for one operation."""
+        return self
+
+    @property
+    def server_session(self) -> ServerSession:
+        """The logical session on the server.
+
+        :raises InvalidOperation: the session has ended.
+        """
+        if self._server_session is None:
+            raise InvalidOperation("Cannot use ended session")
+        return self._server_session
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has been released."""
+        return self._server_session is None
+
+    @property
+    def operation_time_to_follow(self) -> Timestamp | None:
+        """The time that reads must not be older than; None without causal consistency."""
+        return self.operation_time if self._causal_consistency else None
+
+    # Use
+
+    def begin(self, executor: Executor, operation: Operation) -> None:
+        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`.
+
+        :raises InvalidOperation: the session is of another client, has ended, or is in use by another greenlet.
+        :raises ConfigurationError: the operation is an unacknowledged write.
+        """
+        if self._executor is not executor:
+            raise InvalidOperation("Can only use session with the MongoClient that started it")
+        if self._epoch != executor.epoch:
+            raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
+        if self.has_ended:
+            raise InvalidOperation("Cannot use ended session")
+        self.check_free()
+        if self.limit is not None and current_deadline() != self.limit:
+            raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
+        concern = operation.context.write_concern if operation.takes_write_concern else None
+        unacknowledged = not self.transaction.active and (concern or _NONE).get("w") == 0
+        if not operation.acknowledged or unacknowledged:
+            raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
+        if not self.transaction.active and not operation.ends_transaction:
+            self.transaction.leave()
+        self._user = getcurrent()
+
+    def check_free(self) -> None:
+        """Refuse to go on while another greenlet uses the session.
+
+        :raises InvalidOperation: one does.
+        """
+        if self._user is not None and self._user is not getcurrent():
+            raise InvalidOperation(
+                "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
+            )
+
+    def end_use(self) -> None:
+        """The operation has ended."""
+        self._user = None
+
+    def release(self) -> None:
+        """Give the server session back, if that has not been done yet."""
+        session, self._server_session = self._server_session, None
+        if session is not None:
+            self._executor.sessions.release(session)
+
+    def end_implicit(self) -> None:
+        """The application ends it."""
+
+    # Commands and replies
+
+    def decorate(self, command: dict[str, Any], is_causally_consistent: bool, hello: Hello) -> None:
+        """Make a command causally consistent, or have it read the snapshot.
+
+        :param command: to add the read concern to.
+        :param is_causally_consistent: whether the operation may be.
+        :param hello: of the server that it is sent to.
+        :raises ConfigurationError: the server has no snapshot reads.
+        """
+        if self._snapshot:
+            if hello.max_wire_version < wire_versions.SNAPSHOT_READS:
+                raise ConfigurationError("Snapshot reads require MongoDB 5.0 or later")
+            command["readConcern"] = {"level": "snapshot"}
+            if self._snapshot_time is not None:
+                command["readConcern"]["atClusterTime"] = self._snapshot_time
+        elif is_causally_consistent and self.operation_time_to_follow is not None:
+            command["readConcern"] = {
+                **command.get("readConcern", {}),
+                "afterClusterTime": self.operation_time_to_follow,
+            }
+
+    def observe(self, reply: Mapping[str, Any]) -> None:
+        """Learn the times of a reply, which have been checked."""
+        if "$clusterTime" in reply:
+            self.advance_cluster_time(reply["$clusterTime"])
+        if "operationTime" in reply:
+            self.advance_operation_time(reply["operationTime"])
+        if self._snapshot and self._snapshot_time is None:
+            self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
+
+    def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
+        """Take a cluster time over, if it is newer."""
+        known = self.cluster_time
+        if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
+            self.cluster_time = cluster_time
+
+    def advance_operation_time(self, operation_time: Timestamp) -> None:
+        """Take an operation time over, if it is newer."""
+        if self.operation_time is None or operation_time > self.operation_time:
+            self.operation_time = operation_time
