@@ -15,6 +15,7 @@ from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import Native, contexts
 from gmongo._encryption.machine import Machine
 from gmongo._encryption.query_analysis import Mongocryptd
+from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ConfigurationError, EncryptionError
@@ -22,9 +23,6 @@ from gmongo.wire.message import Buffer
 
 if TYPE_CHECKING:
     from gmongo.mongo_client import MongoClient
-
-# MongoDB 4.2
-_OLDEST = 8
 
 
 class Encrypter:
@@ -55,7 +53,7 @@ class Encrypter:
 
         :raises ConfigurationError: it is older than MongoDB 4.2.
         """
-        if self._encrypts and hello.max_wire_version < _OLDEST:
+        if self._encrypts and hello.max_wire_version < wire_versions.CLIENT_ENCRYPTION:
             raise ConfigurationError("Auto-encryption requires a minimum MongoDB version of 4.2")
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:

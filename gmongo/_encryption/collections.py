@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
 from gmongo.operations.run_command import WriteCommand
@@ -15,8 +16,6 @@ from gmongo.operations.run_command import WriteCommand
 if TYPE_CHECKING:
     from gmongo.database import Database
 
-# MongoDB 7.0
-_OLDEST = 21
 _CLUSTERED = {"key": {"_id": 1}, "unique": True}
 INDEX = [("__safeContent__", 1)]
 
@@ -37,10 +36,11 @@ class _CreateStateCollection(WriteCommand):
 
         :raises ConfigurationError: the server is older than MongoDB 7.0.
         """
-        if hello.max_wire_version < _OLDEST:
+        if hello.max_wire_version < wire_versions.QUERYABLE_ENCRYPTION:
             raise ConfigurationError(
                 "Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable "
-                f"Encryption. (It has the wire version {hello.max_wire_version}, and {_OLDEST} is needed.)"
+                f"Encryption. (It has the wire version {hello.max_wire_version}, and "
+                f"{wire_versions.QUERYABLE_ENCRYPTION} is needed.)"
             )
         return super().command(hello)
 

@@ -16,6 +16,8 @@ RETRYABLE_READS = 6
 # MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down keeps its
 # connections open.
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
+# MongoDB 4.2. Client Side Encryption specification: automatic encryption.
+CLIENT_ENCRYPTION = 8
 # MongoDB 4.4. Retryable Writes and Change Streams specifications: the server itself labels its errors.
 ERROR_LABELS = 9
 # MongoDB 4.4. Find, getMore and killCursors commands specification: ``comment`` of a getMore.
@@ -29,5 +31,7 @@ SNAPSHOT_READS = 13
 AGGREGATE_WRITES_ON_SECONDARY = 13
 # MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the election ID decides before the set version.
 ELECTION_ID_FIRST = 17
+# MongoDB 7.0. Client Side Encryption specification: collections with ``encryptedFields``.
+QUERYABLE_ENCRYPTION = 21
 # MongoDB 8.0. Bulk Write specification: the command ``bulkWrite``.
 CLIENT_BULK_WRITE = 25
