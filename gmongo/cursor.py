@@ -147,14 +147,9 @@ class Cursor(Generic[DocumentType]):
         self._filter: Mapping[str, Any] = {} if filter is None else filter
         self._session = session
         self._flags = int(cursor_type)
-        for flag, wanted in (
-            (_NO_TIMEOUT, no_cursor_timeout),
-            (_PARTIAL, allow_partial_results),
-            (_OPLOG_REPLAY, oplog_replay),
-        ):
-            if not isinstance(wanted, bool):
-                raise TypeError(f"{_FLAGS[flag]} must be True or False, not {short(wanted)}")
-            self._flags |= flag if wanted else 0
+        self._add_flag(_NO_TIMEOUT, no_cursor_timeout)
+        self._add_flag(_PARTIAL, allow_partial_results)
+        self._add_flag(_OPLOG_REPLAY, oplog_replay)
         self._skip = _natural("skip", skip)
         self._limit = _integer("limit", limit)
         self._check_exhaust()
@@ -175,6 +170,11 @@ class Cursor(Generic[DocumentType]):
         self._set("comment", comment)
         self._set("allowDiskUse", None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use))
         self._set("let", let)
+
+    def _add_flag(self, flag: int, wanted: bool) -> None:
+        if not isinstance(wanted, bool):
+            raise TypeError(f"{_FLAGS[flag]} must be True or False, not {short(wanted)}")
+        self._flags |= flag if wanted else 0
 
     def _set(self, field: str, value: Any) -> None:
         if value is None:

@@ -298,7 +298,7 @@ class BulkWriteError(OperationFailure):
     details: Mapping[str, Any]
 
     def __init__(self, results: Mapping[str, Any]) -> None:
-        super().__init__("batch op errors occurred", 65, results)
+        super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
 
     def __reduce__(self) -> tuple[Any, Any]:
         return self.__class__, (self.details,)
@@ -319,16 +319,23 @@ class ClientBulkWriteException(OperationFailure):
 
     :param results: the errors and the partial result.
     :param verbose: whether verbose results were asked for; False by default.
+    :param partial_result: what was done before the error; None, the default, if it is not known that anything was.
     """
 
     details: Mapping[str, Any]
 
-    def __init__(self, results: Mapping[str, Any], verbose: bool = False) -> None:
-        super().__init__("batch op errors occurred", 65, results)
+    def __init__(
+        self,
+        results: Mapping[str, Any],
+        verbose: bool = False,
+        partial_result: ClientBulkWriteResult | None = None,
+    ) -> None:
+        super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
         self.verbose = verbose
+        self._partial_result = partial_result
 
     def __reduce__(self) -> tuple[Any, Any]:
-        return self.__class__, (self.details, self.verbose)
+        return self.__class__, (self.details, self.verbose, self._partial_result)
 
     @property
     def error(self) -> Any:
@@ -348,11 +355,7 @@ class ClientBulkWriteException(OperationFailure):
     @property
     def partial_result(self) -> ClientBulkWriteResult | None:
         """What was done before the error; None if it is not known that anything was."""
-        from gmongo.results import ClientBulkWriteResult
-
-        if not self.details.get("anySuccessful"):
-            return None
-        return ClientBulkWriteResult(self.details, True, self.verbose)
+        return self._partial_result
 
     @property
     def timeout(self) -> bool:

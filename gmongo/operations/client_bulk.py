@@ -29,7 +29,7 @@ from gmongo.operations.client_writes import USUAL_LIMITS, Limits, Write, Writes,
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.server_cursor import ServerCursor
-from gmongo.results import DeleteResult, InsertOneResult, UpdateResult
+from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, next_request_id
 
@@ -223,7 +223,8 @@ class ClientBulk:
 
     def _failure(self, error: Exception | None) -> ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
-        failure = ClientBulkWriteException(self.outcome, self._verbose)
+        done = ClientBulkWriteResult(self.outcome, True, self._verbose) if self.outcome["anySuccessful"] else None
+        failure = ClientBulkWriteException(self.outcome, self._verbose, done)
         with_labels(failure, self.outcome)
         if isinstance(error, PyMongoError):
             for label in error._error_labels:

@@ -103,12 +103,12 @@ class Sections:
 def watch() -> Iterator[Sections]:
     """Watch all critical sections; what was seen is for the caller to judge."""
     sections = Sections()
-    methods = {
+    methods: dict[str, Any] = {
         name: sections.section(method)
         for name, method in vars(StateMachine).items()
         if callable(method) and not name.startswith("__") and name not in _NO_SECTIONS
     }
-    watched = {
+    watched: dict[str, Any] = {
         "__enter__": sections.held(Delivery.__enter__),
         "__exit__": sections.released(Delivery.__exit__),
         "note": sections.noted(Delivery.note),

@@ -11,7 +11,6 @@ from bson import Int64
 from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
-from gmongo.testing.store.commands import COMMANDS as STORED
 
 
 def _nothing(call: Call) -> dict[str, Any]:
@@ -82,13 +81,6 @@ def _command_line(call: Call) -> dict[str, Any]:
     return {"argv": argv, "parsed": parsed}
 
 
-def _list_commands(call: Call) -> dict[str, Any]:
-    from gmongo.testing.simulation.commands.table import COMMANDS as ALL
-
-    names = {*ALL, *call.cluster.topology.commands, *STORED}
-    return {"commands": {name: {"help": ""} for name in sorted(names)}}
-
-
 def _current_op(call: Call) -> dict[str, Any]:
     if call.request.database != "admin":
         raise error(13, "currentOp may only be run against the admin database.")
@@ -129,7 +121,6 @@ COMMANDS = {
     "getLog": _get_log,
     "getnonce": _get_nonce,
     "hostInfo": _host_info,
-    "listCommands": _list_commands,
     "logRotate": _nothing,
     "ping": _nothing,
     "serverStatus": _server_status,

@@ -8,9 +8,17 @@ from typing import Any
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.commands import authentication, diagnostics, faults, parameters, users
 from gmongo.testing.simulation.hello import hello
+from gmongo.testing.store.commands import COMMANDS as STORED
+
+
+def _list_commands(call: Call) -> dict[str, Any]:
+    names = {*COMMANDS, *call.cluster.topology.commands, *STORED}
+    return {"commands": {name: {"help": ""} for name in sorted(names)}}
+
 
 COMMANDS: Mapping[str, Callable[[Call], dict[str, Any]]] = {
     "hello": hello,
+    "listCommands": _list_commands,
     "isMaster": hello,
     "ismaster": hello,
     **authentication.COMMANDS,

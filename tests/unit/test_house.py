@@ -1,0 +1,152 @@
+"""The house keeps its shape: no circle of imports, no function that fills more than a screen, a map that is true."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import gmongo
+from tests.unit.test_layers import MODULES, _for_types_only
+
+ROOT = Path(gmongo.__file__).parent
+ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
+
+LONGEST = 35
+LONGEST_WHEN_HOT = 80
+# Every call in these would be paid by every operation.
+HOT = {
+    "execution/executor.py:Executor.run": "the first try of an operation, on local variables",
+    "execution/command.py:CommandRunner.run": "one command on one connection",
+    "execution/decorate.py:Decorator.decorate": "what goes on every command",
+    "wire/transport.py:Transport.round_trip": "send and receive without a switch where that is possible",
+}
+# What is longer and ought not to be. It may only shrink.
+TOO_LONG = {"_encryption/handle.py:Handle._open", "encryption_options.py:AutoEncryptionOpts.__init__"}
+# Circles that are left: a client that encrypts makes further clients. It may only shrink.
+CIRCLES = [
+    {
+        "gmongo._encryption.automatic",
+        "gmongo._encryption.executor",
+        "gmongo._encryption.query_analysis",
+        "gmongo.mongo_client",
+    }
+]
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def imported_by(module: str) -> set[str]:
+    """The modules that a module imports when it runs, at its top or in a function."""
+    tree = _tree(module)
+    skipped = {id(node) for branch in ast.walk(tree) if _for_types_only(branch) for node in ast.walk(branch)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(name if name in MODULES else str(node.module) for name in names.values())
+    return found & MODULES.keys()
+
+
+def circles(imports: dict[str, set[str]]) -> list[set[str]]:
+    """The groups of modules of which each leads to each other."""
+    reached = {module: _reached(module, imports) for module in imports}
+    groups: list[set[str]] = []
+    for module in sorted(imports):
+        group = {other for other in reached[module] if module in reached[other]}
+        if len(group) > 1 and group not in groups:
+            groups.append(group)
+    return groups
+
+
+def _reached(module: str, imports: dict[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = imports[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles({module: imported_by(module) - {module} for module in MODULES}) == CIRCLES
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [{"a", "b", "c"}]
+
+
+def lengths(module: str) -> Iterator[tuple[str, int]]:
+    """The functions of a module, and how many lines their bodies have without the docstring."""
+    for name, function in _functions(_tree(module), ""):
+        body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+        if body:
+            yield f"{MODULES[module].relative_to(ROOT)}:{name}", int(body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{prefix}{child.name}", child
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _functions(child, f"{prefix}{child.name}.")
+        else:
+            yield from _functions(child, prefix)
+
+
+def test_functions_fit_a_screen() -> None:
+    found = {name: length for module in MODULES for name, length in lengths(module)}
+    assert {name for name, length in found.items() if length > LONGEST} == TOO_LONG | set(HOT)
+    assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
+
+
+def names_in(text: str) -> list[str]:
+    """What stands in backquotes and looks like a file, a folder or a dotted name of gmongo's."""
+    quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [name for name in quoted if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a file or folder, such a name in a module, or such an attribute of a class."""
+    if name.endswith((".py", "/")) or "/" in name:
+        return any((base / name).exists() for base in (ROOT, ROOT.parent))
+    if name.split(".", maxsplit=1)[0] in ("gevent", "notes", "pymongo"):
+        return True
+    first, _, rest = name.removeprefix("gmongo.").partition(".")
+    sources = [path for module, path in MODULES.items() if module.split(".")[-1] == first]
+    if sources:
+        return any(re.search(rf"\b{re.escape(rest.split('.')[0])}\b", path.read_text("utf-8")) for path in sources)
+    return any(_has_attribute(module, first, rest) for module in MODULES)
+
+
+def _has_attribute(module: str, class_name: str, attribute: str) -> bool:
+    for each in ast.walk(_tree(module)):
+        if isinstance(each, ast.ClassDef) and each.name == class_name:
+            nodes = list(ast.walk(each))
+            names = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+            if attribute in names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("name", sorted(set(names_in(ARCHITECTURE.read_text("utf-8")))))
+def test_what_the_map_names_is_there(name: str) -> None:
+    assert exists(name)
+
+
+@pytest.mark.parametrize("name", ["cmap/nothing.py", "nothing/", "Pool.nothing", "Nothing.check_out", "_clock.nothing"])
+def test_what_is_not_there_is_found(name: str) -> None:
+    assert names_in(f"`{name}`") == [name]
+    assert not exists(name)
