@@ -14,10 +14,6 @@ def test_every_folder_is_there() -> None:
     table = _README.partition("## support")[0]
     named = {match.partition("/")[0] for match in re.findall(r"`([\w/]+)`", table)}
     assert named >= _FOLDERS - {"support"}
-    assert {each.name for each in (TESTS / "support").glob("*.py")} <= {
-        *re.findall(r"`(\w+\.py)`", _README),
-        *("__init__.py", "single.py", "replica_set.py", "faults.py", "framing.py", "fixtures.py"),
-    }
 
 
 def test_what_is_named_is_there() -> None:
