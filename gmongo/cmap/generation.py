@@ -1,4 +1,4 @@
-"""Generations: what tells a connection made before a clear from one made after it (CMAP-31, CMAP-166 to CMAP-168)."""
+"""Generations: they distinguish connections made before a clear from later ones (CMAP-31, CMAP-166 to CMAP-168)."""
 
 from __future__ import annotations
 

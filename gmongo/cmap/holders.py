@@ -1,4 +1,4 @@
-"""Who holds the connections of a pool: what somebody needs to know who waits for one in vain."""
+"""Who holds the connections of a pool, for those who wait for one in vain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
     """Who holds connections, the one that has held its own for the longest time first.
 
     :param in_use: the connections that are checked out.
-    :param most: how many to tell of; None is all.
+    :param most: how many to show; None is all.
     :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet, and what it runs),
         ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
     """

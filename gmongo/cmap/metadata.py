@@ -23,7 +23,7 @@ _FAAS_VARIABLES = {
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# What else is told of each: field -> (variable, converter).
+# What else the metadata say of each: field -> (variable, converter).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},

@@ -1,4 +1,4 @@
-"""What this floor is told at construction."""
+"""Options of pools and connections."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 
-# A thousand waiters may time out at once, so each is told of the longest holders only.
-_HOLDERS_TOLD = 5
+# A thousand waiters may time out at once, so each error shows the longest holders only.
+_HOLDERS_SHOWN = 5
 
 
 class Pool:
@@ -77,7 +77,7 @@ class Pool:
 
     @property
     def generations(self) -> Generations:
-        """What tells a connection made before a clear from one made after it."""
+        """What distinguishes a connection made before a clear from one made after it."""
         return self.machine.generations
 
     @property
@@ -186,7 +186,7 @@ class Pool:
             used = ", ".join(f"connections in use by {what}: {count}" for what, count in users)
             limit = self.options.max_pool_size
             message = f"Timeout waiting for connection from the connection pool. maxPoolSize: {limit}, {used}"
-        return WaitQueueTimeoutError(message, self.address, holders(self.machine.in_use, _HOLDERS_TOLD))
+        return WaitQueueTimeoutError(message, self.address, holders(self.machine.in_use, _HOLDERS_SHOWN))
 
     # Checking in and closing
 

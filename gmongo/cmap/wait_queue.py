@@ -1,8 +1,8 @@
 """The WaitQueue of a pool (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113): a fair semaphore with a condition.
 
-It is strictly first come, first served: what is handed over goes to the waiter at the head, and the pool lets nobody
-take anything past a queue that is not empty. A waiter that leaves (time-out, kill) is gone at once; if something was
-handed to it in the same instant, it gives it back.
+It is strictly first come, first served: what is handed over goes to the waiter at the head, and the pool hands nothing
+past a queue that is not empty. A waiter that leaves (time-out, kill) is gone at once; if something was handed to it in
+the same instant, it gives it back.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ encryption_log = logging.getLogger("gmongo.encryption")
 
 
 def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], bool]:
-    """What tells whether there is anybody to tell: a listener, or a logger that is at ``DEBUG`` now.
+    """A function that says whether an event is wanted: there is a listener, or the logger is at ``DEBUG`` now.
 
     It is called several times in an operation, so it is one call and not two.
     """

@@ -1,6 +1,6 @@
 """Events and log messages of discovery and monitoring.
 
-Listeners are told first, as by the other publishers: who is interrupted in a log handler has told them all the same.
+Listeners come first, as in the other publishers: an interruption in a log handler keeps no event from them.
 """
 
 from __future__ import annotations

@@ -597,7 +597,7 @@ MUTATIONS = (
         "c80",
         "holders are not shown by a time-out",
         POOL,
-        "holders(self.machine.in_use, _HOLDERS_TOLD))",
+        "holders(self.machine.in_use, _HOLDERS_SHOWN))",
         "[])",
         "cmap/test_holders",
     ),
