@@ -15,13 +15,13 @@ from bson.timestamp import Timestamp
 from gmongo._fields import without_none
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
+from gmongo.engines.change_stream import Position, is_resumable
+from gmongo.engines.reaper import Dropped
+from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.execution.deadline import check_await_time, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.aggregate import Aggregate
-from gmongo.operations.change_stream import Position, is_resumable
-from gmongo.operations.reaper import Dropped
-from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.reply import decodes_plainly
 
 if TYPE_CHECKING:

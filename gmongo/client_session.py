@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
 
+from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.session_state import SessionState
 from gmongo.execution.sessions import ServerSession, bind_session
 from gmongo.execution.transaction import State, TransactionSettings
-from gmongo.operations.with_transaction import TransactionEnd, with_transaction
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern

@@ -22,6 +22,7 @@ from gmongo.cmap.shape import COUNT, DOCUMENT
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
+from gmongo.engines.bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.context import OperationContext
@@ -29,7 +30,6 @@ from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
-from gmongo.operations.bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.operations.distinct import Count, Distinct
 from gmongo.operations.find import FindOne, without_modifiers
 from gmongo.operations.find_and_modify import FindAndModify

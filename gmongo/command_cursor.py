@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from bson.codec_options import CodecOptions
 
 from gmongo.client_session import ClientSession
+from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.find import CursorOperation, CursorReply
-from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from gmongo._cursor_type import CursorType
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
+from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
@@ -23,7 +24,6 @@ from gmongo.operations.find import Find, without_modifiers
 from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_document, sort_document
 from gmongo.operations.models import checked_flag, checked_hint
 from gmongo.operations.run_command import Explain
-from gmongo.operations.server_cursor import ServerCursor
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:

@@ -23,17 +23,17 @@ from gmongo.collation import Collation
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
+from gmongo.engines.client_bulk import ClientBulk
+from gmongo.engines.reaper import CursorReaper
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
-from gmongo.operations.client_bulk import ClientBulk
 from gmongo.operations.client_writes import Writes, checked_models
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
-from gmongo.operations.reaper import CursorReaper
 from gmongo.operations.run_command import ReadCommand, WriteCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference

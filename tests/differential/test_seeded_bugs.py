@@ -13,10 +13,11 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from gmongo import collection, command_cursor, cursor, database, mongo_client
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession
+from gmongo.engines import bulk, server_cursor
 from gmongo.errors import NotPrimaryError
 from gmongo.execution import classify, executor
 from gmongo.gridfs import grid_in, storage
-from gmongo.operations import bulk, server_cursor, write
+from gmongo.operations import write
 from gmongo.operations.aggregate import Aggregate
 from gmongo.operations.keys import index_document
 from gmongo.operations.run_command import Explain, WriteCommand

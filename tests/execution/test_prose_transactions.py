@@ -120,7 +120,7 @@ def test_the_time_limit_is_kept(
 ) -> None:
     """Retry timeout is enforced: errors of the callback (1), unknown results (2), transient errors of commits (3)."""
     looks = itertools.count(0, 10)  # a look at it takes ten seconds
-    monkeypatch.setattr("gmongo.operations.with_transaction._clock", SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(looks)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
@@ -136,7 +136,7 @@ def test_the_time_limit_is_kept(
 def test_retries_back_off(deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retry backoff is enforced: thirty retries wait for more than 1.25 seconds in all."""
     slept: list[float] = []
-    monkeypatch.setattr("gmongo.operations.with_transaction.sleep", slept.append)
+    monkeypatch.setattr("gmongo.engines.transaction.sleep", slept.append)
     fail(deployment, "commitTransaction", times=30, code=251, labels=[TRANSIENT])
     with client.start_session() as session:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))

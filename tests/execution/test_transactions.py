@@ -114,8 +114,8 @@ def test_a_kill_while_with_transaction_waits(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two tries of the whole, nothing is in progress."""
-    monkeypatch.setattr("gmongo.operations.with_transaction._FIRST_BACKOFF", 60.0)
-    monkeypatch.setattr("gmongo.operations.with_transaction._MAX_BACKOFF", 60.0)
+    monkeypatch.setattr("gmongo.engines.transaction._FIRST_BACKOFF", 60.0)
+    monkeypatch.setattr("gmongo.engines.transaction._MAX_BACKOFF", 60.0)
     fail(deployment, "insert", times=1, code=112, labels=[TRANSIENT])
     with client.start_session() as session:
         working = gevent.spawn(session.with_transaction, lambda s: client.db.c.insert_one({}, session=s))

@@ -27,9 +27,9 @@ from gmongo import InsertOne, MongoClient, UpdateOne
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.pool import Pool
+from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import DuplicateKeyError, PyMongoError
 from gmongo.execution.sessions import ServerSession
-from gmongo.operations.server_cursor import ServerCursor
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment

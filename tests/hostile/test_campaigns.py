@@ -7,8 +7,8 @@ import random
 import pytest
 
 from gmongo.cmap.connection import Connection
+from gmongo.engines.server_cursor import ServerCursor
 from gmongo.execution import command
-from gmongo.operations.server_cursor import ServerCursor
 from tests.hostile.__main__ import main
 from tests.hostile.hellos import Hellos
 from tests.hostile.replies import Replies

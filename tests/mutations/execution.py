@@ -162,7 +162,7 @@ MUTATIONS = (
     M(
         "e55",
         "an abort leaves its pin",
-        "operations/with_transaction.py",
+        "engines/transaction.py",
         "        except PyMongoError:\n            pass\n        finally:\n            self._state.transaction.unpin()\n",
         "        except PyMongoError:\n            pass\n",
         "execution/test_overload_transactions load_balanced/test_pinned_transactions",
@@ -658,7 +658,7 @@ MUTATIONS = (
     M(
         "e117",
         "a time-out within with_transaction does not tell why",
-        "operations/with_transaction.py",
+        "engines/transaction.py",
         '            if self._tries and getattr(error, "timeout", False) and error.__cause__ is None:\n',
         "            if False:\n",
         "execution/test_transactions",
@@ -674,7 +674,7 @@ MUTATIONS = (
     M(
         "e119",
         "a forked child reads the parent's cursor on",
-        "operations/server_cursor.py",
+        "engines/server_cursor.py",
         "        if self._epoch != self._executor.epoch:  # the parent would miss what this process took\n",
         "        if False:\n",
         "gevent/test_fork",
@@ -682,7 +682,7 @@ MUTATIONS = (
     M(
         "e120",
         "a forked child ends the cursors that its parent's application has dropped",
-        "operations/reaper.py",
+        "engines/reaper.py",
         "                if epoch == self._executor.epoch:\n",
         "                if True:\n",
         "gevent/test_fork",

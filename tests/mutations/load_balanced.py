@@ -5,7 +5,7 @@ from tests.mutations.mutation import Mutation as M
 PIN, ATTEMPT, CURSOR, TRANSACTION = (
     "cmap/pin.py",
     "execution/attempt.py",
-    "operations/server_cursor.py",
+    "engines/server_cursor.py",
     "execution/transaction.py",
 )
 

@@ -104,7 +104,7 @@ MUTATIONS = (
     M(
         "r13",
         "a lost connection leaves its cursor",
-        "operations/server_cursor.py",
+        "engines/server_cursor.py",
         "        if self._pin is None or self._pin.connection.usable:\n",
         "        if self._pin is not None:\n            self._let_go()\n        if True:\n",
         "LB-52",

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import bson
-
 from gmongo._background import LongWork
-from gmongo._server_facts import wire_versions
-from gmongo.cmap.hello import Hello
-from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
+from gmongo.engines.reaper import CursorReaper
+from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import (
     ClientBulkWriteException,
     ConnectionFailure,
-    InvalidOperation,
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
@@ -23,137 +19,14 @@ from gmongo.errors import (
 from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required
 from gmongo.execution.sessions import SessionHandle, end_if_implicit
-from gmongo.operations.client_writes import USUAL_LIMITS, Limits, Write, Writes, check_size
-from gmongo.operations.find import CursorOperation, CursorReply
-from gmongo.operations.reaper import CursorReaper
-from gmongo.operations.server_cursor import ServerCursor
+from gmongo.operations.bulk_write import COUNTS, BulkWriteBatch
+from gmongo.operations.client_writes import USUAL_LIMITS, Write, Writes
+from gmongo.operations.find import CursorReply
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
-from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, encode_op_msg, next_request_id
+from gmongo.wire.message import next_request_id
 
-_COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
-_SUM = {
-    **dict.fromkeys((*_COUNTS, "nErrors"), COUNT),
-    "writeConcernError": DOCUMENT,
-}
-_ONE = {
-    **dict.fromkeys(("idx", "n", "nModified"), COUNT),
-    **{name: ERROR[name] for name in ("ok", "code", "errmsg")},
-    "upserted": DOCUMENT,
-}
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
-
-
-class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command, with as many operations as fit. Its reply is a cursor over their results.
-
-    :param writes: to take from.
-    :param fields: of the command, such as ``ordered``.
-    :param limits: what is supposed to fit, before a connection tells.
-    """
-
-    name = "bulkWrite"
-    is_write = True
-    takes_write_concern = True
-
-    def __init__(
-        self,
-        context: OperationContext,
-        writes: Writes,
-        fields: Mapping[str, Any],
-        limits: Limits,
-        operation_id: int,
-        acknowledged: bool = True,
-    ) -> None:
-        # Counts and indexes are the server's, so they are not decoded into anything of the user's.
-        super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
-        self.acknowledged = acknowledged
-        self.operation_id = operation_id
-        self.limits = limits
-        self.reply: dict[str, Any] | None = None
-        self._writes = writes
-        self._fields: dict[str, Any] = {"bulkWrite": 1, **fields}
-        self._size = len(bson.encode(self._fields, False, self.context.codec_options))
-        self._fitted = False
-        self.taken = writes.take(limits, self._size)
-        # The server cannot tell a second try of one that writes several documents.
-        self.retryable = not any(write.multi for write in self.taken)
-        self._namespaces: list[str] = []
-
-    def command(self, hello: Hello) -> dict[str, Any]:
-        """Build the command.
-
-        :raises InvalidOperation: the server is too old for it.
-        :raises DocumentTooLarge: not even one operation fits.
-        """
-        if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
-            raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
-        if not self._fitted:
-            self._fit(
-                Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size, hello.max_batch_size)
-            )
-        return dict(self._fields)
-
-    def _fit(self, limits: Limits) -> None:
-        """Take what fits for this very server, and number the namespaces. A second try sends the same again."""
-        if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
-            self._writes.give_back(self.taken)
-            self.taken = self._writes.take(limits, self._size)
-        self.limits = limits
-        if not self.taken:
-            raise self._writes.refuse_next(limits)
-        numbers: dict[str, int] = {}
-        work = LongWork()
-        for write in self.taken:
-            if not self.acknowledged:
-                check_size(write, limits, self.context.codec_options)
-            write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
-            work.checkpoint()
-        self._namespaces = list(numbers)
-        self._fitted = True
-
-    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        operations = [write.encoded for write in self.taken]
-        namespaces = [bson.encode(each) for each in self._namespace_documents()]
-        return encode_op_msg(request_id, flags, body, (("ops", operations), ("nsInfo", namespaces)))
-
-    def _namespace_documents(self) -> list[dict[str, Any]]:
-        return [{"ns": namespace} for namespace in self._namespaces]
-
-    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
-        return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
-
-    def decode(self, body: Buffer) -> dict[str, Any]:
-        reply = super().decode(body)
-        if reply.get("ok"):
-            self.reply = reply  # which a second try that fails does not take back
-        return reply
-
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
-        check(reply, _SUM)
-        opened = super().result(reply, address)
-        if isinstance(opened.batch, list):
-            for each in opened.batch:
-                self.check_one(each)
-        return opened
-
-    def check_one(self, result: Any) -> None:
-        """Refuse what is not the result of one of the operations.
-
-        :raises ProtocolError: it is not.
-        """
-        if not is_document(result):
-            raise unexpected("an element of a cursor", "a document", result)
-        check(result, _ONE, "a result")
-        index = required(result, "idx", _ONE["idx"])
-        required(result, "ok", _ONE["ok"])
-        if index >= len(self.taken):
-            raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
-
-    def unacknowledged_result(self) -> None:
-        return None
 
 
 class ClientBulk:
@@ -190,7 +63,7 @@ class ClientBulk:
             "error": None,
             "writeErrors": [],
             "writeConcernErrors": [],
-            **dict.fromkeys(_COUNTS, 0),
+            **dict.fromkeys(COUNTS, 0),
             **{name: {} for name in _RESULTS.values()},
         }
 
@@ -244,7 +117,8 @@ class ClientBulk:
 
     def _reply_to(self, batch: BulkWriteBatch, session: SessionHandle | None) -> CursorReply | None:
         try:
-            return self._executor.run(batch, session, self._deadline)
+            reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
+            return reply
         except WriteConcernError:
             # The server is stepping down or shutting down, but the writes were done.
             if batch.reply is None:
@@ -255,7 +129,7 @@ class ClientBulk:
     def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
         """Add the reply to one batch to the sum."""
         outcome, reply = self.outcome, opened.reply
-        for name in _COUNTS:
+        for name in COUNTS:
             outcome[name] += reply.get(name) or 0
         if reply.get("writeConcernError"):
             outcome["writeConcernErrors"].append(labelled_concern_error(reply))

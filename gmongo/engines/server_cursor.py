@@ -10,13 +10,13 @@ from bson.codec_options import CodecOptions
 from gmongo import _clock
 from gmongo._background import LongWork
 from gmongo._server_facts import codes
+from gmongo.engines.reaper import CursorReaper, Dropped
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle
 from gmongo.operations.cursors import GetMore, KillCursors, context_of
 from gmongo.operations.find import CursorReply
-from gmongo.operations.reaper import CursorReaper, Dropped
 from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
 

@@ -1,0 +1,1 @@
+"""What takes several commands: cursors, bulk writes, transactions that are tried again, change streams."""
