@@ -10,7 +10,7 @@ _MISSING = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Patch, stand in for PyMongo, and run the program. With ``--check``, tell afterwards what it asked for.
+    """Patch, stand in for PyMongo, and run the program. With ``--check``, print afterwards what it asked for.
 
     Returns the program's exit status; with ``--check``, 3 if that is 0 and something was not there.
     """

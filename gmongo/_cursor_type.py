@@ -13,7 +13,7 @@ class CursorType:
     NON_TAILABLE = 0
     """It closes."""
     TAILABLE = 2
-    """On a capped collection, it stays open, and can be iterated again for what was added meanwhile."""
+    """On a capped collection, it stays open, and can be iterated again for what has been added since."""
     TAILABLE_AWAIT = 34
     """As `TAILABLE`, and the server waits a while for something to be added."""
     EXHAUST = 64

@@ -10,7 +10,7 @@ from typing import Any
 
 def safely(log: Callable[..., None], *arguments: Any, **options: Any) -> None:
     """Call a logger's method. What a handler raises is printed if ``logging.raiseExceptions`` asks for that, as
-    handlers do with failures of their own. What somebody else throws into the greenlet meanwhile goes through.
+    handlers do with failures of their own. What is thrown into the greenlet from outside goes through.
 
     :param log: the method, such as ``logger.warning``.
     """

@@ -1,4 +1,4 @@
-"""``import gmongo.as_pymongo``: from here on, whoever imports ``pymongo`` or ``gridfs`` in this process gets gmongo.
+"""``import gmongo.as_pymongo``: from here on, an import of ``pymongo`` or ``gridfs`` in this process is gmongo.
 
 Make it the first line of the program, before anything imports PyMongo. The same line is enough in ``gunicorn.conf.py``,
 and ``-p gmongo.as_pymongo`` for pytest. ``python -m gmongo PROGRAM`` does it without a line, and patches the standard

@@ -24,7 +24,7 @@ class OIDCIdPInfo:
 
 @dataclass
 class OIDCCallbackContext:
-    """What a callback is told.
+    """What a callback is given.
 
     :param timeout_seconds: how long it may take.
     :param username: of the credential, if it has one.

@@ -241,7 +241,7 @@ class ClientOptions(InheritedOptions):
             non_default_options=pool.specified,
         )
 
-    # What each floor is told at construction
+    # The options of each floor
 
     def execution(self) -> ExecutionOptions:
         """The options of the executor."""
@@ -328,7 +328,7 @@ def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None
         raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the certificate of TLS is the credential")
     if mechanism in _SENDS_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
         what = _SENDS_SECRETS[mechanism]
-        message = f"authMechanism {mechanism} without tls=true sends {what} over the network for anybody to read"
+        message = f"authMechanism {mechanism} without tls=true sends {what} over the network in plain text"
         notice(message, InsecureConnectionWarning)
 
 

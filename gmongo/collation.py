@@ -79,7 +79,7 @@ class Collation:
     :param maxVariable: a value of :class:`CollationMaxVariable`.
     :param normalization: whether strings are brought into Unicode normal form first.
     :param backwards: whether accents compare from the end of the string, as in some French dictionaries.
-    :param kwargs: further fields, such as the ``version`` that a server tells of a collation.
+    :param kwargs: further fields, such as the ``version`` that a server shows of a collation.
     :raises TypeError: a parameter has the wrong type. The values are judged by the server.
     """
 

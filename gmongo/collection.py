@@ -400,7 +400,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
     ) -> UpdateResult:
         """Change all documents that match. This is not tried again after a lost connection, as the server could not
-        tell it from a repetition.
+        distinguish it from a repetition.
 
         Specification: CRUD API, "Write"; what begins with an operator: "Update vs. Replace Validation".
 
@@ -557,7 +557,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
     ) -> DeleteResult:
         """Delete all documents that match. This is not tried again after a lost connection, as the server could not
-        tell it from a repetition. To delete all, :meth:`drop` is faster; it takes the indexes, too.
+        distinguish it from a repetition. To delete all, :meth:`drop` is faster; it takes the indexes, too.
 
         Specification: CRUD API, "Write".
 
@@ -1539,7 +1539,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         **kwargs: Any,
     ) -> str:
         """Create an index for Atlas Search. The server builds it after it has replied; :meth:`list_search_indexes`
-        tells when it is ready.
+        shows when it is ready.
 
         Specification: Index Management, "Search Indexes".
 

@@ -386,15 +386,15 @@ class Database(InheritedOptions, Generic[DocumentType]):
         background: bool | None = None,
         comment: Any = None,
     ) -> dict[str, Any]:
-        """Have the server check the data and indexes of a collection, which locks it meanwhile unless `background` is
-        True.
+        """Have the server check the data and indexes of a collection, which is locked during that unless
+        `background` is True.
 
         :param name_or_collection: its name, or the collection.
         :param scandata: True looks at all documents; False by default.
         :param full: True checks more, and takes longer; False by default.
         :param session: the session that this is part of; None (the default) is one that the driver takes for this
             operation alone.
-        :param background: True lets others write meanwhile (MongoDB 4.4).
+        :param background: True lets others write during the check (MongoDB 4.4).
         :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
             (MongoDB 4.4; before that, strings only, and not with every command). None is without.
         :returns: the reply of the server.

@@ -50,7 +50,7 @@ class AutoEncryptionOpts:
     :param kms_providers: the key management services with their credentials, by name: ``aws`` (``accessKeyId``,
         ``secretAccessKey``, ``sessionToken``), ``azure`` (``tenantId``, ``clientId``, ``clientSecret``,
         ``identityPlatformEndpoint``), ``gcp`` (``email``, ``privateKey``, ``endpoint``), ``kmip`` (``endpoint``), and
-        ``local`` (``key``, which is 96 bytes, or these in base64). Several of a kind are told apart by a suffix, as in
+        ``local`` (``key``, which is 96 bytes, or these in base64). Several of a kind differ by a suffix, as in
         ``"aws:payroll"``. An empty mapping for ``aws``, ``azure`` or ``gcp`` has the credentials fetched when they are
         needed, from the environment or the metadata service of the cloud.
     :param key_vault_namespace: ``"database.collection"``, where the data keys are kept.

@@ -1,7 +1,7 @@
 """Exceptions, with PyMongo's names, tree and attributes.
 
 Two kinds matter to the rest of the driver: errors of the *network* (:class:`AutoReconnect` and its children), which
-may be retried and tell something about a server, and errors that a *server replied* (:class:`OperationFailure` and
+may be retried and say something about a server, and errors that a *server replied* (:class:`OperationFailure` and
 its children), which carry a code and the reply.
 """
 

@@ -163,7 +163,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     - ``uuidRepresentation``: how UUIDs are stored; ``"unspecified"`` by default, which refuses to encode them.
     - ``unicode_decode_error_handler``: ``"strict"`` (the default), ``"replace"`` or ``"ignore"``.
-    - ``datetime_conversion``: what becomes of datetimes; ``"datetime"`` by default.
+    - ``datetime_conversion``: how datetimes are decoded; ``"datetime"`` by default.
     - ``tzinfo`` \*: the time zone of datetimes, with ``tz_aware``; UTC by default.
 
     Specification: URI Options; Connection String; the pool's: Connection Monitoring and Pooling, "Connection Pool
@@ -639,7 +639,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return self._client_options
 
     def append_metadata(self, driver_info: DriverInfo) -> None:
-        """Add the name of a library that wraps the driver to what new connections tell the server of the client.
+        """Add the name of a library that wraps the driver to what new connections say to the server of the client.
 
         What was added before stays, and the same information is added only once.
 

@@ -22,7 +22,7 @@ class ServerApi:
 
         MongoClient(server_api=ServerApi("1", strict=True))
 
-    It cannot be changed once made. What is left at None is not sent. ``python -m gmongo.stable_api`` tells what of a
+    It cannot be changed once made. What is left at None is not sent. ``python -m gmongo.stable_api`` shows what of a
     program is outside of the version.
 
     Specification: Stable API.

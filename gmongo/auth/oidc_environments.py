@@ -18,7 +18,7 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """The token is in a file, which somebody keeps fresh.
+    """The token is in a file, which the environment keeps fresh.
 
     :param variables: environment variables that may name it, the first that is set counts.
     :param default: its path if none is set.

@@ -18,7 +18,7 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Servers ask for 10,000 or 15,000 unless told otherwise. This is about a second of computing; more would be an attack.
+# Servers ask for 10,000 or 15,000 by default. This is about a second of computing; more would be an attack.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
 # RFC 5802, section 7: these fields in this order. Extensions may follow, but none that is mandatory (m=) is known, and

@@ -38,7 +38,7 @@ class ScramKeys:
             self._under_way, self._process = {}, os.getpid()
         derivation = self._under_way.get(question)
         if derivation is None:
-            # A greenlet of its own, so that whoever waits for it may be killed.
+            # A greenlet of its own, so that a greenlet that waits for it may be killed.
             derivation = self._under_way[question] = gevent.spawn(self._derive, question)
         keys: Keys = derivation.get()
         return keys

@@ -77,7 +77,7 @@ class CommandEvents:
     __slots__ = ("_listeners", "wanted")
 
     wanted: Callable[[], bool]
-    """Whether anybody listens or logs. The hot path asks before it calls any method below."""
+    """Whether there is a listener or a log. The hot path asks before it calls any method below."""
 
     def __init__(self, listeners: tuple[Any, ...]) -> None:
         self._listeners = listeners

@@ -93,7 +93,7 @@ class Delivery:
         that the listener causes come after the one that it handles.
 
         :param wait: for the turn; False in cleanup, which must not wait.
-        :raises BaseException: what is thrown into the greenlet meanwhile; the rest is delivered all the same.
+        :raises BaseException: what is thrown into the greenlet during a delivery; the rest is delivered all the same.
         """
         me = getcurrent()
         turn = self._turns.get(me)

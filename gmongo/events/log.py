@@ -53,7 +53,7 @@ class Structured(dict[str, Any]):
     def __init__(self, fields: Mapping[str, Any], later: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
         super().__init__(fields)
         self._later = later
-        self.update(later)  # they have their places, and nobody sees them before they are made
+        self.update(later)  # they have their places; they are made when they are first read
 
     def _make(self) -> None:
         while self._later:

@@ -37,7 +37,7 @@ class PoolEvents:
     __slots__ = ("_address", "_listeners", "_where", "delivery", "wanted", "where")
 
     wanted: Callable[[], bool]
-    """Whether anybody listens or logs. The hot path asks before it calls any method below."""
+    """Whether there is a listener or a log. The hot path asks before it calls any method below."""
 
     def __init__(self, address: Address, listeners: tuple[Any, ...], delivery: Delivery) -> None:
         self.delivery = delivery
@@ -48,7 +48,7 @@ class PoolEvents:
         self.wanted = asks(connection_log, listeners)
 
     def note(self, publish: Callable[..., None], *what: Any) -> None:
-        """Have one of the methods below called when its turn comes, if anybody listens or logs. Does not switch."""
+        """Have one of the methods below called in turn, if there is a listener or a log. Does not switch."""
         if self.wanted():
             self.delivery.note(publish, *what)
 

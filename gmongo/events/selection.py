@@ -27,7 +27,7 @@ class SelectionEvents:
     __slots__ = ()
 
     wanted = staticmethod(asks(server_selection_log))
-    """Whether anybody logs every selection."""
+    """Whether every selection is logged."""
 
     def started(self, asked: Asked, topology: Any) -> None:
         self._log("Server selection started", asked, topology)

@@ -203,7 +203,7 @@ class GridIn:
         if isinstance(error, Exception):
             self._clean_up(self._session)
         else:
-            spawn(self._clean_up, None)  # after a kill or a time-out nobody should wait
+            spawn(self._clean_up, None)  # after a kill or a time-out, without waiting
 
     def _clean_up(self, session: ClientSession | None) -> None:
         with suppress(PyMongoError):

@@ -302,8 +302,8 @@ class EventListeners:
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
     """Hand an event to each listener in turn.
 
-    A listener that fails is logged and does no harm. What is thrown into the greenlet meanwhile
-    (``GreenletExit``, ``gevent.Timeout``) is no failure of the listener, and goes through, once all have been told.
+    A listener that fails is logged and does no harm. What is thrown into the greenlet in a listener
+    (``GreenletExit``, ``gevent.Timeout``) is no failure of it, and goes through once all listeners have been called.
 
     :param listeners: one of the tuples of :class:`EventListeners`.
     :param method_name: the method to call, such as ``"started"``.

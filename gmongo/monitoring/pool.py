@@ -45,7 +45,7 @@ class ConnectionCheckOutFailedReason:
     TIMEOUT = "timeout"
     """None became free in time."""
     POOL_CLOSED = "poolClosed"
-    """The pool was closed, or was closed meanwhile."""
+    """The pool was closed, or was closed during the check-out."""
     CONN_ERROR = "connectionError"
     """A new connection could not be made, or the pool was cleared."""
 
@@ -135,7 +135,7 @@ class ConnectionClosedEvent(_ConnectionEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCheckOutStartedEvent(_PoolEvent):
-    """Somebody asks the pool for a connection.
+    """A connection is asked of the pool.
 
     :param address: the server it leads to.
     """

@@ -1,7 +1,7 @@
 """Hosts and options from DNS, for ``mongodb+srv`` URIs: SRV and TXT records.
 
-DNS questions are asked with dnspython in a native thread of gevent's pool, so that the loop goes on
-meanwhile.
+DNS questions are asked with dnspython in a native thread of gevent's pool, so that the loop is not
+held.
 """
 
 from __future__ import annotations

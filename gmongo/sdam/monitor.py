@@ -37,7 +37,7 @@ _log = logging.getLogger("gmongo.topology")
 
 
 class MonitorOwner(Protocol):
-    """Who is told of the checks."""
+    """Who the checks are reported to."""
 
     def describe(self, address: Address) -> ServerDescription | None:
         """What is known of a server; None if it is no longer part of the topology."""
@@ -64,7 +64,7 @@ class Monitor:
     :param address: of the server.
     :param settings: of the client.
     :param events: the publisher.
-    :param owner: is told of the checks; held weakly, and the monitor stops when it is gone.
+    :param owner: gets the results of the checks; held weakly, and the monitor stops when it is gone.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Monitor:
             hello = self._ask(connection, previous)
         except Exception as error:
             return self._failed(error)
-        except BaseException:  # thrown by somebody else: it says nothing of the server, but spoils the connection
+        except BaseException:  # thrown from outside: it says nothing of the server, but spoils the connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:

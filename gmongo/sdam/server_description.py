@@ -228,7 +228,7 @@ class ServerDescription:
 
     @property
     def topology_version(self) -> Mapping[str, Any] | None:
-        """Tells older from newer replies of one server process."""
+        """Orders the replies of one server process: a newer one has a larger counter."""
         return self._topology_version
 
     @property

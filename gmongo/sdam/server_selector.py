@@ -1,4 +1,4 @@
-"""The server of each operation: choices that are remembered, and a queue for whoever has to wait for a server.
+"""The server of each operation: choices that are remembered, and a queue of those who wait for a server.
 
 Which servers suit is decided by pure functions in `selection`; this owns what selecting remembers and waits on.
 """

@@ -1,4 +1,4 @@
-"""What the topology is told at construction."""
+"""The options of a topology."""
 
 from __future__ import annotations
 

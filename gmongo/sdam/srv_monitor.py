@@ -22,7 +22,7 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 
 
 class SrvOwner(Protocol):
-    """Who is told of the hosts."""
+    """Who the hosts are reported to."""
 
     def is_polled(self) -> bool:
         """Whether DNS still says of which hosts the topology consists."""
@@ -35,7 +35,7 @@ class SrvMonitor:
     """Asks DNS every `rescan_interval` of its settings, or as rarely as the records' time to live allows.
 
     :param settings: of the client, with ``srv``.
-    :param owner: is told of the hosts; held weakly, and the monitor stops when it is gone.
+    :param owner: gets the hosts; held weakly, and the monitor stops when it is gone.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:

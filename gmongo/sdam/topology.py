@@ -257,7 +257,7 @@ class Topology:
         error = description.error
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
-        self._delivery.deliver(wait=False)  # a monitor waits for the listeners of nobody else
+        self._delivery.deliver(wait=False)  # a monitor does not wait for listeners to the events of others
 
     def is_polled(self) -> bool:
         """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
@@ -348,7 +348,7 @@ class Topology:
         self.selector.wake(after)
 
     def _update_servers(self) -> None:
-        """Create servers for new addresses, and tell all what they can do."""
+        """Create servers for new addresses, and pass each what its description says it can do."""
         for address, description in self.description.server_descriptions().items():
             if address not in self.servers:
                 self.servers[address] = self._monitored(address, self._make_pool(address))

@@ -29,7 +29,7 @@ class TopologyDescription:
     :param max_election_id: the newest seen of a primary.
     :param topology_settings: of the client.
 
-    `session_lifetime` is how long a server keeps a session that is not used, in seconds; infinite if nobody says.
+    `session_lifetime` is how long a server keeps a session that is not used, in seconds; infinite if no server says.
     """
 
     __slots__ = (

@@ -1,6 +1,6 @@
 """Opening sockets: name resolution through gevent's resolver, then a non-blocking connect to each address in turn.
 
-Then, if that was asked for, a proxy is told where to go on to, and TLS begins.
+Then, if that was asked for, a proxy is asked to connect further, and TLS begins.
 """
 
 from __future__ import annotations

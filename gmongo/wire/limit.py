@@ -17,7 +17,7 @@ _HELD = 0.05
 class _Limit:
     """Throws an error into the greenlet that entered it, after so many seconds in which the loop could run.
 
-    A timer that goes off late does not say that the server was slow: what it sent meanwhile may wait in the socket,
+    A timer that goes off late does not say that the server was slow: what it sent may already wait in the socket,
     unread. So the time for which the loop was held is granted again, but no more than the limit in all: in a process
     that is always late, a dead server is found after twice the time.
     """
@@ -56,7 +56,7 @@ class _Limit:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[Any]:
     """Interrupt the body of a ``with`` after `seconds` by raising `error` in it; None is no limit and costs no timer.
 
-    The very object `error` is thrown, so a time-out of somebody else around the same code keeps its identity.
+    The very object `error` is thrown, so a time-out of the application around the same code keeps its identity.
 
     :param ref: whether the timer keeps the hub running; False for background greenlets.
     """

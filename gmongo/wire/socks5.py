@@ -100,7 +100,7 @@ def _request(transport: Transport, destination: Address) -> None:
         rest = 4 if kind == _IPV4 else 16
     else:
         raise TransportError(f"its reply has an address of the unknown kind {kind}")
-    transport.read_raw(rest + 2)  # from where the proxy connects, which nobody needs
+    transport.read_raw(rest + 2)  # from where the proxy connects, which is of no use
 
 
 def _destination(host: str) -> bytes:

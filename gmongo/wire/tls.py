@@ -152,7 +152,7 @@ class TlsTransport(Transport):
         self._incoming.write(self._chunk[:count])
 
     def _say_why(self) -> None:
-        """Send the alert that tells the server why the connection ends, if it can go at once."""
+        """Send the alert that says why the connection ends, if it can go at once."""
         try:
             if self._outgoing.pending:
                 self._try_to_send(self._outgoing.read())

@@ -25,7 +25,7 @@ _READ = 1
 _WRITE = 2
 # Most replies fit into a buffer of this size; a larger one gets memory of its own.
 _BUFFER_SIZE = 64 * 1024
-# Buffers that nobody uses. A transport has one only from the first byte of a reply until the reply has been decoded, so
+# Buffers that are free. A transport has one only from the first byte of a reply until the reply has been decoded, so
 # that idle connections hold none, and busy ones share the few that lie in the processor's cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
@@ -34,7 +34,7 @@ _CHUNK_SIZE = 512 * 1024
 
 class TransportError(OSError):
     """The socket failed, was closed, or could not be opened. Whatever else comes out of a transport was thrown into the
-    greenlet by somebody else, even if it is an ``OSError`` (``gevent.Timeout(1, TimeoutError)``).
+    greenlet from outside, even if it is an ``OSError`` (``gevent.Timeout(1, TimeoutError)``).
     """
 
 
@@ -324,7 +324,7 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket; whoever waits on it gets :class:`TransportError`. Does not switch, and may be repeated."""
+        """Close the socket; who waits on it gets :class:`TransportError`. Does not switch, and may be repeated."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -350,8 +350,8 @@ class Transport:
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """A copy without traceback. What keeps an error for later keeps this, or whoever the error ended would live on with
-    all that its frames refer to.
+    """A copy without traceback. An error that is kept for later is kept as this, or all that its frames refer to
+    would live on with it.
     """
     try:
         return copy(error)
@@ -361,7 +361,7 @@ def without_frames(error: BaseException) -> BaseException:
 
 def _memory(length: int) -> bytearray | mmap.mmap:
     """Memory for a message. Of a large one no page is there before it is written to: a false length costs nothing, and
-    nobody waits while 48 MB are cleared.
+    no time goes into clearing 48 MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

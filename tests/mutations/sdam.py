@@ -163,7 +163,7 @@ MUTATIONS = (
         "s46",
         "an interrupted check keeps its connection",
         MONITOR,
-        '        except BaseException:  # thrown by somebody else: it says nothing of the server, but spoils the connection\n            self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))\n            raise\n',
+        '        except BaseException:  # thrown from outside: it says nothing of the server, but spoils the connection\n            self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))\n            raise\n',
         '        except BaseException:\n            self._announce_failed(connection, AutoReconnect("interrupted"))\n            raise\n',
         "sdam/test_closing sdam/test_failures",
     ),
