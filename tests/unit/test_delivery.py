@@ -200,6 +200,25 @@ def test_who_delivers_for_another_is_killed(delivery: Delivery, times: int, when
     assert gate.heard == [0, 1, 2, 3, 4, 5]
 
 
+def test_who_is_to_deliver_for_another_never_begins(delivery: Delivery) -> None:
+    """It is killed in the instant in which it is made."""
+    gate = Gate()
+
+    def first() -> None:
+        do(delivery, (gate.hold, 0))
+        assert left.heir is not None
+        left.heir.kill(block=False)
+
+    before = spawn(first)
+    doomed = spawn(do, delivery, (gate.heard.append, 1))
+    left = delivery._turns[doomed]
+    doomed.kill()
+    third = spawn(do, delivery, (gate.heard.append, 2))
+    gate.open()
+    gevent.joinall([before, third], timeout=5, raise_error=True)
+    assert gate.heard == [0, 1, 2]
+
+
 def test_a_listener_that_uses_the_client(delivery: Delivery) -> None:
     """What it causes comes after the event that it hears, and after what others have noted meanwhile."""
     heard: list[str] = []
@@ -277,7 +296,7 @@ def test_an_application_that_holds_the_loop_is_no_listener_that_does_not_return(
     gate = Gate()
     first = spawn(do, delivery, (gate.hold, 1))
     second = spawn(do, delivery, (gate.heard.append, 2))
-    gevent.spawn(gate.open)
+    gevent.spawn_later(0.05, gate.open)  # both are late, and this one is the later
     time.sleep(0.1)
     gevent.joinall([first, second])
     assert gate.heard == [1, 2]
