@@ -84,7 +84,8 @@ def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> N
     :raises ConfigurationError: it would.
     """
     left = remaining(deadline)
-    if left is not None and max_await_time_ms is not None and max_await_time_ms >= left * 1000:
+    # Rounded, since a moment less another is seldom exactly what was added.
+    if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):
         raise ConfigurationError(
             f"max_await_time_ms must be less than the time limit of the operation (timeoutMS or gmongo.timeout), "
             f"but {max_await_time_ms} ms is not less than {max(0.0, left) * 1000:.0f} ms"

@@ -183,7 +183,8 @@ class Retry:
         if self._retries >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
             return None
         delay = self._overload.delay(self._retries) if overloaded else 0.0
-        if self._deadline is not None and _clock.monotonic() + delay > self._deadline and (delay or self.error.timeout):
+        is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
+        if is_over and (delay or self.error.timeout):
             return None  # another error is tried again: that ends at once, in a time-out with this one as its cause
         if (overloaded or labelled) and not self._pay():
             return None

@@ -136,7 +136,7 @@ class Step:
         self._commands, self._connections = KnownCommands(), Connections()
         with TOPOLOGIES[self.topology]() as self.deployment:
             options = {
-                "maxPoolSize": self.rng.choice((3, 6, 20)), "waitQueueTimeoutMS": 10000, "connectTimeoutMS": 500,
+                "maxPoolSize": self.rng.choice((3, 6, 20)), "waitQueueTimeoutMS": 10000, "connectTimeoutMS": 5000,
                 "serverSelectionTimeoutMS": 4000, "baseBackoffMS": 2, "minPoolSize": self.rng.choice((0, 2)),
             }  # fmt: skip
             if self.topology != "load-balanced":

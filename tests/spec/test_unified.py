@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gmongo.testing.virtual_time import VirtualTime
 from tests.spec.specifications import HOW_TO_GET_THEM
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.patience import LEFT_UNANSWERED, leave_unanswered
@@ -69,7 +70,15 @@ def test_unified(file: File, index: int, setting: Setting, deployments: Deployme
     document = deepcopy(content(file))
     if file.id in LEFT_UNANSWERED:
         leave_unanswered(document)
-    Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
+    if not file.id.startswith("csot/"):
+        Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
+        return
+    with VirtualTime():  # the data have limits of 75 ms for what takes 50, which a busy machine would not keep
+        limited = Deployments()
+        try:
+            Run(limited.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
+        finally:
+            limited.close()
 
 
 def test_every_rule_of_the_skip_table_applies_to_a_case() -> None:
