@@ -61,3 +61,8 @@ def test_links_lead_to_what_is_there(page: Path) -> None:
 def test_the_page_of_the_package_links_to_no_files() -> None:
     """They are not where packages are shown."""
     assert LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
+
+
+def test_the_site_has_all_pages() -> None:
+    listed = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split()
+    assert [page.stem for page in (ROOT / "docs").glob("*.md") if page.stem not in {*listed, "index", "package"}] == []
