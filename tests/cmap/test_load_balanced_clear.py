@@ -8,7 +8,6 @@ import pytest
 from bson import ObjectId
 from gevent.event import Event
 
-from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, PoolClearedError, WaitQueueTimeoutError
@@ -132,11 +131,7 @@ def test_failures_of_the_handshake_do_not_count(pool: Pool, server: Any) -> None
 
 
 @pytest.mark.requirement("CMAP-161", "CMAP-138")
-def test_a_client_clears_the_service_whose_connection_failed(
-    new_client: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Clients refuse the mode for as long as cursors are not pinned to their connections; pools have it already.
-    monkeypatch.setattr(ClientOptions, "refuse_what_is_missing", lambda _options: None)
+def test_a_client_clears_the_service_whose_connection_failed(new_client: Any, server: Any, recorder: Any) -> None:
     server.hello_extra = {"serviceId": ONE, "msg": "isdbgrid"}
     client = new_client(f"mongodb://{server.name}/?loadBalanced=true", retryReads=False)
     client.db.c.find_one()
