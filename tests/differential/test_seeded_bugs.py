@@ -11,9 +11,10 @@ import pytest
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo import collection, command_cursor, cursor, database, mongo_client
+from gmongo._server_facts import codes
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession
-from gmongo.engines import bulk, server_cursor
+from gmongo.engines import bulk
 from gmongo.errors import NotPrimaryError
 from gmongo.execution import classify, executor
 from gmongo.gridfs import grid_in, storage
@@ -117,7 +118,7 @@ def a_write_concern_error_looks_like_a_failed_write(patch: pytest.MonkeyPatch) -
 
 @seeded("cursor = capped.find(cursor_type=CursorType.TAILABLE)")
 def a_tailable_cursor_that_falls_behind_raises(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server_cursor, "_GONE", frozenset({43}))
+    patch.setattr(codes, "CURSOR_GONE", frozenset({43}))
 
 
 @seeded('c.aggregate([{"$changeStream": {}}], maxAwaitTimeMS=1).to_list()')

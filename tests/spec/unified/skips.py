@@ -164,6 +164,7 @@ RULES: tuple[Rule, ...] = (
             ("fle2v2-CreateCollection", "encryptedFields are consulted*"),
         )
     ),
+    Rule(NOT_SIMULATED, _QUERYABLE, files="*/poc-queryable-encryption"),
     # What PyMongo's API does not have either, or what gmongo leaves out.
     _absent("tracing", "observeTracingMessages expectTracingMessages"),
     _absent("rawData", "arguments.rawData"),
