@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -28,7 +29,11 @@ def errors(folder: Path) -> Errors:
     """What mypy says of all programs in a folder: lines and codes."""
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", *NAMES]
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
-    done = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False)
+    # mypy does not look through the hook by which an editable installation is imported.
+    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, *options], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found: Errors = {name: set() for name in NAMES}
     for name, line, code in FOUND.findall(done.stdout):

@@ -23,7 +23,7 @@ from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
 # Modules and packages of the driver itself, which nobody else imports.
-INTERNAL = frozenset({"as_pymongo", "auth", "cmap", "events", "execution", "options", "py", "sdam", "wire"})
+INTERNAL = frozenset({"as_pymongo", "auth", "cmap", "engines", "events", "execution", "options", "py", "sdam", "wire"})
 MODULES = (
     "gmongo",
     *(
