@@ -108,19 +108,15 @@ class AutoEncryptionOpts:
         kms_connect_callback: KMSConnectCallback | None = None,
     ) -> None:
         require_library()
-        for name, value in (("schema_map", schema_map), ("encrypted_fields_map", encrypted_fields_map)):
-            if value is not None and not isinstance(value, Mapping):
-                raise TypeError(f"{name} must be a mapping such as a dict, not {short(value)}")
+        _check_mappings(schema_map=schema_map, encrypted_fields_map=encrypted_fields_map)
         if not isinstance(kms_providers, Mapping):
             raise TypeError("kms_providers must be a dict")
-        for name, flag in (
-            ("bypass_auto_encryption", bypass_auto_encryption),
-            ("mongocryptd_bypass_spawn", mongocryptd_bypass_spawn),
-            ("crypt_shared_lib_required", crypt_shared_lib_required),
-            ("bypass_query_analysis", bypass_query_analysis),
-        ):
-            if not isinstance(flag, bool):
-                raise TypeError(f"{name} must be True or False, not {short(flag)}")
+        _check_flags(
+            bypass_auto_encryption=bypass_auto_encryption,
+            mongocryptd_bypass_spawn=mongocryptd_bypass_spawn,
+            crypt_shared_lib_required=crypt_shared_lib_required,
+            bypass_query_analysis=bypass_query_analysis,
+        )
         split_namespace(key_vault_namespace)
         _check_callback(kms_connect_callback)
         self._key_vault_namespace = key_vault_namespace
@@ -143,6 +139,18 @@ class AutoEncryptionOpts:
             crypt_shared_lib_path=crypt_shared_lib_path,
             crypt_shared_lib_required=crypt_shared_lib_required,
         )
+
+
+def _check_mappings(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{name} must be a mapping such as a dict, not {short(value)}")
+
+
+def _check_flags(**options: Any) -> None:
+    for name, flag in options.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} must be True or False, not {short(flag)}")
 
 
 def _spawn_arguments(given: Sequence[str] | None) -> list[str]:

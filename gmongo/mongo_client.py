@@ -222,7 +222,9 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             from gmongo._encryption.automatic import Encrypter
             from gmongo._encryption.executor import EncryptingExecutor
 
-            self._encrypter = Encrypter(self, chosen.auto_encryption_opts, {"host": host, "port": port, **keywords})
+            self._encrypter = Encrypter(
+                self, chosen.auto_encryption_opts, MongoClient, {"host": host, "port": port, **keywords}
+            )
             self._executor = EncryptingExecutor(self._topology, chosen.execution(), events, self._encrypter)
         self._reaper = CursorReaper(self._executor)
         if chosen.connect:

@@ -30,22 +30,30 @@ class Encrypter:
 
     :param client: the client, which owns this.
     :param options: what it is to do.
+    :param new_client: makes further clients, for the key vault and for mongocryptd.
     :param construction: the arguments that another client like this one is made with.
     :raises EncryptionError: libmongocrypt refuses the options.
     """
 
-    def __init__(self, client: MongoClient[Any], options: AutoEncryptionOpts, construction: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        client: MongoClient[Any],
+        options: AutoEncryptionOpts,
+        new_client: Callable[..., MongoClient[Any]],
+        construction: Mapping[str, Any],
+    ) -> None:
         split_namespace(options._key_vault_namespace)
         self.options = options
         self._handle = opened(options._settings)
         self._client = weakref.ref(client)
         self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
+        self._new_client = new_client
         self._construction = construction
         self._internal: MongoClient[Any] | None = None
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
-            self._mongocryptd = Mongocryptd(options)
+            self._mongocryptd = Mongocryptd(options, new_client)
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
 
     def check_server(self, hello: Hello) -> None:
@@ -100,11 +108,9 @@ class Encrypter:
         if self._is_unlimited:
             return client
         if self._internal is None:
-            from gmongo.mongo_client import MongoClient
-
             own = ("auto_encryption_opts", "minpoolsize")
             like = {name: value for name, value in self._construction.items() if name.lower() not in own}
-            self._internal = MongoClient(**like, minPoolSize=0)
+            self._internal = self._new_client(**like, minPoolSize=0)
         return self._internal
 
     def analysed(self, database: str, command: bytes) -> bytes:

@@ -128,10 +128,23 @@ class Handle:
             key_expiration_ms=chosen.key_expiration_ms,
         )
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
+        self._configure(crypt, checked)
+        _must(crypt, lib.mongocrypt_init(crypt))
+        self.log()
+        found = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
+        if chosen.crypt_shared_lib_required and found == ffi.NULL:
+            where = chosen.crypt_shared_lib_path or "the system's search path for libraries"
+            raise MongoCryptError(
+                f"crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from {where}"
+            )
+        return crypt
+
+    def _configure(self, crypt: Native, checked: MongoCryptOptions) -> None:
+        """Set the options of a handle that is not initialized yet."""
+        chosen = self.settings
 
         def must(success: Any) -> None:
-            if not success:
-                raise _error_of(crypt)
+            _must(crypt, success)
 
         def give(option: Any, document: bytes) -> None:
             with MongoCryptBinaryIn(document) as binary:
@@ -159,15 +172,11 @@ class Handle:
         must(lib.mongocrypt_setopt_retry_kms(crypt, True))
         if chosen.key_expiration_ms is not None:
             must(lib.mongocrypt_setopt_key_expiration(crypt, chosen.key_expiration_ms))
-        must(lib.mongocrypt_init(crypt))
-        self.log()
-        found = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
-        if chosen.crypt_shared_lib_required and found == ffi.NULL:
-            where = chosen.crypt_shared_lib_path or "the system's search path for libraries"
-            raise MongoCryptError(
-                f"crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from {where}"
-            )
-        return crypt
+
+
+def _must(crypt: Native, success: Any) -> None:
+    if not success:
+        raise _error_of(crypt)
 
 
 def _checkable(kms_providers: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bson.raw_bson import RawBSONDocument
@@ -29,12 +29,11 @@ class Mongocryptd:
     """Asks mongocryptd, and starts it when it cannot be reached.
 
     :param options: where it is, and how it is started.
+    :param new_client: makes the client that it is asked through.
     """
 
-    def __init__(self, options: AutoEncryptionOpts) -> None:
-        from gmongo.mongo_client import MongoClient
-
-        self._client: MongoClient[Any] = MongoClient(
+    def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., MongoClient[Any]]) -> None:
+        self._client: MongoClient[Any] = new_client(
             options._mongocryptd_uri, connect=False, serverSelectionTimeoutMS=_SELECTION_TIMEOUT_MS
         )
         self._command = options._mongocryptd_command
