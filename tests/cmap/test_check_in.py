@@ -40,6 +40,14 @@ def test_perished_connections_are_closed_on_the_way(new_pool: Any, server: Any, 
     eventually(lambda: len(server.peers) == 1)
 
 
+@pytest.mark.parametrize("max_idle_time", [None, 60], ids=["at-once", "looked-at"])
+def test_the_one_used_last_is_taken_first(new_pool: Any, max_idle_time: float | None) -> None:
+    """So that those which are not needed grow idle."""
+    pool = new_pool(max_idle_time=max_idle_time)
+    first, second, third = filled(pool, 3)
+    assert [pool.check_out() for _ in range(3)] == [third, second, first]
+
+
 @pytest.mark.requirement("CMAP-108", "CMAP-107")
 def test_the_search_ends_with_a_good_one(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=60)
