@@ -215,3 +215,21 @@ def test_the_rest_ends_when_an_operation_has_connected(new_pool: Any, server: An
     assert counts(pool) == (0, 0, 0, 0)
     pool.check_in(pool.check_out())
     eventually(lambda: counts(pool) == (3, 0, 3, 0), 0.5)
+
+
+@pytest.mark.requirement("CMAP-81")
+def test_the_background_begins_when_all_have_heard_that_the_pool_is_ready(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool(min_pool_size=1, **SOON)
+    recorder.wait_for("Ready 1")
+    pool.clear()
+    recorder.wait_for("Closed 1 stale")
+    seen: list[Any] = []
+
+    def dawdle(_event: Any) -> None:
+        gevent.sleep(0.03)  # several runs of the background
+        seen.append(counts(pool))
+
+    recorder.hooks["PoolReady"] = dawdle
+    pool.ready()
+    recorder.wait_for("Ready 2")
+    assert seen == [(0, 0, 0, 0)]
