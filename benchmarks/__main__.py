@@ -12,15 +12,15 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import crowd, operations, report, stall, start
-from benchmarks.processes import canned_server
+from benchmarks.processes import CannedServers
 from benchmarks.record import Record, as_json, versions
 from benchmarks.settings import Settings
 from benchmarks.sheets import failures
 from benchmarks.worker import CONTENDERS
 from benchmarks.workloads import WORKLOADS
 
-ROUNDS, QUICK_ROUNDS = 7, 3
-OPERATIONS, QUICK_OPERATIONS = 5000, 1000
+ROUNDS, QUICK_ROUNDS = 41, 7
+OPERATIONS, QUICK_OPERATIONS = 1000, 500
 TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start)}
 NAMES = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
 
@@ -68,8 +68,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def _measure(options: argparse.Namespace, tell: Callable[[str], Any]) -> Record:
     shared = {name: getattr(options, name) for name in Settings._fields if hasattr(options, name)}
-    with canned_server() as port:
-        settings = Settings(**shared, port=port, tell=tell)
+    with CannedServers() as servers:
+        settings = Settings(**shared, servers=servers, tell=tell)
         tables = {name: list(rows(settings)) for name, rows in TABLES.items()}
     told = {"rounds": options.rounds, "operations": options.operations, "listener": options.listener}
     return Record(versions(), told, tables)

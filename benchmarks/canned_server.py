@@ -1,6 +1,6 @@
-"""A server of canned replies: a standalone that understands nothing, fast enough that the client's cost
-shows.
+"""A server of canned replies, which understands nothing and is fast enough that the client's cost shows.
 
+It is a standalone, with or without TLS, or the primary of a replica set of one.
 ``python -m benchmarks.canned_server --port 27100`` serves until interrupted. The benchmark itself hands over
 a listening socket (``--fd``) and keeps the server's standard input open: the server ends when that closes.
 """
@@ -10,10 +10,13 @@ from __future__ import annotations
 import argparse
 import selectors
 import socket
+import ssl
 import sys
+from typing import NamedTuple, get_args
 
+from benchmarks.circumstances import ServerKind
 from benchmarks.processors import pin_server
-from benchmarks.replies import INT32, answer
+from benchmarks.replies import INT32, Replies
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -22,12 +25,15 @@ WRITE = selectors.EVENT_WRITE
 class Peer:
     """One client connection: bytes not yet answered, bytes not yet sent."""
 
-    __slots__ = ("incoming", "outgoing", "selector", "sock")
+    __slots__ = ("_answer", "incoming", "outgoing", "selector", "sock")
 
-    def __init__(self, sock: socket.socket, selector: selectors.BaseSelector) -> None:
+    def __init__(self, sock: socket.socket, selector: selectors.BaseSelector, server: Server) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if server.tls is not None:
+            sock = server.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         self.sock = sock
+        self._answer = server.replies.answer
         self.selector = selector
         self.incoming = bytearray()
         self.outgoing = memoryview(b"")
@@ -40,9 +46,12 @@ class Peer:
                 self._write(self.outgoing)
             if events & READ:
                 self._receive()
-        except (ConnectionError, ValueError) as error:
-            if isinstance(error, ValueError):
-                print(f"canned server: {error}", file=sys.stderr)
+        except ssl.SSLWantReadError:
+            pass  # a handshake, or a record that is not complete
+        except (ConnectionError, ssl.SSLError):
+            self._close()
+        except ValueError as error:
+            print(f"canned server: {error}", file=sys.stderr)
             self._close()
 
     def _receive(self) -> None:
@@ -59,7 +68,7 @@ class Peer:
                 break
             message = bytes(data[:length])
             del data[:length]
-            for piece in answer(message):
+            for piece in self._answer(message):
                 self._send(piece)
 
     def _send(self, reply: bytes) -> None:
@@ -71,7 +80,7 @@ class Peer:
         """Send as much as the kernel takes, and keep the rest for later."""
         try:
             sent = self.sock.send(waiting)
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantWriteError):
             sent = 0
         was_blocked, self.outgoing = bool(self.outgoing), waiting[sent:]
         if was_blocked != bool(self.outgoing):
@@ -83,18 +92,45 @@ class Peer:
         self.sock.close()
 
 
-def serve(listener: socket.socket, lifeline: int | None = None) -> None:
+class Server(NamedTuple):
+    """What all connections share."""
+
+    replies: Replies
+    tls: ssl.SSLContext | None
+
+
+def server_of(kind: ServerKind, address: tuple[str, int]) -> Server:
+    """A server of that kind.
+
+    :param address: that it listens on.
+    """
+    if kind == "tls":
+        return Server(Replies(), _tls_context())
+    return Server(Replies(f"{address[0]}:{address[1]}" if kind == "replica set" else None), None)
+
+
+def _tls_context() -> ssl.SSLContext:
+    import trustme
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: int | None = None) -> None:
     """Answer every client of a listening socket.
 
     :param listener: a bound, listening TCP socket.
+    :param kind: of server.
     :param lifeline: a descriptor that nobody writes to; serving ends when it reaches its end. None: never.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)
+    server = server_of(kind, listener.getsockname())
 
     def accept(_events: int) -> None:
         try:
-            Peer(listener.accept()[0], selector)
+            Peer(listener.accept()[0], selector, server)
         except (BlockingIOError, ConnectionError):
             pass  # the client went away between the event and the accept
 
@@ -113,13 +149,14 @@ def main() -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--port", type=int, help="listen on this port of 127.0.0.1")
     where.add_argument("--fd", type=int, help="serve this inherited listening socket")
+    parser.add_argument("--kind", choices=get_args(ServerKind), default="standalone")
     options = parser.parse_args()
     pin_server()
     if options.fd is not None:
-        serve(socket.socket(fileno=options.fd), lifeline=sys.stdin.fileno())
+        serve(socket.socket(fileno=options.fd), options.kind, lifeline=sys.stdin.fileno())
         return
     try:
-        serve(socket.create_server(("127.0.0.1", options.port), backlog=1024))
+        serve(socket.create_server(("127.0.0.1", options.port), backlog=1024), options.kind)
     except KeyboardInterrupt:
         pass
 

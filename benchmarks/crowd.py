@@ -21,7 +21,7 @@ BASE = 100
 #: The sizes of the crowd for each contender.
 SIZES = {"gmongo": (BASE, 1000, 10_000), "pymongo": (BASE, 1000), "floor": (BASE, 1000, 10_000)}
 #: How many operations are run for each ``find_one`` of the first table: ten thousand greenlets shall have three each.
-SHARE = {"gmongo": 6, "pymongo": 2, "floor": 6}
+SHARE = {"gmongo": 30, "pymongo": 10, "floor": 30}
 
 Turn = tuple[str, int]
 
@@ -36,12 +36,13 @@ def rows(settings: Settings) -> Iterator[Row]:
     if TABLE not in settings.only:
         return
     settings.tell("a crowd on 100 connections")
+    with settings.workers() as workers:
 
-    def measure(turn: Turn) -> Result:
-        contender, greenlets = turn
-        return settings.run(Measurement(contender, "find_one", greenlets, settings.operations * SHARE[contender]))
+        def measure(turn: Turn) -> Result:
+            contender, greenlets = turn
+            return workers.run(Measurement(contender, "find_one", greenlets, settings.operations * SHARE[contender]))
 
-    found, failures = take_turns(turns(settings.contenders), settings.rounds, measure)
+        found, failures = take_turns(turns(settings.contenders), settings.fresh_rounds, measure)
     for size in sorted({size for _name, size in found}):
         at_size = {name: results for (name, other), results in found.items() if other == size}
         failed = {name: why for (name, other), why in failures.items() if other == size}

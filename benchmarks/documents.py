@@ -15,10 +15,14 @@ ONE = "one"
 HUNDRED = "hundred"
 #: A ``find`` on this collection is answered with one batch of 15 MB.
 LARGE = "large"
+#: A ``find`` on this collection is answered with a hundred documents, a few large and many small ones.
+ZIPF = "zipf"
 DOCUMENT_BYTES = 300
 BATCH = 100
 LARGE_DOCUMENT_BYTES = 1000
 LARGE_BATCH = 15_000
+#: Bytes of BSON of each: the second largest has half of the largest, the third a third, and so on.
+ZIPF_BYTES = [max(DOCUMENT_BYTES, 30_000 // rank) for rank in range(1, BATCH + 1)]
 #: How many documents ``insert_many`` is given.
 MANY = 10_000
 
@@ -61,4 +65,13 @@ def unsaved_many() -> list[dict[str, Any]]:
 def saved(count: int, size: int) -> list[dict[str, Any]]:
     """What a ``find`` returns: so many documents, each of so many bytes of BSON."""
     fields = _padded(size)
-    return [{"_id": ObjectId(f"65a00000000000000000{number:04x}"), **fields} for number in range(count)]
+    return [{"_id": _id(number), **fields} for number in range(count)]
+
+
+def saved_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
+    """What a ``find`` returns: documents of so many bytes of BSON each."""
+    return [{"_id": _id(number), **_padded(size)} for number, size in enumerate(sizes)]
+
+
+def _id(number: int) -> ObjectId:
+    return ObjectId(f"65a00000000000000000{number:04x}")

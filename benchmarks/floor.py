@@ -19,7 +19,7 @@ import gevent
 from bson.binary import Binary
 from bson.objectid import ObjectId
 
-from benchmarks.documents import CHANGE, DATABASE, HUNDRED, ONE, QUERY, UNSAVED, unsaved_many
+from benchmarks.documents import CHANGE, DATABASE, HUNDRED, ONE, QUERY, UNSAVED, ZIPF, unsaved_many
 from benchmarks.replies import HEADER, INT32, OP_MSG
 
 _READ, _WRITE = 1, 2
@@ -52,6 +52,9 @@ class Channel:
         view = self._view
         filled = self._receive(view)
         length: int = INT32.unpack_from(view)[0]
+        if length > len(view):
+            view = memoryview(bytearray(length))
+            view[:filled] = self._view[:filled]
         while filled < length:
             filled += self._receive(view[filled:])
         return bson.decode(view[_DOCUMENT:length])
@@ -104,8 +107,8 @@ class Floor:
         found: Document = self._run(command)["cursor"]["firstBatch"][0]
         return found
 
-    def find_hundred(self) -> Iterable[Document]:
-        batch: list[Document] = self._run({"find": HUNDRED, "filter": {}})["cursor"]["firstBatch"]
+    def find_all(self, collection: str) -> Iterable[Document]:
+        batch: list[Document] = self._run({"find": collection, "filter": {}})["cursor"]["firstBatch"]
         return batch
 
     def insert_one(self) -> int:
@@ -163,9 +166,9 @@ class Floor:
 def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
     """The floor's operations under the names that the benchmark gives them."""
 
-    def drain() -> int:
+    def drain(collection: str) -> int:
         count = 0
-        for _document in floor.find_hundred():
+        for _document in floor.find_all(collection):
             count += 1
         return count
 
@@ -175,5 +178,6 @@ def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
         "insert_many": floor.insert_many,
         "update_one": floor.update_one,
         "delete_one": floor.delete_one,
-        "find_100": drain,
+        "find_100": lambda: drain(HUNDRED),
+        "find_zipf": lambda: drain(ZIPF),
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from benchmarks.processes import Measurement, Result
+from benchmarks.processes import Measurement
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 from benchmarks.workloads import WORKLOADS, Workload
@@ -33,24 +33,22 @@ def sizes(workload: Workload, wanted: list[int] | None) -> list[int]:
 
 
 def contenders(workload: Workload, wanted: list[str]) -> list[str]:
-    """Who takes part: the floor has no listeners and no logging."""
-    return [name for name in wanted if not workload.extra or name != "floor"]
+    """Who takes part: the floor has no options."""
+    return [name for name in wanted if not workload.circumstance or name != "floor"]
 
 
 def _row(name: str, greenlets: int, settings: Settings) -> Row:
-    found, failures = take_turns(
-        contenders(WORKLOADS[name], settings.contenders), settings.rounds, _measure(name, greenlets, settings)
-    )
+    with settings.workers() as workers:
+        found, failures = take_turns(
+            contenders(WORKLOADS[name], settings.contenders),
+            settings.rounds,
+            lambda contender: workers.run(_wanted(name, greenlets, contender, settings)),
+        )
     costs = {contender: [each.microseconds for each in results] for contender, results in found.items()}
     return Row(name, greenlets, "µs", costs, failures)
 
 
-def _measure(name: str, greenlets: int, settings: Settings) -> Callable[[str], Result]:
+def _wanted(name: str, greenlets: int, contender: str, settings: Settings) -> Measurement:
     workload = WORKLOADS[name]
     count = max(FEWEST, round(settings.operations * workload.share))
-
-    def measure(contender: str) -> Result:
-        wanted = Measurement(contender, workload.operation, greenlets, count, workload.extra, settings.listener)
-        return settings.run(wanted)
-
-    return measure
+    return Measurement(contender, workload.operation, greenlets, count, workload.circumstance, settings.listener)

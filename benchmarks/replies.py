@@ -1,4 +1,4 @@
-"""What the canned server says.
+"""What the canned servers say.
 
 Every reply is encoded once, a batch when it is first asked for, and only the header is made per request.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import bson
+from bson import Int64, ObjectId, Timestamp
 
+from benchmarks.circumstances import REPLICA_SET
 from benchmarks.documents import (
     BATCH,
     DATABASE,
@@ -23,7 +24,10 @@ from benchmarks.documents import (
     LARGE_DOCUMENT_BYTES,
     ONE,
     SAVED,
+    ZIPF,
+    ZIPF_BYTES,
     saved,
+    saved_of_sizes,
 )
 
 HEADER = struct.Struct("<iiii")
@@ -35,6 +39,7 @@ OP_MSG = 2013
 MORE_TO_COME = 2
 #: A body of so many bytes is sent by itself: the client would notice the time that copying it takes.
 LARGE_BODY = 1 << 20
+_MOMENT = Timestamp(1704067200, 1)
 
 _HELLO: dict[str, Any] = {
     "helloOk": True,
@@ -53,36 +58,95 @@ _HELLO: dict[str, Any] = {
 }
 
 
-def _op_msg(document: dict[str, Any]) -> bytes:
-    return b"\x00\x00\x00\x00\x00" + bson.encode(document)
+class Replies:
+    """What a server says.
+
+    :param name: of a replica set's primary, with its port; None for a standalone.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self._times: dict[str, Any] = {} if name is None else _times()
+        hello = _HELLO if name is None else {**_HELLO, **_primary(name)}
+        self._ok = self._op_msg({"ok": 1.0})
+        self._by_command = {
+            b"hello": self._op_msg(hello),
+            b"ismaster": self._op_msg(hello),
+            b"buildinfo": self._op_msg({"version": "8.0.0", "versionArray": [8, 0, 0, 0], "ok": 1.0}),
+            b"insert": self._op_msg({"n": 1, "ok": 1.0}),
+            b"update": self._op_msg({"n": 1, "nModified": 1, "ok": 1.0}),
+            b"delete": self._op_msg({"n": 1, "ok": 1.0}),
+        }
+        # OP_REPLY: flags, cursor id, starting from, number returned, then the document.
+        self._legacy_hello = struct.pack("<iqii", 8, 0, 0, 1) + bson.encode({**hello, **self._times})
+        self._batches: dict[bytes, bytes] = {}
+
+    def _op_msg(self, document: dict[str, Any]) -> bytes:
+        return b"\x00\x00\x00\x00\x00" + bson.encode({**document, **self._times})
+
+    def _batch(self, collection: bytes) -> bytes:
+        if collection not in self._batches:
+            cursor = {
+                "firstBatch": _BATCHES[collection](),
+                "id": Int64(0),
+                "ns": f"{DATABASE}.{collection.decode()}",
+            }
+            self._batches[collection] = self._op_msg({"cursor": cursor, "ok": 1.0})
+        return self._batches[collection]
+
+    def _op_msg_body(self, message: bytes) -> bytes:
+        start = _command_offset(message)
+        end = message.index(0, start)
+        name = message[start:end].lower()
+        if name != b"find":
+            return self._by_command.get(name, self._ok)
+        return self._batch(message[end + 5 : message.index(0, end + 5)])
+
+    def answer(self, message: bytes) -> list[bytes]:
+        """The reply to one whole request, in pieces; none when the request wants no reply.
+
+        :param message: an ``OP_MSG``, or an ``OP_QUERY`` that can only be a legacy hello.
+        :raises ValueError: for any other opcode.
+        """
+        _, request_id, _, opcode = HEADER.unpack_from(message)
+        if opcode == OP_MSG:
+            return [] if message[16] & MORE_TO_COME else _reply(request_id, OP_MSG, self._op_msg_body(message))
+        if opcode == OP_QUERY:
+            return _reply(request_id, OP_REPLY, self._legacy_hello)
+        raise ValueError(f"opcode {opcode} is none of OP_MSG ({OP_MSG}) and OP_QUERY ({OP_QUERY})")
 
 
-_OK = _op_msg({"ok": 1.0})
-_BY_COMMAND = {
-    b"hello": _op_msg(_HELLO),
-    b"ismaster": _op_msg(_HELLO),
-    b"buildinfo": _op_msg({"version": "8.0.0", "versionArray": [8, 0, 0, 0], "ok": 1.0}),
-    b"insert": _op_msg({"n": 1, "ok": 1.0}),
-    b"update": _op_msg({"n": 1, "nModified": 1, "ok": 1.0}),
-    b"delete": _op_msg({"n": 1, "ok": 1.0}),
-}
+def _primary(name: str) -> dict[str, Any]:
+    """What the hello of a replica set's primary has beside that of a standalone."""
+    now = {"ts": _MOMENT, "t": Int64(1)}
+    return {
+        "setName": REPLICA_SET,
+        "setVersion": 1,
+        "hosts": [name],
+        "me": name,
+        "primary": name,
+        "secondary": False,
+        "electionId": ObjectId("7fffffff0000000000000001"),
+        "lastWrite": {
+            "opTime": now,
+            "lastWriteDate": datetime(2024, 1, 1),
+            "majorityOpTime": now,
+            "majorityWriteDate": datetime(2024, 1, 1),
+        },
+    }
+
+
+def _times() -> dict[str, Any]:
+    """What every reply of a replica set has. A real one moves on with each write, which costs a client no more."""
+    signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
+    return {"$clusterTime": {"clusterTime": _MOMENT, "signature": signature}, "operationTime": _MOMENT}
+
+
 _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {
     ONE.encode(): lambda: [SAVED],
     HUNDRED.encode(): lambda: saved(BATCH, DOCUMENT_BYTES),
     LARGE.encode(): lambda: saved(LARGE_BATCH, LARGE_DOCUMENT_BYTES),
+    ZIPF.encode(): lambda: saved_of_sizes(ZIPF_BYTES),
 }
-# OP_REPLY: flags, cursor id, starting from, number returned, then the document.
-_LEGACY_HELLO = struct.pack("<iqii", 8, 0, 0, 1) + bson.encode(_HELLO)
-
-
-@cache
-def _batch(collection: bytes) -> bytes:
-    cursor = {
-        "firstBatch": _BATCHES[collection](),
-        "id": bson.Int64(0),
-        "ns": f"{DATABASE}.{collection.decode()}",
-    }
-    return _op_msg({"cursor": cursor, "ok": 1.0})
 
 
 def _command_offset(message: bytes) -> int:
@@ -91,30 +155,6 @@ def _command_offset(message: bytes) -> int:
     while message[offset] == 1:
         offset += 1 + INT32.unpack_from(message, offset + 1)[0]
     return offset + 6
-
-
-def _op_msg_body(message: bytes) -> bytes:
-    start = _command_offset(message)
-    end = message.index(0, start)
-    name = message[start:end].lower()
-    if name != b"find":
-        return _BY_COMMAND.get(name, _OK)
-    collection = message[end + 5 : message.index(0, end + 5)]
-    return _batch(collection)
-
-
-def answer(message: bytes) -> list[bytes]:
-    """The reply to one whole request, in pieces; none when the request wants no reply.
-
-    :param message: an ``OP_MSG``, or an ``OP_QUERY`` that can only be a legacy hello.
-    :raises ValueError: for any other opcode.
-    """
-    _, request_id, _, opcode = HEADER.unpack_from(message)
-    if opcode == OP_MSG:
-        return [] if message[16] & MORE_TO_COME else _reply(request_id, OP_MSG, _op_msg_body(message))
-    if opcode == OP_QUERY:
-        return _reply(request_id, OP_REPLY, _LEGACY_HELLO)
-    raise ValueError(f"opcode {opcode} is none of OP_MSG ({OP_MSG}) and OP_QUERY ({OP_QUERY})")
 
 
 def _reply(request_id: int, opcode: int, body: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ What slows the machine for some seconds slows the contenders of one round alike;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import quantiles
 from typing import NamedTuple, TypeVar
 
 from benchmarks.processes import WorkerFailed
@@ -16,7 +16,7 @@ Found = TypeVar("Found")
 
 
 class Ratio(NamedTuple):
-    """The median over all rounds, and the lowest and highest round."""
+    """The median over all rounds, and between which numbers the middle half of them is."""
 
     median: float
     low: float
@@ -69,8 +69,11 @@ def take_turns(
 
 
 def summary(numbers: Sequence[float]) -> Ratio | None:
-    """The middle and the range of some numbers; None if there are none."""
-    return Ratio(median(numbers), min(numbers), max(numbers)) if numbers else None
+    """The middle of some numbers and where half of them are; None if there are none."""
+    if len(numbers) < 2:
+        return Ratio(numbers[0], numbers[0], numbers[0]) if numbers else None
+    low, middle, high = quantiles(numbers, n=4, method="inclusive")
+    return Ratio(middle, low, high)
 
 
 def ratio(row: Row, over: str, under: str) -> Ratio | None:

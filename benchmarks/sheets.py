@@ -49,7 +49,7 @@ def _operations(rows: Sequence[Row]) -> Sheet:
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
     groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
-    return Sheet("Client CPU per operation: median ratio, ± half the range of all rounds", head, groups)
+    return Sheet("Client CPU per operation: median ratio, ± half the range of the middle half of them", head, groups)
 
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
@@ -65,7 +65,7 @@ def _crowd(rows: Sequence[Row]) -> Sheet:
         for name, sizes in crowd.SIZES.items()
         if any(name in row.numbers for row in rows)
     ]
-    title = f"A crowd on 100 connections, over {crowd.BASE} greenlets: median ratio, ± half the range of all rounds"
+    title = f"A crowd on 100 connections, over {crowd.BASE} greenlets: median, ± half the range of the middle half"
     return Sheet(title, head, groups)
 
 

@@ -27,11 +27,18 @@ def rows(settings: Settings) -> Iterator[Row]:
     settings.tell("stalls of the loop")
 
     def measure(driver: str) -> Any:
-        arguments = ["-m", "benchmarks.stall_worker", "--contender", driver, "--port", str(settings.port)]
+        arguments = [
+            "-m",
+            "benchmarks.stall_worker",
+            "--contender",
+            driver,
+            "--port",
+            str(settings.servers.port("standalone")),
+        ]
         return run_python(arguments, settings.timeout)
 
     drivers = [name for name in DRIVERS if name in settings.contenders]
-    found, failures = take_turns(drivers, settings.rounds, measure)
+    found, failures = take_turns(drivers, settings.fresh_rounds, measure)
     for quantity, name in NAMES.items():
         numbers = {driver: [each[quantity] for each in results] for driver, results in found.items()}
         yield Row(name, None, "ms", numbers, failures if name == READ else {})

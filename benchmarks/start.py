@@ -5,10 +5,11 @@ Each number is found in a fresh interpreter.
 
 from __future__ import annotations
 
+import compileall
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from benchmarks.processes import run_python
+from benchmarks.processes import ROOT, run_python
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 
@@ -57,13 +58,15 @@ def rows(settings: Settings) -> Iterator[Row]:
     """Measure both drivers in turns, first their imports and then their memory."""
     if TABLE not in settings.only:
         return
+    # What is installed has its bytecode; a checkout need not have it, and might not be allowed to keep it.
+    compileall.compile_dir(ROOT / "gmongo", quiet=1)
     drivers = [name for name in DRIVERS if name in settings.contenders]
     for name, imports in IMPORTS.items():
         settings.tell(name)
-        numbers, failures = take_turns(drivers, settings.rounds, _import(imports, settings.timeout))
+        numbers, failures = take_turns(drivers, settings.fresh_rounds, _import(imports, settings.timeout))
         yield Row(name, None, "ms", numbers, failures)
     settings.tell("memory")
-    found, failures = take_turns(drivers, settings.rounds, _memory(settings))
+    found, failures = take_turns(drivers, settings.fresh_rounds, _memory(settings))
     for number, (name, unit) in enumerate([(FIRST_CLIENT, "MB"), (FURTHER_CLIENT, "KB")]):
         numbers = {driver: [each[number] for each in results] for driver, results in found.items()}
         yield Row(name, None, unit, numbers, {} if number else failures)
@@ -78,7 +81,7 @@ def _import(imports: dict[str, Import], timeout: float) -> Callable[[str], float
 
 def _memory(settings: Settings) -> Callable[[str], Any]:
     def measure(driver: str) -> Any:
-        arguments = ["-m", "benchmarks.start_worker", driver, str(settings.port)]
+        arguments = ["-m", "benchmarks.start_worker", driver, str(settings.servers.port("standalone"))]
         return run_python(arguments, settings.timeout)
 
     return measure

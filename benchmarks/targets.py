@@ -31,6 +31,7 @@ class Target(NamedTuple):
 
 
 WRITES = ("insert_one", "update_one", "delete_one")
+SPECIAL = ("stable_api", "timeout", "tls", "replica_set")
 TARGETS = [
     Target("find_one", 1, "pymongo", 0.28),
     *(Target("find_one", greenlets, "pymongo", 0.15) for greenlets in (10, 100)),
@@ -40,6 +41,10 @@ TARGETS = [
     *(Target(name, 1000, "pymongo", 0.22) for name in WRITES),
     *(Target("find_100", greenlets, "pymongo", 0.40) for greenlets in (1, 10, 100, 1000)),
     *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
+    *(Target(f"{name}+{each}", 10, "pymongo", 0.22) for each in SPECIAL for name in ("find_one", *WRITES[:2])),
+    Target("find_one+secondary", 10, "pymongo", 0.22),
+    Target("find_one+10_connections", 100, "pymongo", 0.20),
+    *(Target(f"{name}+10_connections", 100, "pymongo", 0.22) for name in WRITES[:2]),
     Target("find_one+listener", 10, "pymongo", 0.22),
     Target("find_one+debug", 10, "pymongo", 0.45),
     Target(crowd.THROUGHPUT, 1000, crowd.BASE, 0.90, at_least=True),

@@ -1,7 +1,7 @@
-"""One measurement in a process of its own: ``python -m benchmarks.worker --contender NAME --port PORT``.
+"""Measurements in a process of their own: ``python -m benchmarks.worker --contender NAME --port PORT``.
 
 Prints one JSON object: the contender, the count of operations, the CPU microseconds of each, and how many were done in
-a second.
+a second. With ``--turns`` it does so for each line that it reads.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.processors import pin_client
@@ -31,17 +32,19 @@ def prepare(contender: str) -> None:
         monkey.patch_all()
 
 
-def open_client(package: str, port: int, **settings: Any) -> Any:
+def open_client(package: str, port: int, options: Mapping[str, str] = MappingProxyType({}), **settings: Any) -> Any:
     """A client of a driver.
 
     :param package: the driver's name.
     :param port: of the canned server on 127.0.0.1.
+    :param options: of the client, as in a URI.
     :param settings: further keyword arguments of ``MongoClient``.
     """
     import importlib
 
+    text = "&".join(f"{name}={value}" for name, value in {"maxPoolSize": POOL_SIZE, **options}.items())
     return importlib.import_module(package).MongoClient(
-        f"mongodb://127.0.0.1:{port}/?maxPoolSize={POOL_SIZE}",
+        f"mongodb://127.0.0.1:{port}/?{text}",
         serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
         **settings,
     )
@@ -50,12 +53,12 @@ def open_client(package: str, port: int, **settings: Any) -> Any:
 def _open_driver(options: argparse.Namespace) -> Opened:
     package = options.contender
     prepare(package)
-    from benchmarks.workloads import bulk_operations, driver_operations, log_silently, silent_listener
+    from benchmarks.circumstances import CIRCUMSTANCES, Circumstance, settings_of
+    from benchmarks.workloads import bulk_operations, driver_operations
 
-    if options.extra == "debug":
-        log_silently(package)
-    listeners = [silent_listener(package)] if options.listener or options.extra == "listener" else []
-    client = open_client(package, options.port, event_listeners=listeners)
+    circumstance = CIRCUMSTANCES[options.circumstance] if options.circumstance else Circumstance()
+    settings = settings_of(package, circumstance, listener=options.listener)
+    client = open_client(package, options.port, circumstance.options, **settings)
     return {**driver_operations(client), **bulk_operations(client)}, client.close
 
 
@@ -73,26 +76,27 @@ CONTENDERS: dict[str, Callable[[argparse.Namespace], Opened]] = {
 }
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Run what the options say and return what is printed."""
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run what the options say, and yield what is printed after each turn."""
     operations, close = CONTENDERS[options.contender](options)
     from benchmarks.workloads import check, spent
 
     pin_client()
     each = max(2, options.count // options.greenlets)
+    count = each * options.greenlets
     operation = operations[options.operation]
     try:
         check(options.operation, operation)
-        seconds = spent(operation, options.greenlets, each, warm_up=max(2, each // 5))
+        for _turn in sys.stdin if options.turns else [None]:
+            seconds = spent(operation, options.greenlets, each, warm_up=max(2, each // 5))
+            yield {
+                "contender": options.contender,
+                "count": count,
+                "microseconds": seconds.processor / count * 1e6,
+                "per_second": count / seconds.clock,
+            }
     finally:
         close()
-    count = each * options.greenlets
-    return {
-        "contender": options.contender,
-        "count": count,
-        "microseconds": seconds.processor / count * 1e6,
-        "per_second": count / seconds.clock,
-    }
 
 
 def _options() -> argparse.Namespace:
@@ -102,10 +106,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--operation", default="find_one")
     parser.add_argument("--greenlets", type=int, default=10)
     parser.add_argument("--count", type=int, default=5000, help="operations of all greenlets together")
-    parser.add_argument("--extra", choices=["listener", "debug"], help="what else is switched on in a driver")
-    parser.add_argument("--listener", action="store_true", help="the same as --extra listener, beside another extra")
+    parser.add_argument("--circumstance", help="what is different, such as listener, debug, tls or replica_set")
+    parser.add_argument("--listener", action="store_true", help="register a command listener in any case")
+    parser.add_argument("--turns", action="store_true", help="measure once for each line of the standard input")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    json.dump(measure(_options()), sys.stdout)
+    for found in measure(_options()):
+        print(json.dumps(found), flush=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import importlib
-import logging
 import time
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import gevent
 from gevent.event import Event
@@ -22,6 +20,7 @@ from benchmarks.documents import (
     QUERY,
     SAVED,
     UNSAVED,
+    ZIPF,
     unsaved_many,
 )
 
@@ -47,7 +46,7 @@ class Workload(NamedTuple):
     :param result: what the operation returns when it has really been done.
     :param greenlets: the numbers of them in a standard run.
     :param most: of the greenlets that may run it at once, as each holds so much memory. None: any number.
-    :param extra: what else is switched on in the drivers; the floor has nothing of that kind.
+    :param circumstance: what is different, by its name in ``CIRCUMSTANCES``; the floor has nothing of that kind.
     """
 
     operation: str
@@ -55,7 +54,13 @@ class Workload(NamedTuple):
     result: Any
     greenlets: tuple[int, ...] = (1, 10, 100, 1000)
     most: int | None = None
-    extra: Literal["listener", "debug"] | None = None
+    circumstance: str | None = None
+
+
+def _under(circumstance: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
+    for name in names:
+        result = SAVED if name == "find_one" else 1
+        yield f"{name}+{circumstance}", Workload(name, 1, result, greenlets=(greenlets,), circumstance=circumstance)
 
 
 WORKLOADS = {
@@ -64,16 +69,24 @@ WORKLOADS = {
     "update_one": Workload("update_one", 1, 1),
     "delete_one": Workload("delete_one", 1, 1),
     "find_100": Workload("find_100", 0.25, BATCH),
+    "find_zipf": Workload("find_zipf", 0.2, BATCH, greenlets=(10, 100)),
     "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), most=10),
-    "find_one+listener": Workload("find_one", 1, SAVED, greenlets=(10,), extra="listener"),
-    "find_one+debug": Workload("find_one", 1, SAVED, greenlets=(10,), extra="debug"),
+    **dict(_under("listener", "find_one")),
+    **dict(_under("debug", "find_one")),
+    **dict(_under("stable_api", "find_one", "insert_one", "update_one")),
+    **dict(_under("timeout", "find_one", "insert_one", "update_one")),
+    **dict(_under("tls", "find_one", "insert_one", "update_one")),
+    **dict(_under("replica_set", "find_one", "insert_one", "update_one")),
+    **dict(_under("secondary", "find_one")),
+    **dict(_under("workers", "find_one", "insert_one")),
+    **dict(_under("10_connections", "find_one", "insert_one", "update_one", greenlets=100)),
 }
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
     """The operations on few documents of anything that has PyMongo's API."""
-    one = client[DATABASE][ONE]
-    hundred = client[DATABASE][HUNDRED]
+    database = client[DATABASE]
+    one, hundred, zipf = database[ONE], database[HUNDRED], database[ZIPF]
 
     def insert_one() -> int:
         return int(one.insert_one(dict(UNSAVED)).acknowledged)
@@ -84,9 +97,9 @@ def driver_operations(client: Any) -> dict[str, Operation]:
     def delete_one() -> int:
         return int(one.delete_one(QUERY).deleted_count)
 
-    def drain() -> int:
+    def drain(collection: Any) -> int:
         count = 0
-        for _document in hundred.find():
+        for _document in collection.find():
             count += 1
         return count
 
@@ -95,7 +108,8 @@ def driver_operations(client: Any) -> dict[str, Operation]:
         "insert_one": insert_one,
         "update_one": update_one,
         "delete_one": delete_one,
-        "find_100": drain,
+        "find_100": lambda: drain(hundred),
+        "find_zipf": lambda: drain(zipf),
     }
 
 
@@ -103,30 +117,6 @@ def bulk_operations(client: Any) -> dict[str, Operation]:
     """The operations on many documents of anything that has PyMongo's API."""
     one = client[DATABASE][ONE]
     return {"insert_many": lambda: len(one.insert_many(unsaved_many()).inserted_ids)}
-
-
-def log_silently(driver: str) -> None:
-    """Have a driver log everything, to a handler that does nothing with it.
-
-    :param driver: the name of the package, and of its logger.
-    """
-    logger = logging.getLogger(driver)
-    logger.setLevel(logging.DEBUG)
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-
-
-def silent_listener(driver: str) -> Any:
-    """A command listener of a driver that does nothing with what it is told.
-
-    :param driver: the name of the package, which has PyMongo's ``monitoring`` module.
-    """
-    base: Any = importlib.import_module(f"{driver}.monitoring").CommandListener
-
-    def ignore(_self: Any, _event: Any) -> None:
-        pass
-
-    return type("SilentListener", (base,), {"started": ignore, "succeeded": ignore, "failed": ignore})()
 
 
 def check(name: str, operation: Operation) -> None:

@@ -56,7 +56,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Binary|CodecOptions|ObjectId|RawBSONDocument|Timestamp|TypeRegistry|UUID|SSLContext|PathLike)"),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|MutableMapping|Sequence)"),
     (r"py:.*", r"(gmongo\.)?(\w+\.)*(DocumentType|OtherType|T|Remote|Stream)"),
-    (r"py:.*", r"(gmongo\.)?(\w+\.)*_\w+"),
+    (r"py:.*", r"(gmongo\.)?(\w+\.)*_\w+(\.\w+)*"),
     (r"py:.*", r"(Address|Bound|CollationIn|Direction|Hint|KeyOrList|KMSConnectCallback|Tls|Update|WriteModel)"),
     (r"py:.*", r"gmongo\.(auth|cmap|execution|operations|options|sdam|wire)\.(\w+\.)+\w+"),
     (r"py:.*", r"gmongo\.testing\.(command|plan|remote|simulation)\b.*"),

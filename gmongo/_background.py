@@ -19,6 +19,7 @@ _log = logging.getLogger("gmongo.background")
 _AFTER_INTERRUPTION = 1.0  # seconds
 _LONGEST_RUN = 0.002  # seconds
 _ITEMS_BETWEEN_CHECKPOINTS = 32
+_FOREVER = 10 * 365 * 24 * 3600.0  # seconds
 
 
 class LongWork:
@@ -86,6 +87,21 @@ class Wakeup:
     def _wake(self) -> None:
         if self._sleeper is not None:
             self._sleeper.switch()
+
+
+def hold_hub() -> Any:
+    """A timer that keeps the hub running until it is closed. It is never meant to go off.
+
+    A greenlet that waits for another one that does not hold the hub needs it: with no timer and no socket to wait for,
+    the hub would find the loop empty and end the main greenlet with LoopExit.
+    """
+    timer = get_hub().loop.timer(_FOREVER)
+    timer.start(_never)
+    return timer
+
+
+def _never() -> None:
+    """What the timer that holds the hub calls."""
 
 
 class RestartingGreenlet:

@@ -17,4 +17,6 @@ class CursorType:
     TAILABLE_AWAIT = 34
     """As `TAILABLE`, and the server waits a while for something to be added."""
     EXHAUST = 64
-    """As `NON_TAILABLE`: the server is asked for each batch all the same. It cannot have a limit."""
+    """As `NON_TAILABLE`, but the server sends one batch after the other without being asked for each. The cursor has a
+    connection of its own until its end; one that is left early costs that connection. It cannot have a limit, and a
+    mongos has to be of MongoDB 7.1 or later. In a transaction it is an ordinary cursor."""

@@ -28,6 +28,11 @@ def register_after_fork(forkable: Forkable) -> None:
     _registered.add(forkable)
 
 
+def forkables() -> list[Forkable]:
+    """All that has been registered and lives."""
+    return list(_registered)
+
+
 _process = os.getpid()
 
 

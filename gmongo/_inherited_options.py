@@ -50,10 +50,12 @@ class InheritedOptions:
         """Which isolation reads ask for: a :class:`~gmongo.read_concern.ReadConcern`."""
         return self._read_concern
 
-    def _defaults(self, *overrides: Any) -> list[Any]:
+    def _defaults(self, *overrides: Any) -> tuple[Any, Any, Any, Any]:
         """The four options in the constructor's order, replaced by those `overrides` that are not None."""
         own = (self._codec_options, self._read_preference, self._write_concern, self._read_concern)
-        return [default if given is None else given for given, default in zip(overrides, own, strict=True)]
+        chosen = (default if given is None else given for given, default in zip(overrides, own, strict=True))
+        codec_options, read_preference, write_concern, read_concern = chosen
+        return codec_options, read_preference, write_concern, read_concern
 
 
 def _checked(name: str, value: Any, kind: type) -> Any:

@@ -67,6 +67,10 @@ class ChangeStream(Generic[DocumentType]):
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB 6.0).
         None adds none.
     :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+    :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with all
+        that it takes to resume; 0 is without limit, None (the default) takes that of what is watched. After a time-out
+        the next call goes on. If no change has come yet by then, the server may need longer to find the place in its
+        oplog: open another stream, with a higher limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
     :raises OperationFailure: the server refuses, for example because it is a standalone.
@@ -89,6 +93,7 @@ class ChangeStream(Generic[DocumentType]):
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
+        timeout_ms: float | None = None,
     ) -> None:
         self._options = without_none(
             {},
@@ -107,11 +112,12 @@ class ChangeStream(Generic[DocumentType]):
         )
         self._collection, self._target = self._what_to_watch(target)
         self._client = self._collection.database.client
+        self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
         # The token of a change goes back to the server as it came, whatever the application decodes changes into.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: Any = _RAW if self._decodes else self._codec_options
-        self._session: SessionHandle = checked_session(session) or self._client._executor.implicit_session()
+        self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._interrupted = False
         self._closed = False
@@ -129,15 +135,17 @@ class ChangeStream(Generic[DocumentType]):
         :raises PyMongoError: it could not be opened. The stream is closed then.
         """
         try:
-            check_await_time(self._max_await_time_ms, self._client._executor.deadline())
-            self._open()
+            deadline = self._executor.deadline()
+            check_await_time(self._max_await_time_ms, deadline)
+            with until(deadline):
+                self._open()
         except BaseException:
             self.close()
             raise
         return self
 
     def _open(self) -> ServerCursor:
-        collection, executor = self._collection, self._client._executor
+        collection, executor = self._collection, self._executor
         operation = Aggregate(
             collection._context,
             self._target,
@@ -187,7 +195,7 @@ class ChangeStream(Generic[DocumentType]):
         :raises StopIteration: the stream is closed, or what it watched is gone.
         :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
         """
-        with until(self._client._executor.deadline()):
+        with until(self._executor.deadline()):
             while not self._closed:
                 change = self.try_next()
                 if change is not None:
@@ -205,7 +213,7 @@ class ChangeStream(Generic[DocumentType]):
         """
         if self._closed:
             return None
-        with until(self._client._executor.deadline()):
+        with until(self._executor.deadline()):
             try:
                 change = self._ask()
             except PyMongoError as error:

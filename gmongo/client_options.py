@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gmongo import options as client_options
 from gmongo import pool_options
 from gmongo._inherited_options import InheritedOptions
+from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -43,6 +44,8 @@ _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
 # The pool's options as events and logs show them, times in milliseconds, in the order of the log message (CMAP-214).
+_DEFAULT_DRAIN_TIME = 1.0  # seconds
+_DEFAULT_DRAIN_BYTES = 1024 * 1024
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
@@ -254,8 +257,19 @@ class ClientOptions(InheritedOptions):
             overload_retargeting=self.enable_overload_retargeting,
         )
 
-    def topology(self) -> TopologySettings:
-        """The options of the topology."""
+    def telemetry(self) -> TelemetrySettings:
+        """What is observed of the client.
+
+        :raises ConfigurationError: an option asks for what needs a package that is not there.
+        """
+        get = self.merged.get
+        return telemetry_settings(get("tracing"), get("metrics"), get("slow_operation_ms"))
+
+    def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
+        """The options of the topology.
+
+        :param connection_made: see there.
+        """
         return TopologySettings(
             seeds=self.seeds,
             listeners=self.listeners,
@@ -269,6 +283,7 @@ class ClientOptions(InheritedOptions):
             monitoring_mode=self.server_monitoring_mode,
             srv=self._srv,
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
+            connection_made=connection_made,
             pool=self._pool(),
             connection=self._connection(),
         )
@@ -286,6 +301,9 @@ class ClientOptions(InheritedOptions):
             max_idle_time=get("maxidletimems"),
             max_connecting=get("maxconnecting", 2),
             wait_queue_timeout=get("waitqueuetimeoutms"),
+            drains=get("drainlatereplies", False),
+            drain_time=get("drainlaterepliesms", _DEFAULT_DRAIN_TIME),
+            drain_bytes=get("drainlaterepliesbytes", _DEFAULT_DRAIN_BYTES),
             specified=specified,
         )
 

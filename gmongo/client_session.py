@@ -12,6 +12,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.session_state import SessionState
 from gmongo.execution.sessions import ServerSession, bind_session
 from gmongo.execution.transaction import State, TransactionSettings
@@ -91,17 +92,21 @@ class SessionOptions:
         with `snapshot`.
     :param default_transaction_options: for transactions that are started without options; None takes the client's.
     :param snapshot: True lets all reads see the data as of the first one (MongoDB 5.0); False by default.
-    :raises TypeError: `default_transaction_options` are no :class:`TransactionOptions`.
+    :param default_timeout_ms: the limit of ``with_transaction``, and of each commit, abort and end of the session, in
+        milliseconds; 0 is without limit, None takes the client's ``timeoutMS``.
+    :raises TypeError: `default_transaction_options` are no :class:`TransactionOptions`, or the limit is no number.
+    :raises ValueError: the limit is negative.
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
     """
 
-    __slots__ = ("_causal_consistency", "_default_transaction_options", "_snapshot")
+    __slots__ = ("_causal_consistency", "_default_timeout_ms", "_default_transaction_options", "_snapshot")
 
     def __init__(
         self,
         causal_consistency: bool | None = None,
         default_transaction_options: TransactionOptions | None = None,
         snapshot: bool | None = False,
+        default_timeout_ms: float | None = None,
     ) -> None:
         if causal_consistency and snapshot:
             raise ConfigurationError("snapshot reads do not support causal_consistency=True")
@@ -109,6 +114,8 @@ class SessionOptions:
         self._causal_consistency = not snapshot if causal_consistency is None else causal_consistency
         self._default_transaction_options = default_transaction_options
         self._snapshot = bool(snapshot)
+        checked_timeout("default_timeout_ms", default_timeout_ms)
+        self._default_timeout_ms = default_timeout_ms
 
     @property
     def causal_consistency(self) -> bool:
@@ -119,6 +126,11 @@ class SessionOptions:
     def default_transaction_options(self) -> TransactionOptions | None:
         """For transactions that are started without options."""
         return self._default_transaction_options
+
+    @property
+    def default_timeout_ms(self) -> float | None:
+        """The limit of ``with_transaction``, and of each commit, abort and end of the session, in milliseconds."""
+        return self._default_timeout_ms
 
     @property
     def snapshot(self) -> bool:
@@ -150,12 +162,12 @@ class ClientSession:
         if implicit:
             raise ValueError("a ClientSession is explicit: implicit must be False")
         self._client = client
-        self._executor = client._executor
+        self._executor = client._executor.limited(checked_timeout("default_timeout_ms", options.default_timeout_ms))
         self._options = options
         self._state = SessionState(
             client._executor, server_session, bool(options.causal_consistency), bool(options.snapshot)
         )
-        self._ending = TransactionEnd(client._executor, self._state)
+        self._ending = TransactionEnd(self._executor, self._state)
 
     @property
     def client(self) -> MongoClient[Any]:
@@ -261,6 +273,7 @@ class ClientSession:
         given = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
         self._state.transaction.start(self._settings(given))
         server_session.transaction_number += 1
+        self._executor.transaction_started(self._state.transaction)
         return _TransactionBlock(self)
 
     def _settings(self, given: TransactionOptions) -> TransactionSettings:
@@ -277,25 +290,31 @@ class ClientSession:
             next((limit for limit in limits if limit is not None), None),
         )
 
-    def commit_transaction(self) -> None:
+    def commit_transaction(self, timeout_ms: float | None = None) -> None:
         """Commit the transaction. It may be called again after an error, to find out how that ended.
 
         Specification: Transactions, "commitTransaction".
 
+        :param timeout_ms: the limit, in milliseconds; 0 is without limit, None takes the session's.
         :raises InvalidOperation: there is no transaction, or it has been aborted.
         :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` it may have succeeded
             all the same, and may be tried again.
         """
-        self._ending.commit()
+        self._ending.commit(self._deadline(timeout_ms))
 
-    def abort_transaction(self) -> None:
+    def abort_transaction(self, timeout_ms: float | None = None) -> None:
         """Abort the transaction. Errors of the server are ignored, since it aborts by itself after a while.
 
         Specification: Transactions, "abortTransaction".
 
+        :param timeout_ms: the limit, in milliseconds; 0 is without limit, None takes the session's.
         :raises InvalidOperation: there is no transaction in progress.
         """
-        self._ending.abort()
+        self._ending.abort(self._deadline(timeout_ms))
+
+    def _deadline(self, timeout_ms: float | None) -> float | None:
+        """When what begins now must have ended; None is without limit."""
+        return self._executor.for_operation(timeout_ms, self).deadline()
 
     def with_transaction(
         self,
@@ -304,6 +323,7 @@ class ClientSession:
         write_concern: WriteConcern | None = None,
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
+        timeout_ms: float | None = None,
     ) -> T:
         """Run a function in a transaction, commit it, and return what the function returned::
 
@@ -314,8 +334,9 @@ class ClientSession:
             with client.start_session() as session:
                 session.with_transaction(transfer)
 
-        The whole is tried again, for up to 120 seconds (or the limit of ``timeoutMS`` and :func:`gmongo.timeout`), when
-        the transaction fails for a reason that passes. So `callback` may be called several times, and must do nothing
+        The whole is tried again, for up to 120 seconds (or the limit of time in force: `timeout_ms`,
+        :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the client), when the
+        transaction fails for a reason that passes. So `callback` may be called several times, and must do nothing
         outside of the transaction that it would not do twice. It must let errors of commands pass: they may have
         aborted the transaction on the server, and swallowing them makes the whole be tried again in vain. To handle
         errors in another way, use :meth:`start_transaction`.
@@ -330,11 +351,14 @@ class ClientSession:
         :param read_preference: which server it runs on; servers take only primary.
         :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; None takes the session's
             default, and then is without limit.
+        :param timeout_ms: the limit of the whole, in milliseconds, which its operations inherit; 0 is without limit,
+            None takes the session's. If it has passed, an abort is given as much time again.
         :raises PyMongoError: what ended the last try; on a time-out with the last error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         """
         options = read_concern, write_concern, read_preference, max_commit_time_ms
-        limit = self._state.limit = self._executor.deadline()
+        limit = self._deadline(timeout_ms)
+        self._state.limit = limit
         try:
             return with_transaction(
                 self._ending, lambda: callback(self), lambda: self.start_transaction(*options), limit
@@ -377,6 +401,7 @@ class ClientSession:
         finally:
             state.transaction.unpin()
             state.release()
+            self._executor.transaction_ended(state.transaction, error)
 
     def __copy__(self) -> NoReturn:
         raise TypeError("a ClientSession cannot be copied: start another one")

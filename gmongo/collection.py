@@ -26,6 +26,8 @@ from gmongo.engines.bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.context import OperationContext
+from gmongo.execution.deadline import checked_timeout
+from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
@@ -114,6 +116,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     :param write_concern: which acknowledgement writes wait for.
     :param read_concern: which isolation reads ask for.
     :param session: the session in which it is created.
+    :param timeout_ms: the limit of each of its operations as a whole, in milliseconds; 0 is without limit, None takes
+        the database's. :func:`gmongo.timeout` overrides it.
     :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. Any of them creates it now.
     :raises TypeError: the name is not a string, or an option has the wrong type.
     :raises InvalidName: no collection can have that name.
@@ -130,13 +134,15 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         session: ClientSession | None = None,
+        timeout_ms: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*database._defaults(codec_options, read_preference, write_concern, read_concern))
         _check_name(name)
         self._database = database
         self._name = name
-        self._executor = database.client._executor
+        self._timeout_ms = timeout_ms
+        self._executor: Executor = database._executor.limited(checked_timeout("timeout_ms", timeout_ms))
         self._database_name = database.name
         self._context = OperationContext(
             database.name,
@@ -185,6 +191,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Collection[DocumentType]: ...
 
     @overload
@@ -194,6 +201,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Collection[OtherType]: ...
 
     def with_options(
@@ -202,6 +210,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Collection[Any]:
         """The same collection with other options::
 
@@ -211,14 +220,18 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers reads go to.
         :param write_concern: which acknowledgement writes wait for.
         :param read_concern: which isolation reads ask for.
+        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None keeps this
+            collection's. :func:`gmongo.timeout` overrides it.
         :returns: another object; this one stays as it is.
         :raises TypeError: an option has the wrong type.
         """
         chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
-        return Collection(self._database, self._name, False, *chosen)
+        timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        return Collection(self._database, self._name, False, *chosen, timeout_ms=timeout_ms)
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
-        return Collection(self._database, f"{self._name}.{name}", False, *self._defaults(*[None] * 4))
+        inherited = self._defaults(*[None] * 4)
+        return Collection(self._database, f"{self._name}.{name}", False, *inherited, timeout_ms=self._timeout_ms)
 
     def __getattr__(self, name: str) -> Collection[DocumentType]:
         if name.startswith("_"):
@@ -310,7 +323,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             raise InvalidOperation("No operations to execute")
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged(session)
-        self._bulk(ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
+        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
         return InsertManyResult(ids, acknowledged)
 
     def _acknowledged(self, session: ClientSession | None) -> bool:
@@ -653,11 +666,11 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
         acknowledged = self._acknowledged(session)
-        bulk = self._bulk(ordered, fields, acknowledged)
+        bulk = self._bulk("bulkWrite", ordered, fields, acknowledged)
         return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
-    def _bulk(self, ordered: bool, fields: Mapping[str, Any], acknowledged: bool) -> Bulk:
-        return Bulk(self._context, ordered=ordered, fields=fields, acknowledged=acknowledged)
+    def _bulk(self, name: str, ordered: bool, fields: Mapping[str, Any], acknowledged: bool) -> Bulk:
+        return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
 
     # Finding
 
@@ -686,6 +699,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Mapping[str, Any] | None = None,
+        *,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
     ) -> Cursor[DocumentType]:
         """A cursor over the documents that match. The query is sent when the first document is asked for.
 
@@ -737,6 +753,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             leaves it to the server.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
         :raises InvalidOperation: an exhaust cursor is given a `limit`; or, with the first document, `min` or `max` are
@@ -767,6 +787,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             session,
             allow_disk_use,
             let,
+            timeout_ms=timeout_ms,
+            timeout_mode=timeout_mode,
         )
 
     def find_raw_batches(
@@ -794,6 +816,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Mapping[str, Any] | None = None,
+        *,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
     ) -> RawBatchCursor:
         """A cursor over the documents that match, as batches of encoded documents, for those who decode them in another
         way (to a table, for instance).
@@ -840,6 +865,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             leaves it to the server.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :returns: a cursor whose items are ``bytes``: the documents of one reply, one after the other.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
@@ -871,6 +900,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             session,
             allow_disk_use,
             let,
+            timeout_ms=timeout_ms,
+            timeout_mode=timeout_mode,
         )
 
     def find_one(
@@ -1260,6 +1291,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         let: Mapping[str, Any] | None = None,
         comment: Any = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
         **kwargs: Any,
     ) -> CommandCursor[DocumentType]:
         """Run a pipeline, and return a cursor over its result.
@@ -1281,6 +1314,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             without.
         :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
             (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :param kwargs: ``batchSize`` (how many documents a reply brings), ``maxAwaitTimeMS`` (of a ``$changeStream``, in
             milliseconds), and further fields of the command: ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
             ``collation``, ``hint``, ``bypassDocumentValidation``.
@@ -1290,13 +1327,16 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :raises OperationFailure: the server refused the pipeline.
         """
         fields = without_none(kwargs, let=checked_let(let), comment=comment)
-        return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields)
+        limit = (timeout_ms, timeout_mode)
+        return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields, limit=limit)
 
     def aggregate_raw_batches(
         self,
         pipeline: Sequence[Mapping[str, Any]],
         session: ClientSession | None = None,
         comment: Any = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
         **kwargs: Any,
     ) -> RawBatchCommandCursor:
         """Run a pipeline, and return a cursor over its result as batches of encoded documents.
@@ -1308,6 +1348,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             operation alone.
         :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
             (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :param kwargs: what :meth:`aggregate` takes, ``let`` included.
         :returns: a cursor whose items are ``bytes``: the documents of one reply, one after the other.
         :raises TypeError: `pipeline` is no list, or another argument has the wrong type.
@@ -1315,7 +1359,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :raises OperationFailure: the server refused the pipeline.
         """
         fields = without_none(kwargs, comment=comment)
-        cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields)
+        limit = (timeout_ms, timeout_mode)
+        cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields, limit=limit)
         assert isinstance(cursor, RawBatchCommandCursor)
         return cursor
 
@@ -1333,6 +1378,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
+        timeout_ms: float | None = None,
     ) -> CollectionChangeStream[DocumentType]:
         """Watch the changes of the collection (replica sets and sharded clusters only).
 
@@ -1364,6 +1410,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
             6.0). None adds none.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
+            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
+            time-out the next call goes on.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
         :raises OperationFailure: the server refuses, for example because it is a standalone.
@@ -1382,6 +1431,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             comment,
             full_document_before_change,
             show_expanded_events,
+            timeout_ms,
         )._opened()
 
     # Indexes
@@ -1488,7 +1538,13 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             if not is_namespace_missing(error):
                 raise
 
-    def list_indexes(self, session: ClientSession | None = None, comment: Any = None) -> CommandCursor[dict[str, Any]]:
+    def list_indexes(
+        self,
+        session: ClientSession | None = None,
+        comment: Any = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
+    ) -> CommandCursor[dict[str, Any]]:
         """A cursor over the descriptions of the indexes.
 
             >>> [index["name"] for index in notes.list_indexes()]
@@ -1500,13 +1556,19 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             operation alone.
         :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
             (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :returns: a cursor over documents with ``name``, ``key`` and the options; empty if the collection does not
             exist.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
         operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _IN_ORDER)
         try:
-            return CommandCursor._run(self, operation, session, comment=comment)
+            return CommandCursor._run(
+                self, operation, session, comment=comment, timeout_ms=timeout_ms, timeout_mode=timeout_mode
+            )
         except OperationFailure as error:
             if error.code == codes.NAMESPACE_NOT_FOUND:
                 return CommandCursor._over(self, [], session)
@@ -1680,7 +1742,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             a mapping.
         :raises OperationFailure: the server refused.
         """
-        database = self._database.with_options(write_concern=self._write_concern)
+        database = self._database.with_options(write_concern=self._write_concern, timeout_ms=self._timeout_ms)
         database.drop_collection(self._name, session, comment, encrypted_fields)
 
     def rename(
@@ -1723,7 +1785,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty without options, and if the collection
             does not exist.
         """
-        found = self._database.list_collections(session, {"name": self._name}, comment).to_list()
+        database = self._database.with_options(timeout_ms=self._timeout_ms)
+        found = database.list_collections(session, {"name": self._name}, comment).to_list()
         return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
 
     # Being an object
@@ -1768,10 +1831,12 @@ def aggregate_cursor(
     session: ClientSession | None,
     fields: dict[str, Any],
     decoding: CodecOptions[Any] | None = None,
+    limit: tuple[float | None, str | None] = (None, None),
 ) -> CommandCursor[Any]:
     """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind.
 
     :param decoding: how the result is decoded; None is as the collection's documents.
+    :param limit: `timeout_ms` and `timeout_mode`.
     :raises TypeError: `pipeline` is no list.
     :raises ConfigurationError: `fields` has one that is not the caller's to set.
     """
@@ -1793,8 +1858,19 @@ def aggregate_cursor(
     operation = Aggregate(
         context, target, pipeline, fields, collection._is_acknowledged, batch_size, decoding, raw=kind._raw
     )
-    cursor = kind._run(collection, operation, session, batch_size or 0, max_await_time_ms, fields.get("comment"))
-    cursor._awaits = bool(pipeline) and "$changeStream" in pipeline[0]
+    awaits = bool(pipeline) and "$changeStream" in pipeline[0]
+    cursor = kind._run(
+        collection,
+        operation,
+        session,
+        batch_size or 0,
+        max_await_time_ms,
+        fields.get("comment"),
+        *limit,
+        awaits,
+        awaits,
+    )
+    cursor._awaits = awaits
     return cursor
 
 

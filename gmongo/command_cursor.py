@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from bson.codec_options import CodecOptions
 
 from gmongo.client_session import ClientSession
+from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
+from gmongo.engines.timeout_mode import limits_each_iteration
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
+from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
@@ -65,11 +68,22 @@ class CommandCursor(Generic[DocumentType]):
         reply = CursorReply(
             cursor_info["id"], namespace, cursor_info["firstBatch"], address or ("", None), {"cursor": cursor_info}
         )
-        self._open(collection, reply, collection.codec_options, batch_size, max_await_time_ms, session, comment, None)
+        self._open(
+            collection,
+            collection._executor,
+            reply,
+            collection.codec_options,
+            batch_size,
+            max_await_time_ms,
+            session,
+            comment,
+            None,
+        )
 
     def _open(
         self,
         collection: Collection[Any],
+        executor: Executor,
         reply: CursorReply,
         codec_options: CodecOptions[Any],
         batch_size: int,
@@ -78,10 +92,9 @@ class CommandCursor(Generic[DocumentType]):
         comment: Any,
         deadline: float | None,
     ) -> None:
-        client = collection.database.client
         self._cursor = ServerCursor(
-            client._executor,
-            client._reaper,
+            executor,
+            collection.database.client._reaper,
             reply,
             session,
             codec_options,
@@ -101,9 +114,20 @@ class CommandCursor(Generic[DocumentType]):
         batch_size: int = 0,
         max_await_time_ms: int | None = None,
         comment: Any = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
+        tailable: bool = False,
+        awaits: bool = False,
     ) -> Any:
-        """Run the operation that opens a cursor, and return the cursor."""
-        executor = collection.database.client._executor
+        """Run the operation that opens a cursor, and return the cursor.
+
+        :param tailable: whether it goes on at the end of its documents.
+        :param awaits: whether the server then waits for others.
+        """
+        executor = collection._executor.for_operation(timeout_ms, session)
+        iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
+        if iterates and not awaits:
+            operation.takes_max_time = False  # a server that knows of the limit counts all further batches in, too
         chosen: SessionHandle = executor.implicit_session() if session is None else checked_session(session)
         deadline = executor.deadline()
         check_await_time(max_await_time_ms, deadline)
@@ -113,7 +137,17 @@ class CommandCursor(Generic[DocumentType]):
             end_if_implicit(chosen)
             raise
         cursor = cls.__new__(cls)
-        cursor._open(collection, reply, operation.decoding, batch_size, max_await_time_ms, chosen, comment, deadline)
+        cursor._open(
+            collection,
+            executor,
+            reply,
+            operation.decoding,
+            batch_size,
+            max_await_time_ms,
+            chosen,
+            comment,
+            None if iterates else deadline,
+        )
         return cursor
 
     @classmethod
@@ -158,6 +192,29 @@ class CommandCursor(Generic[DocumentType]):
         if batch_size < 0:
             raise ValueError(f"batch_size must be >= 0, not {batch_size}")
         self._cursor.set_batch_size(2 if batch_size == 1 else batch_size)
+        return self
+
+    def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> CommandCursor[DocumentType]:
+        """Have the next batches fetched, from now on, while the application uses this one; see :meth:`Cursor.read_ahead
+        <gmongo.cursor.Cursor.read_ahead>`.
+
+            >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
+            ['first', 'second']
+
+        :param batches: how many batches may wait for the application, or be on their way; 1 by default.
+        :param max_bytes: how many bytes of them, by default 32 MiB. A batch is taken to be as large as the one before;
+            one that has no room is fetched when it is asked for.
+        :returns: this cursor.
+        :raises TypeError: a number is no integer.
+        :raises ValueError: a number is less than 1.
+        :raises InvalidOperation: the cursor waits for documents to come, as a ``$changeStream`` does, or is part of a
+            session of the application's, which runs one command at a time.
+        """
+        allowance = checked_allowance(batches, max_bytes)
+        check_session(self._cursor.session)
+        if self._awaits or self._cursor.awaits:
+            raise InvalidOperation("a cursor that waits for documents to come cannot read ahead")
+        self._cursor.read_ahead(*allowance)
         return self
 
     def __iter__(self) -> CommandCursor[DocumentType]:

@@ -16,11 +16,13 @@ from gmongo._cursor_type import CursorType
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
+from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
+from gmongo.engines.timeout_mode import limits_each_iteration
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
-from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
-from gmongo.operations.find import Find, without_modifiers
+from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit, in_transaction
+from gmongo.operations.find import ExhaustFind, Find, without_modifiers
 from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_document, sort_document
 from gmongo.operations.models import checked_flag, checked_hint
 from gmongo.operations.run_command import Explain
@@ -99,15 +101,24 @@ class Cursor(Generic[DocumentType]):
     :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
         leaves it to the server.
     :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is without.
+    :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None (the
+        default) takes the collection's. :func:`gmongo.timeout` around it can only shorten it.
+    :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+        ``"iteration"``, the only one of a tailable cursor: the query has its limit, and each iteration again.
     :raises TypeError: an argument has the wrong type.
-    :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
-    :raises InvalidOperation: an exhaust cursor is given a `limit`.
+    :raises ValueError: a number is negative that must not be, or `cursor_type` or `timeout_mode` is unknown.
+    :raises ConfigurationError: `timeout_mode` is given without a limit, or a tailable cursor is to have a lifetime.
+    :raises InvalidOperation: an exhaust cursor is given a `limit`; or the callback of ``with_transaction``, which has a
+        limit for all, gives a single query another one.
     """
 
     _raw = False
     _cursor: ServerCursor | None = None
     _empty = False
     _closed = False
+    _max_await_time_ms: int | None = None
+    _iterates = False  # whether its limit is for each iteration; that of a tailable one is, anyhow
+    _ahead: tuple[int, int] | None = None
 
     def __init__(
         self,
@@ -135,6 +146,9 @@ class Cursor(Generic[DocumentType]):
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Mapping[str, Any] | None = None,
+        *,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
     ) -> None:
         if filter is not None and not isinstance(filter, Mapping):
             raise TypeError(f"filter must be a mapping, not {short(filter)}")
@@ -143,9 +157,11 @@ class Cursor(Generic[DocumentType]):
             raise TypeError(f"let must be a mapping, not {short(let)}")
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
             raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
-        self._collection = collection
+        self._collection, self._session = collection, session
+        self._executor = collection._executor
+        if timeout_ms is not None or timeout_mode is not None:
+            self._limit_time(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
         self._filter: Mapping[str, Any] = {} if filter is None else filter
-        self._session = session
         self._flags = int(cursor_type)
         self._add_flag(_NO_TIMEOUT, no_cursor_timeout)
         self._add_flag(_PARTIAL, allow_partial_results)
@@ -154,7 +170,6 @@ class Cursor(Generic[DocumentType]):
         self._limit = _integer("limit", limit)
         self._check_exhaust()
         self._batch_size = _natural("batch_size", batch_size)
-        self._max_await_time_ms: int | None = None
         self._fields: dict[str, Any] = {}
         self._set("projection", fields_document(projection) or None if projection is not None else None)
         self._set("sort", sort_document(sort) if sort else None)
@@ -171,6 +186,10 @@ class Cursor(Generic[DocumentType]):
         self._set("allowDiskUse", None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use))
         self._set("let", let)
 
+    def _limit_time(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
+        self._executor = self._executor.for_operation(timeout_ms, self._session)
+        self._iterates = limits_each_iteration(timeout_mode, self._executor, tailable)
+
     def _add_flag(self, flag: int, wanted: bool) -> None:
         if not isinstance(wanted, bool):
             raise TypeError(f"{_FLAGS[flag]} must be True or False, not {short(wanted)}")
@@ -185,6 +204,19 @@ class Cursor(Generic[DocumentType]):
     def _check_exhaust(self) -> None:
         if self._flags & _EXHAUST and self._limit:
             raise InvalidOperation("an exhaust cursor cannot have a limit")
+
+    def _streams(self, session: SessionHandle) -> bool:
+        """Whether the server is to send all batches without being asked for each.
+
+        :raises InvalidOperation: the client encrypts.
+        """
+        if not self._flags & _EXHAUST:
+            return False
+        client = self._collection.database.client
+        if client._encrypter is not None:
+            raise InvalidOperation("exhaust cursors do not support auto encryption")
+        # The documents of a slice are counted; and a transaction runs one command at a time.
+        return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     # Options, until the first document
 
@@ -242,7 +274,8 @@ class Cursor(Generic[DocumentType]):
         self._check_unsent()
         self._limit = _integer("limit", limit)
         self._empty = False
-        self._check_exhaust()
+        if self._flags & _EXHAUST:
+            raise InvalidOperation("an exhaust cursor cannot have a limit")
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
@@ -257,6 +290,40 @@ class Cursor(Generic[DocumentType]):
         self._check_unsent()
         self._batch_size = _natural("batch_size", batch_size)
         return self
+
+    def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
+        """Have the next batches fetched while the application uses this one, so that it does not wait for them. PyMongo
+        does not have this.
+
+        ::
+
+            for order in orders.find(batch_size=1000).read_ahead():
+                handle(order)
+
+        A greenlet of the driver's sends each ``getMore`` as soon as there is room for its batch. What comes ahead is
+        held in memory, mostly undecoded, and is dropped when the cursor is closed, collected, or ended by an
+        error. An error is raised where its batch would have begun. The results are those of a cursor that does not read
+        ahead, except that the server runs each ``getMore`` earlier.
+
+        :param batches: how many batches may wait for the application, or be on their way; 1 by default.
+        :param max_bytes: how many bytes of them, by default 32 MiB. A batch is taken to be as large as the one before;
+            one that has no room is fetched when it is asked for.
+        :returns: this cursor.
+        :raises TypeError: a number is no integer.
+        :raises ValueError: a number is less than 1.
+        :raises InvalidOperation: the query has been sent. The cursor is tailable or exhaust, or is part of a session of
+            the application's, which runs one command at a time; then the first document may raise it, too.
+        """
+        self._check_unsent()
+        allowance = checked_allowance(batches, max_bytes)
+        self._check_read_ahead(self._session)
+        self._ahead = allowance
+        return self
+
+    def _check_read_ahead(self, session: SessionHandle | None) -> None:
+        check_session(session)
+        if self._flags & (_TAILABLE | _EXHAUST):
+            raise InvalidOperation("a tailable or exhaust cursor cannot read ahead: the server sends what there is")
 
     def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
         """Choose the index to use.
@@ -426,20 +493,25 @@ class Cursor(Generic[DocumentType]):
             raise InvalidOperation("min and max are the bounds of an index: hint must name it")
         return filter, fields
 
-    def _operation(self) -> Find:
+    def _operation(self, exhaust: bool) -> Find:
         collection = self._collection
         filter, fields = self._query()
-        awaits = bool(self._flags & _AWAIT_DATA)
-        return Find(collection._context, filter, fields, self._raw, awaits or not self._flags & _TAILABLE)
+        # A server that knows of the limit counts all further batches in, too.
+        takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._iterates or self._flags & _TAILABLE)
+        kind = ExhaustFind if exhaust else Find
+        return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
     def _opened(self) -> ServerCursor:
         """The cursor on the server, opened with the first use."""
         if self._cursor is None:
             client = self._collection.database.client
-            executor = client._executor
+            executor = self._executor
             session: SessionHandle = self._session or executor.implicit_session()
+            if self._ahead is not None:
+                self._check_read_ahead(session)
             tailable = bool(self._flags & _TAILABLE)
-            operation = self._operation()
+            exhaust = self._streams(session)
+            operation = self._operation(exhaust)
             deadline = executor.deadline()
             check_await_time(self._max_await_time_ms, deadline)
             try:
@@ -459,8 +531,11 @@ class Cursor(Generic[DocumentType]):
                 tailable=tailable,
                 comment=self._fields.get("comment"),
                 raw=self._raw,
-                deadline=None if tailable else deadline,
+                deadline=None if tailable or self._iterates else deadline,
+                exhaust=exhaust,
             )
+            if self._ahead is not None:
+                self._cursor.read_ahead(*self._ahead)
         return self._cursor
 
     def explain(self) -> Any:
@@ -474,7 +549,7 @@ class Cursor(Generic[DocumentType]):
         filter, fields = self._query()
         command = {"explain": {"find": self._collection.name, "filter": filter, **fields}}
         operation = Explain(self._collection._context, command)
-        return self._collection.database.client._executor.run(operation, self._session)
+        return self._executor.run(operation, self._session, self._executor.deadline())
 
     def distinct(self, key: str) -> list[Any]:
         """The distinct values of a field among the documents that match. Of the options of the query, the filter,

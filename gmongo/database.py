@@ -31,6 +31,8 @@ from gmongo.errors import (
 )
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.context import OperationContext
+from gmongo.execution.deadline import checked_timeout
+from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session
 from gmongo.operations.models import checked_mapping
@@ -63,6 +65,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
     :param read_preference: which servers reads go to.
     :param write_concern: which acknowledgement writes wait for.
     :param read_concern: which isolation reads ask for.
+    :param timeout_ms: the limit of each operation as a whole, in milliseconds, its collections' too; 0 is without
+        limit, None takes the client's ``timeoutMS``. :func:`gmongo.timeout` overrides it.
     :raises TypeError: the name is not a string, or an option has the wrong type.
     :raises InvalidName: the name is empty, or has a character that is not allowed.
     """
@@ -75,6 +79,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> None:
         super().__init__(*client._defaults(codec_options, read_preference, write_concern, read_concern))
         if not isinstance(name, str):
@@ -83,6 +88,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
             _check_name(name)
         self._client = client
         self._name = name
+        self._timeout_ms = timeout_ms
+        self._executor: Executor = client._executor.limited(checked_timeout("timeout_ms", timeout_ms))
 
     @property
     def _context(self) -> OperationContext:
@@ -107,6 +114,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[DocumentType]: ...
 
     @overload
@@ -116,6 +124,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[OtherType]: ...
 
     def with_options(
@@ -124,6 +133,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[Any]:
         """The same database with other options, which its collections take over.
 
@@ -131,11 +141,13 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers reads go to.
         :param write_concern: which acknowledgement writes wait for.
         :param read_concern: which isolation reads ask for.
+        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None keeps this database's.
+            :func:`gmongo.timeout` overrides it.
         :returns: another object; this one stays as it is.
         :raises TypeError: an option has the wrong type.
         """
         chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
-        return Database(self._client, self._name, *chosen)
+        return Database(self._client, self._name, *chosen, self._timeout_ms if timeout_ms is None else timeout_ms)
 
     # Collections
 
@@ -147,6 +159,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Collection[DocumentType]: ...
 
     @overload
@@ -157,6 +170,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Collection[OtherType]: ...
 
     def get_collection(
@@ -166,6 +180,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Collection[Any]:
         """A collection, with options of its own::
 
@@ -176,6 +191,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers reads go to.
         :param write_concern: which acknowledgement writes wait for.
         :param read_concern: which isolation reads ask for.
+        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None takes the database's.
+            :func:`gmongo.timeout` overrides it.
         :raises TypeError: the name is not a string, or an option has the wrong type.
         :raises InvalidName: no collection can have that name.
         """
@@ -186,6 +203,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
             read_preference=read_preference,
             write_concern=write_concern,
             read_concern=read_concern,
+            timeout_ms=timeout_ms,
         )
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
@@ -313,7 +331,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         if comment is not None:
             command["comment"] = comment
         try:
-            return self._client._executor.run(WriteCommand(self._context, command), session)
+            return self._executor.run(WriteCommand(self._context, command), session)
         except OperationFailure as error:
             if not is_namespace_missing(error):
                 raise
@@ -324,6 +342,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         filter: Mapping[str, Any] | None = None,
         comment: Any = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
         **kwargs: Any,
     ) -> CommandCursor[dict[str, Any]]:
         """A cursor over descriptions of the collections.
@@ -338,6 +358,10 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param filter: a query for the descriptions; None matches all.
         :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
             (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
         :returns: a cursor over documents with ``name``, ``type``, ``options`` and ``info``.
         :raises TypeError: `filter` is no mapping.
@@ -348,7 +372,14 @@ class Database(InheritedOptions, Generic[DocumentType]):
         if comment is not None:
             command["comment"] = comment
         operation = CursorCommand(self._context, command, DEFAULT_CODEC_OPTIONS)
-        return CommandCursor._run(self["$cmd.listCollections"], operation, session, comment=comment)
+        return CommandCursor._run(
+            self["$cmd.listCollections"],
+            operation,
+            session,
+            comment=comment,
+            timeout_ms=timeout_ms,
+            timeout_mode=timeout_mode,
+        )
 
     def list_collection_names(
         self,
@@ -409,7 +440,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
             command["comment"] = comment
         if background is not None:
             command["background"] = background
-        result: dict[str, Any] = self._client._executor.run(RunCommand(OperationContext(self._name), command), session)
+        result: dict[str, Any] = self._executor.run(RunCommand(OperationContext(self._name), command), session)
         shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
             shard = required(shards, name_of_shard, DOCUMENT)
@@ -495,7 +526,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
         operation = RunCommand(context, document, selector_is_explicit=read_preference is not None)
         try:
-            return self._client._executor.run(operation, session)
+            return self._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
             details = error.details
             if isinstance(details, dict) and (not check or _is_allowed(details, allowable_errors)):
@@ -512,6 +543,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
         max_await_time_ms: int | None = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
         **kwargs: Any,
     ) -> CommandCursor[DocumentType]: ...
 
@@ -526,6 +559,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
         max_await_time_ms: int | None = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
         **kwargs: Any,
     ) -> CommandCursor[OtherType]: ...
 
@@ -538,6 +573,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
         max_await_time_ms: int | None = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
         **kwargs: Any,
     ) -> CommandCursor[Any]:
         """Run a command whose reply is a cursor, and return the cursor.
@@ -556,6 +593,10 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param comment: of the commands that get further batches: any value that BSON can hold (MongoDB 4.4).
         :param max_await_time_ms: how long the server may wait for documents before a further reply, in milliseconds;
             None leaves it to the server.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
         :raises ValueError: `command` is empty.
@@ -569,10 +610,25 @@ class Database(InheritedOptions, Generic[DocumentType]):
         context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
         operation = RunCursorCommand(context, document)
         collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)
-        return CommandCursor._run(collection, operation, session, max_await_time_ms=max_await_time_ms, comment=comment)
+        return CommandCursor._run(
+            collection,
+            operation,
+            session,
+            max_await_time_ms=max_await_time_ms,
+            comment=comment,
+            timeout_ms=timeout_ms,
+            timeout_mode=timeout_mode,
+            tailable=bool(document.get("tailable")),
+            awaits=bool(document.get("awaitData")),
+        )
 
     def aggregate(
-        self, pipeline: Sequence[Mapping[str, Any]], session: ClientSession | None = None, **kwargs: Any
+        self,
+        pipeline: Sequence[Mapping[str, Any]],
+        session: ClientSession | None = None,
+        timeout_ms: float | None = None,
+        timeout_mode: str | None = None,
+        **kwargs: Any,
     ) -> CommandCursor[DocumentType]:
         """Run a pipeline that begins without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
         (MongoDB 5.1).
@@ -585,6 +641,10 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param pipeline: a list of stages.
         :param session: the session that this is part of; None (the default) is one that the driver takes for this
             operation alone.
+        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
+            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
+            ``"iteration"``: the command has its limit, and each iteration again.
         :param kwargs: what :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>` takes, ``let`` and
             ``comment`` included.
         :returns: a cursor over the result.
@@ -595,7 +655,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         collection: Collection[Any] = Collection(
             self, "$cmd.aggregate", read_preference=self._read_preference, write_concern=self._write_concern
         )
-        return aggregate_cursor(CommandCursor, collection, 1, pipeline, session, kwargs)
+        limit = (timeout_ms, timeout_mode)
+        return aggregate_cursor(CommandCursor, collection, 1, pipeline, session, kwargs, limit=limit)
 
     def watch(
         self,
@@ -611,6 +672,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
+        timeout_ms: float | None = None,
     ) -> DatabaseChangeStream[DocumentType]:
         """Watch the changes of all collections of the database (replica sets and sharded clusters only).
         :meth:`Collection.watch <gmongo.collection.Collection.watch>` says more.
@@ -634,6 +696,9 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
             6.0). None adds none.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
+            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
+            time-out the next call goes on.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
         :raises OperationFailure: the server refuses, for example because it is a standalone.
@@ -652,6 +717,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
             comment,
             full_document_before_change,
             show_expanded_events,
+            timeout_ms,
         )._opened()
 
     def dereference(

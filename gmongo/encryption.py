@@ -92,8 +92,8 @@ class ClientEncryption(Generic[DocumentType]):
             key_id = encryption.create_data_key("local")
             secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
 
-    All of its methods are limited by the time limit in force (:func:`gmongo.timeout`, or ``timeoutMS`` of the key vault
-    client), requests to key management services included.
+    All of its methods are limited by the time limit in force (:func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS``
+    of the key vault client), requests to key management services included.
 
     :param kms_providers: the key management services with their credentials; as for
         :class:`gmongo.encryption_options.AutoEncryptionOpts`.
@@ -103,6 +103,8 @@ class ClientEncryption(Generic[DocumentType]):
     :param kms_tls_options: for each KMS provider, options of TLS as a client has them, such as ``tlsCAFile``.
     :param key_expiration_ms: how long a data key is kept in memory, in milliseconds; 0 is for ever, None is a minute.
     :param kms_connect_callback: makes the connections to key management services; as for ``AutoEncryptionOpts``.
+    :param timeout_ms: the limit of each method as a whole, in milliseconds; 0 is without limit, None (the default)
+        takes ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of its range.
     :raises ValueError: `kms_providers` lacks something; :class:`TypeError` if an option has the wrong type.
     :raises EncryptionError: libmongocrypt refuses the options.
@@ -119,6 +121,7 @@ class ClientEncryption(Generic[DocumentType]):
         kms_tls_options: Mapping[str, Any] | None = None,
         key_expiration_ms: int | None = None,
         kms_connect_callback: KMSConnectCallback | None = None,
+        timeout_ms: float | None = None,
     ) -> None:
         require_library()
         if not isinstance(key_vault_client, MongoClient):
@@ -128,7 +131,7 @@ class ClientEncryption(Generic[DocumentType]):
         if not isinstance(kms_providers, Mapping):
             raise ValueError("kms_providers must be a dict")
         _check_callback(kms_connect_callback)
-        self._keys = key_vault(key_vault_client, key_vault_namespace)
+        self._keys = key_vault(key_vault_client, key_vault_namespace).with_options(timeout_ms=timeout_ms)
         self._codec_options = codec_options
         self._explicit: Explicit | None = Explicit(
             Settings(kms_providers=kms_providers, key_expiration_ms=key_expiration_ms),

@@ -13,6 +13,7 @@ from bson.timestamp import Timestamp
 from gevent import Timeout
 
 from gmongo._inherited_options import InheritedOptions
+from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.change_stream import ClusterChangeStream
 from gmongo.client_options import ClientOptions
@@ -47,6 +48,7 @@ from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
     from gmongo._encryption.automatic import Encrypter
+    from gmongo.execution.account import Observers
 
 __all__ = ["MongoClient"]
 
@@ -94,6 +96,11 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     - ``maxIdleTimeMS``: how long a connection may be unused; without limit by default.
     - ``maxConnecting``: how many are established at a time; 2 by default.
     - ``waitQueueTimeoutMS``: how long an operation may wait for one; without limit by default.
+    - ``drainLateReplies``: True keeps the connection of an operation that was interrupted (by a time-out, a
+      ``gevent.Timeout``, a kill) while it waited for its reply: the reply is read when it comes, and then the
+      connection is used again. False by default: such a connection is closed.
+    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: how long such a reply is waited for, and how long it may be;
+      1,000 and 1,048,576 by default. Beyond that the connection is closed.
 
     *Times:*
 
@@ -159,6 +166,15 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     - ``readConcernLevel``: which isolation reads ask for; the server's default.
     - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: see :class:`~gmongo.write_concern.WriteConcern`.
 
+    *Observation:*
+
+    - ``tracing`` \*: a mapping for the traces of OpenTelemetry, with ``enabled`` (False by default, or as the
+      environment variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED`` says), ``query_text_max_length`` (how many
+      characters of a command are shown; 0, none, by default) and ``tracer_provider`` (the global one by default).
+    - ``metrics`` \*: whether there are metrics of OpenTelemetry, False by default; or a mapping with ``enabled`` and
+      ``meter_provider``.
+    - ``slow_operation_ms`` \*: an operation that takes this long is logged, with where the time went; None by default.
+
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
     - ``uuidRepresentation``: how UUIDs are stored; ``"unspecified"`` by default, which refuses to encode them.
@@ -212,23 +228,38 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         if codec_options == DEFAULT_CODEC_OPTIONS:
             codec_options = DEFAULT_CODEC_OPTIONS  # the very object, which is quickly recognised
         super().__init__(codec_options, chosen.read_preference, chosen.write_concern, chosen.read_concern)
-        self._topology = Topology(chosen.topology())
+        observers = observers_of(chosen.telemetry())
+        self._topology = Topology(chosen.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
-        events = CommandEvents(chosen.listeners.command)
-        if chosen.auto_encryption_opts is None:
-            self._executor = Executor(self._topology, chosen.execution(), events)
-        else:
+        if chosen.auto_encryption_opts is not None:
             # It brings libmongocrypt with it, which other clients need not load.
             from gmongo._encryption.automatic import Encrypter
-            from gmongo._encryption.executor import EncryptingExecutor
 
             self._encrypter = Encrypter(
                 self, chosen.auto_encryption_opts, MongoClient, {"host": host, "port": port, **keywords}
             )
-            self._executor = EncryptingExecutor(self._topology, chosen.execution(), events, self._encrypter)
+        self._executor = self._make_executor(chosen, observers)
         self._reaper = CursorReaper(self._executor)
         if chosen.connect:
             self._topology.open()
+
+    def _make_executor(self, chosen: ClientOptions, observers: Observers | None) -> Executor:
+        """The executor that the options ask for: what a client does not use is not on the way of its operations."""
+        kind: type[Executor] = Executor
+        if self._encrypter is not None:
+            from gmongo._encryption.executor import EncryptingExecutor
+
+            kind = EncryptingExecutor
+        encrypters = () if self._encrypter is None else (self._encrypter,)
+        if observers is None:
+            events = CommandEvents(chosen.listeners.command)
+            return kind(self._topology, chosen.execution(), events, *encrypters)
+        from gmongo.execution.observed import ObservedCommands, observed
+
+        observed_events = ObservedCommands(chosen.listeners.command, observers)
+        executor = observed(kind)(self._topology, chosen.execution(), observed_events, *encrypters)
+        executor.observers = observers
+        return executor
 
     # Databases
 
@@ -240,6 +271,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[DocumentType]: ...
 
     @overload
@@ -251,6 +283,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[OtherType]: ...
 
     @overload
@@ -261,6 +294,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[OtherType]: ...
 
     def get_database(
@@ -270,6 +304,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[Any]:
         """A database, with options of its own.
 
@@ -281,12 +316,14 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers reads go to.
         :param write_concern: which acknowledgement writes wait for.
         :param read_concern: which isolation reads ask for.
+        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None takes the client's
+            ``timeoutMS``. :func:`gmongo.timeout` overrides it.
         :raises ConfigurationError: there is neither a name nor a database in the URI.
         :raises InvalidName: no database can have that name.
         """
         if name is None:
             name = self._default_database_name(None)
-        return Database(self, name, codec_options, read_preference, write_concern, read_concern)
+        return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     @overload
     def get_default_database(
@@ -296,6 +333,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[DocumentType]: ...
 
     @overload
@@ -307,6 +345,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[OtherType]: ...
 
     @overload
@@ -317,6 +356,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[OtherType]: ...
 
     def get_default_database(
@@ -326,6 +366,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
     ) -> Database[Any]:
         """The database that the URI names.
 
@@ -334,11 +375,13 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers reads go to.
         :param write_concern: which acknowledgement writes wait for.
         :param read_concern: which isolation reads ask for.
+        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None takes the client's
+            ``timeoutMS``. :func:`gmongo.timeout` overrides it.
         :raises ConfigurationError: neither is there.
         :raises InvalidName: no database can have that name.
         """
         name = self._default_database_name(default)
-        return Database(self, name, codec_options, read_preference, write_concern, read_concern)
+        return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     def _default_database_name(self, default: str | None) -> str:
         name = self._client_options.default_database or default
@@ -495,6 +538,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
+        timeout_ms: float | None = None,
     ) -> ClusterChangeStream[DocumentType]:
         """Watch the changes of all databases but ``admin``, ``config`` and ``local`` (replica sets and sharded clusters
         only). :meth:`Collection.watch <gmongo.collection.Collection.watch>` says more.
@@ -518,6 +562,9 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
             6.0). None adds none.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
+            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
+            time-out the next call goes on.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
         :raises OperationFailure: the server refuses, for example because it is a standalone.
@@ -536,6 +583,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             comment,
             full_document_before_change,
             show_expanded_events,
+            timeout_ms,
         )._opened()
 
     # Sessions
@@ -545,6 +593,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         causal_consistency: bool | None = None,
         default_transaction_options: TransactionOptions | None = None,
         snapshot: bool | None = False,
+        default_timeout_ms: float | None = None,
     ) -> ClientSession:
         """A session, to be used in a ``with``, by one greenlet at a time::
 
@@ -558,10 +607,13 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             False with `snapshot`.
         :param default_transaction_options: for transactions that are started without options; None takes the client's.
         :param snapshot: True lets all reads see the data as of the first one (MongoDB 5.0); False by default.
+        :param default_timeout_ms: the limit of ``with_transaction``, and of each commit, abort and end of the session,
+            in milliseconds; 0 is without limit, None takes the client's ``timeoutMS``. Operations in the session have
+            the limits of their collections.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
         :raises TypeError: `default_transaction_options` are no :class:`~gmongo.client_session.TransactionOptions`.
         """
-        options = SessionOptions(causal_consistency, default_transaction_options, snapshot)
+        options = SessionOptions(causal_consistency, default_transaction_options, snapshot, default_timeout_ms)
         self._topology.open()
         return ClientSession(self, self._executor.sessions.acquire(), options)
 
@@ -679,8 +731,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         - ``state``: ``"paused"`` (nothing is handed out until the server is known to be there), ``"ready"`` or
           ``"closed"``.
         - ``generation``: how often the pool was cleared.
-        - ``total``, ``available``, ``pending``, ``in_use``: how many connections there are, and how many of them are
-          free, being established, and checked out.
+        - ``total``, ``available``, ``pending``, ``in_use``, ``draining``: how many connections there are, and how many
+          of them are free, being established, checked out, and waiting for a late reply (``drainLateReplies``).
         - ``in_use_by``: the last one by purpose.
         - ``held``: who holds connections, the longest holder first; each a mapping with ``connection`` (its number),
           ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
@@ -724,6 +776,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         except (PyMongoError, BSONError):
             pass  # the server ends them by itself after a while
         finally:
+            self._reaper.stop_reading()
             self._topology.close()
             if self._encrypter is not None:
                 self._encrypter.close()

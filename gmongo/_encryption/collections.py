@@ -54,7 +54,7 @@ def create_state_collections(
     """
     for each in state_collections(name, encrypted_fields):
         operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED})
-        database.client._executor.run(operation, session)
+        database._executor.run(operation, session)
 
 
 def encrypted_fields_of(database: Database[Any], name: str, session: Any, *, ask: bool) -> Mapping[str, Any] | None:

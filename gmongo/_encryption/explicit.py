@@ -50,7 +50,7 @@ class Explicit:
         connect_callback: Callable[[KMSConnectContext], Any] | None,
     ) -> None:
         self._vault = KeyVault(keys)
-        self._executor = keys.database.client._executor
+        self._executor = keys._executor
         self._machine = Machine(opened(settings), self._vault, Kms(tls, connect_callback))
 
     def close(self) -> None:

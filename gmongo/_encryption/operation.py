@@ -58,6 +58,14 @@ class EncryptedOperation(Operation):
         return self.inner.selector
 
     @property
+    def title(self) -> str:
+        return self.inner.title
+
+    @property
+    def collection(self) -> str:
+        return self.inner.collection
+
+    @property
     def is_causally_consistent(self) -> bool:
         return self.inner.is_causally_consistent
 
@@ -119,6 +127,9 @@ class EncryptedOperation(Operation):
 
     def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         return self.inner.orphaned_cursor(reply, address)
+
+    def late_cursor(self, body: Buffer, address: Address) -> Any:
+        return self.inner.late_cursor(body, address)
 
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         self._pin = pin

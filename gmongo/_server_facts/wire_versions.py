@@ -33,5 +33,7 @@ AGGREGATE_WRITES_ON_SECONDARY = 13
 ELECTION_ID_FIRST = 17
 # MongoDB 7.0. Client Side Encryption specification, "Create Collection Helper".
 QUERYABLE_ENCRYPTION = 21
+# MongoDB 7.1. SERVER-57297: a mongos streams the batches of a getMore with exhaustAllowed.
+EXHAUST_ON_MONGOS = 22
 # MongoDB 8.0. Bulk Write specification: the command ``bulkWrite``.
 CLIENT_BULK_WRITE = 25

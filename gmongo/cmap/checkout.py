@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Checkout:
     """``with pool.checkout() as connection:`` checks a connection out and in again, whatever happens (CMAP-178).
 
-    :param deadline: on the clock of :func:`time.monotonic`; None is without limit.
+    :param deadline: on the clock of ``gmongo._clock``; None is without limit.
     """
 
     __slots__ = ("_connection", "_deadline", "_kept", "_pool")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import InvalidBSON
+from gevent.exceptions import ConcurrentObjectUseError
 from greenlet import greenlet
 
 from gmongo._server_facts import sizes
@@ -18,8 +20,8 @@ from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, Proto
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.connect import connect
-from gmongo.wire.limit import interrupt_after
-from gmongo.wire.message import OP_COMPRESSED, Buffer, decode_reply
+from gmongo.wire.limit import Limit, interrupt_after
+from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport, TransportError, without_frames
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 
 Document = TypeVar("Document")
+LateReply = Callable[[Buffer], None]
 
 
 class Purpose(Enum):
@@ -47,9 +50,9 @@ class Connection:
     :param ref: whether waiting on it keeps the hub running.
     :param monitors: whether it is a monitor's, and so never authenticates.
 
-    `id`, `generation`, `service_id`, `purpose`, `holder`, `checked_out_at` and `idle_since` belong to the pool that
-    owns it. `mid_message` is true from the first byte of a request to the last of its reply: a connection that is given
-    back in this state is out of step with its server and must be closed.
+    `id`, `generation`, `service_id`, `purpose`, `holder`, `checked_out_at`, `established_in` and `idle_since` belong to
+    the pool that owns it. `mid_message` is true from the first byte of a request to the last of its reply: a connection
+    that is given back in this state is out of step with its server and must be closed.
     """
 
     __slots__ = (
@@ -57,12 +60,14 @@ class Connection:
         "_compressor",
         "_interruption",
         "_last_reply_id",
+        "_limit",
         "_ref",
         "_transport",
         "address",
         "authentication",
         "checked_out_at",
         "error",
+        "established_in",
         "generation",
         "hello",
         "holder",
@@ -70,11 +75,13 @@ class Connection:
         "idle_since",
         "inherited",
         "last_command",
+        "late_reply",
         "mid_message",
         "monitors",
         "purpose",
         "service_id",
         "socket_timeout",
+        "unanswered",
     )
 
     def __init__(
@@ -93,10 +100,15 @@ class Connection:
         self.holder: weakref.ref[greenlet] | None = None  # who has checked it out, and may be gone since then
         self.checked_out_at = 0.0  # when that was, by the monotonic clock
         self.last_command: str | None = None  # the command it was last used for
+        self.established_in = 0.0  # how long connecting and the handshake took, in seconds
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
+        # The ID of a request that has been sent as a whole, if whoever waited for the reply was interrupted.
+        self.unanswered: int | None = None
+        self.late_reply: LateReply | None = None  # what looks at that reply; None if it must not be waited for
         self.authentication: Authentication | None = None  # how it has authenticated, if it has
         self._ref = ref
+        self._limit: Limit | None = None  # from the first exchange on that has one
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
@@ -159,6 +171,7 @@ class Connection:
         try:
             self.authentication.again(seconds)
         except BaseException as error:
+            self.unanswered = None  # it is not known as whom the connection is authenticated
             self.error = self.error or without_frames(error)
             raise
 
@@ -173,24 +186,36 @@ class Connection:
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Document]
     ) -> Document:
-        """Send a request and return its reply.
+        """Send a request and return its reply. One that allows a stream returns the next reply of the stream that is
+        under way, if one is, and is not sent.
 
         :param timeout: seconds until the reply must be complete; None is without limit.
         :param decode: decodes its body, which is not valid any more afterwards if it is below 64 KiB.
-        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` when the time was up.
+        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` when the time was up. If it was up
+            before anything was sent, the connection is as it was.
         :raises ProtocolError: the reply breaks the protocol.
         """
         if self.mid_message:
-            raise InvalidOperation(f"{self!r} is in the middle of another request")
+            return self._next_of_stream(buffers, timeout, decode)
         self.mid_message = True
         try:
             transport = self._transport or self._open_transport()
             if timeout is None:
                 body = self._round_trip(transport, request_id, buffers)
             else:
-                with interrupt_after(timeout, self._timeout_error(timeout), self._ref):
+                self.mid_message = timeout > 0
+                limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address))
+                limit.begin(timeout)
+                try:
                     body = self._round_trip(transport, request_id, buffers)
-        except Exception as error:
+                finally:
+                    limit.end()
+        except BaseException as error:
+            if not self.mid_message:
+                raise
+            self._note_unanswered(error, request_id)
+            if not isinstance(error, Exception):
+                raise
             raise self._failed(error)
         try:
             return decode(body)
@@ -204,7 +229,7 @@ class Connection:
 
     def _round_trip(self, transport: Transport, request_id: int, buffers: Sequence[bytes]) -> Buffer:
         if self._compressor is not None:
-            buffers = compressed(buffers, self._compressor)
+            buffers = self._compressed(transport, buffers, self._compressor)
         if len(buffers) == 1:
             body = transport.round_trip(buffers[0], request_id)
             if body is not None:
@@ -214,6 +239,23 @@ class Connection:
             transport.send(buffers)
         return self._receive(transport, request_id)
 
+    def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
+        try:
+            return compressed(buffers, compressor)
+        except BaseException:
+            transport.out_of_step = True  # nothing has been sent, so that no reply will come
+            raise
+
+    def _next_of_stream(
+        self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Document]
+    ) -> Document:
+        """The reply to a request that is made while another one has not had all of its replies."""
+        if not allows_stream(buffers):
+            raise InvalidOperation(f"{self!r} is in the middle of another request")
+        if self.error is not None:
+            raise without_frames(self.error)
+        return self.next_reply(timeout, decode)
+
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Document]) -> Document:
         """The next reply of a stream: while `mid_message` is true, more is to come. Raises as :meth:`exchange` does."""
         transport = self._open_transport()
@@ -222,15 +264,25 @@ class Connection:
                 body = self._receive(transport, self._last_reply_id)
         except Exception as error:
             raise self._failed(error)
-        reply = decode(body)
-        transport.release()
-        return reply
+        try:  # as in exchange, which does it in place: every operation would pay for the call
+            return decode(body)
+        except InvalidBSON as error:
+            if not _is_sound(body):
+                self.spoil(error)
+            raise
+        finally:
+            if not transport.release() and not self.mid_message:
+                self.spoil(ProtocolError("the server sent more than the stream"))
 
     def _receive(self, transport: Transport, request_id: int) -> Buffer:
         reply_id, opcode, payload = transport.receive(request_id)
-        if opcode == OP_COMPRESSED:
-            opcode, payload = decompressed(payload, transport.max_message_size)
-        body, self.mid_message = decode_reply(opcode, payload)
+        try:
+            if opcode == OP_COMPRESSED:
+                opcode, payload = decompressed(payload, transport.max_message_size)
+            body, self.mid_message = decode_reply(opcode, payload, reply_id, request_id)
+        except BaseException:
+            transport.out_of_step = True  # the reply has come
+            raise
         self._last_reply_id = reply_id
         return body
 
@@ -245,6 +297,50 @@ class Connection:
         except Exception as error:
             raise self._failed(error)
         self.mid_message = False
+
+    # Late replies
+
+    def _note_unanswered(self, error: BaseException, request_id: int) -> None:
+        """An exchange has ended early: remember whether all that is missing is the reply, or a part of it."""
+        transport = self._transport
+        if transport is None or transport.out_of_step or transport.closed:
+            return
+        if not isinstance(error, (TransportError, ProtocolError, ConcurrentObjectUseError)):
+            self.unanswered = request_id
+
+    def expect_late_reply(self, look: LateReply) -> None:
+        """Let the pool read the missing reply, if that is all that is wrong with the connection. What must go with its
+        connection does not ask for it: a cursor or a transaction behind a load balancer, a conversation that
+        authenticates.
+
+        :param look: is given the body when it has come; an exception says that it is no good reply.
+        """
+        if self.unanswered is not None and self.purpose is Purpose.OTHER:
+            self.late_reply = look
+
+    def read_late_reply(self, seconds: float, most: int) -> None:
+        """Read the reply that an interrupted exchange has left out. After that the connection is as before it.
+
+        :param seconds: that this may take.
+        :param most: bytes that the reply may have, compressed and not.
+        :raises PyMongoError: it did not come in time, is too long, or is no good reply: the connection must be closed.
+        """
+        look, request_id = self.late_reply, self.unanswered
+        assert look is not None and request_id is not None
+        transport = self._open_transport()
+        longest = transport.max_message_size
+        transport.max_message_size = min(longest, most)
+        self.hold_hub(False)
+        with interrupt_after(seconds, self._timeout_error(seconds), False):
+            body = self._receive(transport, request_id)
+        if self.mid_message:
+            raise ProtocolError("a late reply is followed by others that nobody asks for any more")
+        look(body)
+        if not transport.release():
+            raise ProtocolError("the server sent more than the reply")
+        transport.max_message_size = longest
+        self.hold_hub(True)
+        self.error = self.late_reply = self.unanswered = None
 
     def _open_transport(self) -> Transport:
         if self._transport is None:
@@ -266,8 +362,7 @@ class Connection:
         return AutoReconnect(f"{address_text(self.address)}: {error}")
 
     def _timeout_error(self, timeout: float) -> NetworkTimeout:
-        where = address_text(self.address)
-        return NetworkTimeout(f"{where}: timed out (no complete reply within {timeout * 1000:g} ms)")
+        return _timeout_error(self.address, timeout)
 
     def spoil(self, error: BaseException) -> None:
         """Let no other request be sent on it, because of `error`."""
@@ -294,8 +389,14 @@ class Connection:
 
     def close(self) -> None:
         """Close the socket, at once and without a word to the server."""
+        if self._limit is not None:
+            self._limit.close()
         if self._transport is not None:
             self._transport.close()
+
+
+def _timeout_error(address: Address, timeout: float) -> NetworkTimeout:
+    return NetworkTimeout(f"{address_text(address)}: timed out (no complete reply within {timeout * 1000:g} ms)")
 
 
 def _is_sound(body: Buffer) -> bool:

@@ -21,16 +21,12 @@ class Generations:
         entry = self._services.get(service_id)
         return entry[0] if entry else 0
 
-    def advance(self, service_id: Any = None) -> int:
-        """Begin a new generation; returns the one that ends. An unknown service gets no entry (CMAP-A25)."""
+    def advance(self, service_id: Any = None) -> None:
+        """Begin a new generation. An unknown service gets no entry (CMAP-A25)."""
         if service_id is None:
             self.current += 1
-            return self.current - 1
-        entry = self._services.get(service_id)
-        if entry is None:
-            return 0
-        entry[0] += 1
-        return entry[0] - 1
+        elif service_id in self._services:
+            self._services[service_id][0] += 1
 
     def join(self, service_id: Any) -> int:
         """Count a connection of a service; returns its generation."""

@@ -26,7 +26,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
     return [
         {
             "connection": connection.id,
-            "greenlet": _name(connection.holder()),
+            "greenlet": greenlet_name(connection.holder()),
             "operation": connection.last_command,
             "purpose": connection.purpose.value,
             "seconds": now - connection.checked_out_at,
@@ -36,7 +36,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
     ]
 
 
-def _name(user: greenlet | None) -> str:
+def greenlet_name(user: greenlet | None) -> str:
     """A greenlet by name. Its repr would show arguments, which may be secret, or long."""
     if user is None:
         return "a greenlet that is gone"

@@ -50,6 +50,9 @@ class PoolOptions:
     :param max_idle_time: how long a connection may be available; None is without limit.
     :param max_connecting: most connections being established at a time.
     :param wait_queue_timeout: how long a check-out may wait; None is without limit.
+    :param drains: whether a connection is kept whose operation was interrupted with the reply still out.
+    :param drain_time: how long such a reply is waited for.
+    :param drain_bytes: how long it may be, in bytes.
     :param upkeep_interval: pause between two background runs; negative for none at all.
     :param specified: what the user gave, by the specification's names, for events and logs.
     """
@@ -60,4 +63,7 @@ class PoolOptions:
     max_connecting: int = 2
     wait_queue_timeout: float | None = None
     upkeep_interval: float = 10.0
+    drains: bool = False
+    drain_time: float = 0.0
+    drain_bytes: int = 0
     specified: Mapping[str, Any] = field(default_factory=dict)

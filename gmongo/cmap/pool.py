@@ -16,6 +16,7 @@ from gmongo import _clock
 from gmongo._background import spawn_for
 from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection
+from gmongo.cmap.draining import drain_soon
 from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.holders import holders
@@ -89,7 +90,7 @@ class Pool:
     def operation_count(self) -> int:
         """Operations that this server is busy with, for the choice between servers."""
         machine = self.machine
-        return len(machine.in_use) + len(machine.pending) + len(machine.queue.waiters)
+        return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
     def stats(self) -> dict[str, Any]:
         """The state of the pool now."""
@@ -102,6 +103,7 @@ class Pool:
             "available": len(machine.available),
             "pending": len(machine.pending),
             "in_use": len(machine.in_use),
+            "draining": len(machine.draining),
             "in_use_by": machine.in_use_by(),
             "held": holders(machine.in_use),
             "waiting": len(machine.queue.waiters),
@@ -160,6 +162,7 @@ class Pool:
             self.finish()
             connection = self._wait(found, deadline) if isinstance(found, Waiter) else found
             if connection in machine.pending:
+                connection.holder, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
                 self.establisher.establish(connection, deadline)
                 machine.use(connection)
                 self.finish()
@@ -205,13 +208,22 @@ class Pool:
             self.finish(wait)
 
     def finish(self, wait: bool = True) -> None:
-        """Do what a step of the state machine has left to do: deliver its events, then close what it has dropped."""
+        """Do what a step of the state machine has left to do: begin to read late replies, deliver its events, and close
+        what it has dropped.
+        """
         dropped = self.machine.take_dropped()
+        for connection in self.machine.take_to_drain():
+            drain_soon(self, connection)
         try:
             self._delivery.deliver(wait)
         finally:
             for connection in dropped:
                 connection.close()
+
+    def drained(self, connection: Connection) -> None:
+        """The wait for a late reply is over: the connection is available again, or dropped."""
+        self.machine.drained(connection)
+        self.finish()
 
     # Ready, clear, close
 

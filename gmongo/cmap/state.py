@@ -1,4 +1,4 @@
-"""The state of a pool: its connections in three sets, its queue of waiters, its generations, paused, ready or closed.
+"""The state of a pool: its connections in four sets, its queue of waiters, its generations, paused, ready or closed.
 
 This is a state machine without I/O, and nothing else changes what it holds. Every method is a critical section: it does
 not switch greenlets, and is true before and after. What happens is noted for listeners in the specification's order.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from gmongo import _clock
@@ -56,8 +57,10 @@ class StateMachine:
         "_populating",
         "_rest",
         "_rest_ends",
+        "_to_drain",
         "address",
         "available",
+        "draining",
         "fit_generation",
         "generations",
         "in_use",
@@ -79,6 +82,7 @@ class StateMachine:
         self.pending: set[Connection] = set()  # created, not yet established
         self.available: deque[Connection] = deque()  # the one used last is at the right
         self.in_use: set[Connection] = set()  # checked out
+        self.draining: set[Connection] = set()  # checked in, and not available before a late reply has come
         self.upkeep_wakeup = Wakeup()  # wakes the background
         self._options = options
         self._connection_options = connection_options
@@ -86,6 +90,7 @@ class StateMachine:
         self._last_id = 0
         self._cause: BaseException | None = None  # why the pool is paused, or was last
         self._dropped: list[Connection] = []  # to be closed by the pool
+        self._to_drain: list[Connection] = []  # whose late replies the pool is to read
         self._may_populate = False  # whether all listeners have heard that the pool is ready (CMAP-81)
         self._populating: Connection | None = None
         self._rest = 0.0  # for how long the background rests after a failure to connect, in seconds
@@ -97,7 +102,7 @@ class StateMachine:
     @property
     def total(self) -> int:
         """All connections (CMAP-63)."""
-        return len(self.pending) + len(self.available) + len(self.in_use)
+        return len(self.pending) + len(self.available) + len(self.in_use) + len(self.draining)
 
     def in_use_by(self) -> dict[str, int]:
         """How many connections are in use, by purpose."""
@@ -196,7 +201,9 @@ class StateMachine:
 
         :param duration: of establishing, in seconds.
         """
+        connection.established_in = duration
         self._events.note(self._events.connection_ready, connection.id, duration)
+        self._events.note_made(duration)
         if self._rest:
             self._rest = self._rest_ends = 0.0
             self.upkeep_wakeup.set()
@@ -245,7 +252,11 @@ class StateMachine:
         fit = connection.generation == self.fit_generation
         if not fit or connection.mid_message or connection.error is not None:
             self.in_use.remove(connection)
-            self._release(connection)
+            if self._may_drain(connection):
+                self.draining.add(connection)
+                self._to_drain.append(connection)
+            else:
+                self._release(connection)
             return True
         if self.queue.waiters:
             self.queue.hand(connection)
@@ -278,6 +289,34 @@ class StateMachine:
         self._dropped.append(connection)
         if self.is_short():
             self.upkeep_wakeup.set()
+
+    # Late replies
+
+    def _may_drain(self, connection: Connection) -> bool:
+        """Whether all that a connection lacks is a reply that may still come, and is to be waited for."""
+        wanted = self._options.drains and connection.late_reply is not None
+        return wanted and self.state is PoolState.READY and not self._is_stale(connection)
+
+    def take_to_drain(self) -> list[Connection]:
+        """The connections whose late replies the caller is to read; :meth:`drained` follows."""
+        to_drain, self._to_drain = self._to_drain, []
+        return to_drain
+
+    def drained(self, connection: Connection) -> None:
+        """The wait for a late reply is over. If it has come, the connection is as good as before; else it has its error
+        still, and is dropped. Does nothing if a clear, a close or a fork has ended the wait before.
+        """
+        if connection in self.draining:
+            self.draining.remove(connection)
+            self._release(connection)
+
+    def _stop_draining(self, reason: str) -> None:
+        """Drop the connections that are not to be waited for any more."""
+        for connection in sorted(self.draining, key=attrgetter("id")):
+            if reason == ClosedReason.STALE and not self._is_stale(connection):
+                continue
+            self.draining.remove(connection)
+            self._drop(connection, reason)
 
     def take_dropped(self) -> list[Connection]:
         """The connections that have left the pool, for the caller to close."""
@@ -323,19 +362,18 @@ class StateMachine:
         """
         if self.state is PoolState.CLOSED:
             return []
-        generation = self.generations.advance(service_id)
+        self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
         if service_id is None:
             self._pause(cause)
+        self._stop_draining(ClosedReason.STALE)
+        self._serve()  # behind a load balancer others go on, and there may be room
         self.upkeep_wakeup.set()
         if not interrupt:
             return []
-        return [
-            connection
-            for connection in (*self.pending, *self.in_use)
-            if connection.service_id == service_id and connection.generation <= generation
-        ]
+        # None can be younger than the clear: between its new generation and here nothing else runs.
+        return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
         # While it stays paused, the first cause is the one that paused it.
@@ -350,6 +388,7 @@ class StateMachine:
         self._become(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
+        self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.note(self._events.pool_closed)
         self.queue.evict(self.queue.detach(), self._refusal)
         self.upkeep_wakeup.set()
@@ -397,13 +436,14 @@ class StateMachine:
     def mark_forked(self, error: BaseException) -> None:
         """In a forked child, before anything runs: all connections are the parent's."""
         self.fit_generation = None
-        for connection in (*self.pending, *self.available, *self.in_use):
+        for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
             connection.mark_forked(error)
 
     def reset_after_fork(self, make_error: Callable[[], Exception]) -> None:
         """In a forked child: leave the connections to the parent, and begin again, paused (CMAP-45, CMAP-A26)."""
-        self._dropped += [*self.pending, *self.available, *self.in_use]
-        self.pending, self.available, self.in_use = set(), deque(), set()
+        self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
+        self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
+        self._to_drain = []
         self.generations.advance()
         self._cause = make_error()
         self._become(PoolState.PAUSED)
@@ -428,13 +468,17 @@ class StateMachine:
         """Why a connection may not be used again, or None. The order of reasons is that of CMAP-A21."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
-        service_id = connection.service_id
-        current = self.generations.current if service_id is None else self.generations.of(service_id)
-        stale = connection.generation != current
+        stale = self._is_stale(connection)
         if connection.mid_message or connection.error is not None:
             interrupted = stale and isinstance(connection.error, PoolClearedError)
             return ClosedReason.STALE if interrupted else ClosedReason.ERROR
         return ClosedReason.STALE if stale else None
+
+    def _is_stale(self, connection: Connection) -> bool:
+        """Whether a connection is older than the last clear that concerns it."""
+        service_id = connection.service_id
+        current = self.generations.current if service_id is None else self.generations.of(service_id)
+        return connection.generation != current
 
     def _perished_reason(self, connection: Connection) -> str | None:
         """Why an available connection has perished, or None: being idle for too long comes last."""

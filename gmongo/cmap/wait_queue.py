@@ -15,20 +15,21 @@ from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
 
 from gmongo import _clock
+from gmongo._background import hold_hub
 
 Item = TypeVar("Item")
 
-# While anybody waits, a timer holds the hub: with no timer and no socket to wait for, it would find the loop empty and
-# end the main greenlet with LoopExit. It is never meant to go off.
-_FOREVER = 10 * 365 * 24 * 3600.0
-
 
 class Waiter(Generic[Item]):
-    """One greenlet in the queue, and what came of its wait."""
+    """One greenlet in the queue, and what came of its wait.
 
-    __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "since")
+    :param purpose: what it waits for, for people.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
+
+    def __init__(self, purpose: str | None = None) -> None:
+        self.purpose = purpose
         self.greenlet: greenlet = getcurrent()
         self.since = _clock.monotonic()
         self.item: Item | None = None
@@ -78,12 +79,18 @@ class Waiter(Generic[Item]):
                 switch()
         finally:
             self._asleep = False
-            if self._waking is not None:  # it must not switch to wherever the greenlet is by then
-                self._waking.stop()
+            waking, self._waking = self._waking, None
+            if waking is not None:  # it must not switch to wherever the greenlet is by then
+                waking.stop()
 
     def wake(self) -> None:
-        """Let the greenlet go on in the next pass of the loop, if it sleeps already. Does not switch."""
+        """Let the greenlet go on in the next pass of the loop, if it sleeps already. Does not switch.
+
+        It goes on after all who were woken before this call, also if it had been woken, too, and has not gone on yet.
+        """
         if self._asleep:
+            if self._waking is not None:
+                self._waking.stop()
             self._waking = self._hub.loop.run_callback(self.greenlet.switch)
 
 
@@ -96,18 +103,12 @@ class WaitQueue(Generic[Item]):
         self._holding: Any = None  # the timer that holds the hub
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
 
-    def wait(self, limit: float | None, timed_out: Callable[[], Exception]) -> Item:
-        """Queue up until something is handed over, and sleep; see :meth:`Waiter.sleep`."""
-        waiter = self.join()
-        try:
-            return waiter.sleep(limit, timed_out)
-        except BaseException:
-            self.leave(waiter)
-            raise
+    def join(self, purpose: str | None = None) -> Waiter[Item]:
+        """Queue up; :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch.
 
-    def join(self) -> Waiter[Item]:
-        """Queue up; :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch."""
-        waiter: Waiter[Item] = Waiter()
+        :param purpose: what for, for people.
+        """
+        waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
         if self._holding is None:
             self._hold_hub()
@@ -122,8 +123,7 @@ class WaitQueue(Generic[Item]):
     def _hold_hub(self) -> None:
         """Hold the hub exactly while there are waiters."""
         if self.waiters and self._holding is None:
-            self._holding = get_hub().loop.timer(_FOREVER)
-            self._holding.start(_never)
+            self._holding = hold_hub()
         elif not self.waiters and self._holding is not None:
             holding, self._holding = self._holding, None
             holding.close()
@@ -135,6 +135,15 @@ class WaitQueue(Generic[Item]):
             self._hold_hub()
         waiter.item = item
         waiter.wake()
+
+    def hand_to_all(self, item: Item) -> None:
+        """Hand `item` to all waiters, who keep their places until they leave. Does not switch.
+
+        They go on in order, whoever of them has been woken for something else and has not gone on yet.
+        """
+        for waiter in self.waiters:
+            waiter.item = item
+            waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
         """Take everybody out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
@@ -153,7 +162,3 @@ class WaitQueue(Generic[Item]):
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
         return _clock.monotonic() - next(iter(self.waiters)).since if self.waiters else None
-
-
-def _never() -> None:
-    """What the timer that holds the hub calls."""

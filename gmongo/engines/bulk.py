@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as short
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmongo._background import with_checkpoints
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
@@ -30,6 +30,9 @@ from gmongo.operations.write import (
     update_statement,
 )
 from gmongo.wire.message import next_request_id
+
+if TYPE_CHECKING:
+    from gmongo.execution.account import Account
 
 _Statement = tuple[str, Mapping[str, Any], bool]  # kind, element of the command, whether it may be tried again
 
@@ -116,6 +119,7 @@ class Bulk:
     """One bulk write.
 
     :param context: of the collection.
+    :param name: of the operation, for those who observe it.
     :param fields: further fields of every command, such as ``let`` and ``comment``.
     """
 
@@ -123,6 +127,7 @@ class Bulk:
         self,
         context: OperationContext,
         *,
+        name: str,
         ordered: bool,
         fields: Mapping[str, Any],
         acknowledged: bool,
@@ -130,6 +135,8 @@ class Bulk:
         if not acknowledged and "bypassDocumentValidation" in fields:
             raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
         self._context = context
+        self._name = name
+        self._account: Account | None = None
         self._ordered = ordered
         self._fields = {"ordered": ordered, **fields}
         # An insert evaluates no expressions, so servers refuse variables for them.
@@ -155,6 +162,10 @@ class Bulk:
 
         :raises BulkWriteError: a write failed, or a write concern was not met, and the writes are acknowledged.
         """
+        with executor.whole(self._name, self._context, session) as self._account:
+            return self._execute(executor, runs, session)
+
+    def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> dict[str, Any]:
         implicit = executor.implicit_session() if checked_session(session) is None and self._acknowledged else None
         deadline = executor.deadline()
         try:
@@ -201,6 +212,8 @@ class Bulk:
                 takes_write_concern=asks == self._acknowledged,
                 operation_id=self._operation_id,
             )
+            if self._account is not None:
+                batch.account = self._account
             reply = self._reply_to(batch, executor, session, deadline)
             if asks:
                 self._add(run, batch, done, reply)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmongo._background import LongWork
 from gmongo.engines.reaper import CursorReaper
@@ -25,6 +25,9 @@ from gmongo.operations.client_writes import USUAL_LIMITS, Write, Writes
 from gmongo.operations.find import CursorReply
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
+
+if TYPE_CHECKING:
+    from gmongo.execution.account import Account
 
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 
@@ -56,6 +59,7 @@ class ClientBulk:
         self._fields = {"errorsOnly": not verbose, "ordered": ordered, **fields}
         self._acknowledged = acknowledged
         self._given = session
+        self._account: Account | None = None
         self._deadline = executor.deadline()
         self._operation_id = next_request_id()
         self.outcome: dict[str, Any] = {
@@ -73,6 +77,10 @@ class ClientBulk:
         :raises ClientBulkWriteException: a write failed, a write concern was not met, or the server or the network
             failed.
         """
+        with self._executor.whole("bulkWrite", self._context, self._given) as self._account:
+            return self._execute(writes)
+
+    def _execute(self, writes: Writes) -> dict[str, Any]:
         session = self._given
         if session is None and self._acknowledged:
             session = self._executor.implicit_session()
@@ -108,6 +116,8 @@ class ClientBulk:
         limits = USUAL_LIMITS
         while writes:
             batch = BulkWriteBatch(self._context, writes, self._fields, limits, self._operation_id, self._acknowledged)
+            if self._account is not None:
+                batch.account = self._account
             reply = self._reply_to(batch, session)
             limits = batch.limits
             if reply is not None:

@@ -10,6 +10,7 @@ from bson.errors import BSONError
 from gevent import spawn
 
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.engines.read_ahead import ReadAhead
 from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession
@@ -26,48 +27,76 @@ class Dropped(NamedTuple):
     address: Address
     session: ImplicitSession | None
     pin: PinnedConnection | None
+    ahead: ReadAhead | None = None
 
 
 class CursorReaper:
     """Takes cursors from finalisers, which may run at any moment and in any thread, and ends them in a greenlet.
 
     :param executor: runs `killCursors`.
+    :ivar reading: what is being read ahead now, for any cursor of the client.
     """
 
-    __slots__ = ("__weakref__", "_dropped", "_executor", "_reaping")
+    __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_unpinned", "reading")
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_unopened)
-        self._dropped: deque[tuple[int, Dropped]] = deque()  # with the epoch in which it was taken
+        # Each with the epoch in which it was taken.
+        self._unpinned: deque[tuple[int, Dropped]] = deque()
+        self._pinned: deque[tuple[int, Dropped]] = deque()
         self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
+        self.reading: set[ReadAhead] = set()
 
     def take(self, dropped: Dropped) -> None:
         """Take a cursor over, with what it held. Does no I/O and does not switch."""
-        hub = self._executor.topology.hub
-        if hub is None and dropped.pin is not None:  # the client is closed
-            dropped.pin.release_soon()
+        hub, epoch = self._executor.topology.hub, self._executor.epoch
+        if dropped.pin is not None:
+            if hub is None:  # the client is closed
+                dropped.pin.release_soon()
+            else:
+                # It has its connection, and must not queue behind cursors that wait for one: it may be this.
+                self._pinned.append((epoch, dropped))
+                hub.loop.run_callback_threadsafe(spawn, self._end_pinned)
             return
-        self._dropped.append((self._executor.epoch, dropped))
-        if self._reaping != self._executor.epoch and hub is not None:
-            self._reaping = self._executor.epoch
-            hub.loop.run_callback_threadsafe(spawn, self.reap)
+        self._unpinned.append((epoch, dropped))
+        if self._reaping != epoch and hub is not None:
+            self._reaping = epoch
+            hub.loop.run_callback_threadsafe(spawn, self._end_unpinned)
 
     def take_unopened(self, opened: CursorReply) -> None:
         """Take a cursor over that nobody ever had."""
         self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
-        """End all cursors taken so far, but for what the parent of a forked child took: that one ends it."""
+        """End all cursors taken so far."""
+        self._end_pinned()
+        self._end_unpinned()
+
+    def _end_pinned(self) -> None:
+        # Each has a greenlet: while one waits for its server, those of the others end what is left.
+        while self._pinned:
+            self._end(*self._pinned.popleft())
+
+    def _end_unpinned(self) -> None:
         try:
-            while self._dropped:
-                epoch, dropped = self._dropped.popleft()
-                if epoch == self._executor.epoch:
-                    self._end(dropped)
+            while self._unpinned:
+                self._end(*self._unpinned.popleft())
         finally:
             self._reaping = None
 
-    def _end(self, dropped: Dropped) -> None:
+    def stop_reading(self) -> None:
+        """The client is closed: nothing is read ahead any more."""
+        for ahead in list(self.reading):
+            ahead.stop()
+
+    def _end(self, epoch: int, dropped: Dropped) -> None:
+        """End one cursor, unless it was taken by the parent of this process, which ends it.
+
+        :param epoch: in which it was taken.
+        """
+        if epoch != self._executor.epoch:
+            return
         try:
             if dropped.cursor_id:
                 context = context_of(dropped.namespace)
@@ -76,6 +105,8 @@ class CursorReaper:
         except (PyMongoError, BSONError):
             pass  # the server forgets it by itself after a while
         finally:
+            if dropped.ahead is not None:
+                dropped.ahead.stop()
             if dropped.session is not None:
                 dropped.session.end_implicit()
             if dropped.pin is not None:

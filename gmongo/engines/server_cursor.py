@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, TypeVar
 
 from bson.codec_options import CodecOptions
+from gevent import sleep
 
 from gmongo import _clock
 from gmongo._background import LongWork
 from gmongo._server_facts import codes
+from gmongo.engines.read_ahead import ReadAhead, count, refuse_inherited, size_of_next
 from gmongo.engines.reaper import CursorReaper, Dropped
-from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
+from gmongo.errors import InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ImplicitSession, SessionHandle
-from gmongo.operations.cursors import GetMore, KillCursors, context_of
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
+from gmongo.operations.cursors import ExhaustGetMore, GetMore, GetMoreAhead, KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.reply import Batch
+
+AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
 
 
 class ServerCursor:
@@ -33,11 +37,13 @@ class ServerCursor:
     :param batch_size: of the further batches; 0 leaves it to the server.
     :param tailable: whether an empty batch is the end for now, rather than a reason to ask again.
     :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.
-    :param deadline: by which the last document must have come; None leaves each batch its own time.
+    :param deadline: by which the last document must have come; None leaves each iteration its own time.
+    :param exhaust: whether the server sends the further batches without being asked for each.
     :param keeps_session: whether an implicit session stays with its owner, who goes on using it after the cursor.
     """
 
     __slots__ = (
+        "_ahead",
         "_batch",
         "_batch_size",
         "_codec_options",
@@ -46,6 +52,7 @@ class ServerCursor:
         "_deadline",
         "_epoch",
         "_executor",
+        "_exhaust",
         "_keeps_session",
         "_limit",
         "_max_await_time_ms",
@@ -81,8 +88,11 @@ class ServerCursor:
         comment: Any = None,
         raw: bool = False,
         deadline: float | None = None,
+        exhaust: bool = False,
         keeps_session: bool = False,
     ) -> None:
+        self._ahead: ReadAhead | None = None
+        self._exhaust = exhaust
         self._tailable = tailable
         self._keeps_session = keeps_session
         self.wire_version = 0  # of the connection that was last asked
@@ -100,6 +110,8 @@ class ServerCursor:
         self._max_await_time_ms = max_await_time_ms
         self._comment = comment
         self._raw = raw
+        if exhaust:
+            self._work = LongWork()
         self.documents: deque[Any] = deque()  # decoded, and not yet taken
         self._batch: Batch | None = None
         self.retrieved = 0
@@ -124,22 +136,62 @@ class ServerCursor:
         """The session it runs in."""
         return self._session
 
+    @property
+    def awaits(self) -> bool:
+        """Whether the server waits for documents that are not there yet."""
+        return self._max_await_time_ms is not None
+
     def set_batch_size(self, batch_size: int) -> None:
         """Ask for batches of this size from now on."""
         self._batch_size = batch_size
+        if self._ahead is not None:
+            self._ahead.batch_size = batch_size
+
+    def read_ahead(self, batches: int, max_bytes: int) -> None:
+        """Have the next batches fetched while the application uses this one.
+
+        :param batches: how many may wait for the application or be on their way.
+        :param max_bytes: how many bytes of them.
+        """
+        if self.cursor_id == 0:
+            return
+        if self._ahead is None:
+            if isinstance(self._session, ImplicitSession):
+                self._session = SharedSession(self._session)
+            self._ahead = self._new_read_ahead()
+        self._ahead.allow(batches, max_bytes)
+        self._go_ahead()
+
+    def _new_read_ahead(self) -> ReadAhead:
+        left = None
+        if self._limit:
+            left = self._limit - self.retrieved - (0 if self._batch is None else count(self._batch))
+        session = self._session if isinstance(self._session, SharedSession) else None
+        operation = self._get_more(GetMoreAhead, 0)
+        reading = self._reaper.reading
+        return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
+
+    def _go_ahead(self) -> None:
+        """See that the next `getMore` is sent before the application goes on, which may hold the loop for long."""
+        if self._ahead is not None and self._ahead.start():
+            sleep(0)
 
     def next_document(self) -> Any:
         """The next document.
 
         :raises StopIteration: there are no more, or a tailable cursor has none for now.
         """
+        deadline = self._deadline
         while True:
             if self.documents:
                 return self.documents.popleft()
             if self._batch is not None:
                 self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
                 self._decode_more()
-            elif self.cursor_id == 0 or (not self._fetch() and self._tailable):
+                continue
+            if deadline is None:
+                deadline = self._executor.deadline()  # of all that this iteration needs
+            if self.cursor_id == 0 or (not self._fetch(deadline) and self._tailable):
                 raise StopIteration
 
     def try_next_document(self) -> Any:
@@ -155,7 +207,7 @@ class ServerCursor:
                 return None
             else:
                 asked = True
-                self._fetch()
+                self._fetch(self._executor.deadline() if self._deadline is None else self._deadline)
 
     def _decode_more(self) -> None:
         assert self._batch is not None
@@ -169,21 +221,49 @@ class ServerCursor:
                 self._batch = None
         self.retrieved += len(self.documents)
 
-    def _fetch(self) -> bool:
+    def _fetch(self, deadline: float | None) -> bool:
         """Get a further batch; False if there is nothing in it.
 
+        :param deadline: by which it must have come; None is without limit.
         :raises AutoReconnect: the cursor is that of the process that this one was forked from.
         """
-        if self._epoch != self._executor.epoch:  # the parent would miss what this process took
-            raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
-        size = self._batch_size
+        if self._exhaust:
+            self._work.checkpoint()  # there may be no wait for what has come already
+        refuse_inherited(self._epoch, self._executor)
+        left = None
         if self._limit:
             left = self._limit - self.retrieved
             if left <= 0:  # the server has left the cursor open all the same
                 self._kill()
                 return False
-            size = min(size, left) if size else left
-        operation = GetMore(
+        try:
+            self._take(self._next_reply(left, deadline))
+        except InvalidOperation:
+            raise  # the request was refused before it was sent, so that nothing has changed
+        except BaseException as error:
+            if not self._ended_quietly_by(error):
+                raise
+        self._go_ahead()
+        return bool(self.documents) or self._batch is not None
+
+    def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
+        """The next batch, read ahead or not.
+
+        :param left: how many documents may come yet; None is without limit.
+        :param deadline: by which it must have come; None is without limit.
+        """
+        if self._ahead is not None:
+            return self._ahead.next(deadline)
+        kind = ExhaustGetMore if self._exhaust else GetMore
+        operation = self._get_more(kind, size_of_next(self._batch_size, left))
+        try:
+            reply: CursorReply = self._executor.run(operation, self._session, deadline)
+        finally:
+            self.wire_version = operation.wire_version
+        return reply
+
+    def _get_more(self, kind: type[AnyGetMore], size: int) -> AnyGetMore:
+        return kind(
             self._context,
             self.cursor_id,
             self.address,
@@ -193,24 +273,16 @@ class ServerCursor:
             comment=self._comment,
             raw=self._raw,
         )
-        try:
-            self._take(self._executor.run(operation, self._session, self._deadline))
-        except InvalidOperation:
-            raise  # the request was refused before it was sent, so that nothing has changed
-        except BaseException as error:
-            if not self._ended_quietly_by(error):
-                raise
-        finally:
-            self.wire_version = operation.wire_version
-        return bool(self.documents) or self._batch is not None
 
     def _ended_quietly_by(self, error: BaseException) -> bool:
         """Draw the consequences of a failure; whether it is one that the application is not to see."""
+        if self._ahead is not None:
+            self._ahead.stop()
         if isinstance(error, OperationFailure):
             gone = error.code in codes.CURSOR_GONE
-            if gone:
+            if gone or self._exhaust:  # a server ends a stream with its cursor
                 self.cursor_id = 0
-            if self._pin is None:  # else its connection stays with it until it is closed
+            if self._pin is None or self._exhaust:  # else its connection stays with it until it is closed
                 self.close()
             return gone and self._tailable  # one that falls behind the end of its capped collection ends so
         cursor_id, self.cursor_id = self.cursor_id, 0
@@ -219,6 +291,8 @@ class ServerCursor:
         # else it went with the connection, which is kept until the cursor is closed (LB-52)
         if not isinstance(error, PyMongoError):
             self.abandon()  # this greenlet is to end: it must not wait, and may never close the cursor
+        elif self._exhaust:
+            self._let_go()
         return False
 
     def _take(self, reply: CursorReply) -> None:
@@ -231,7 +305,8 @@ class ServerCursor:
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch
-            self._work = LongWork()
+            if not self._exhaust:
+                self._work = LongWork()
         else:
             self.documents = deque(reply.batch)
             self.retrieved += len(reply.batch)
@@ -246,23 +321,39 @@ class ServerCursor:
         :raises InvalidOperation: another greenlet waits for a batch on the connection that is pinned to the cursor.
         """
         if self._pin is not None:
-            self._pin.check_free()
+            if self._ahead is not None:
+                self._ahead.stop()  # nothing else can be sent on its connection
+            else:
+                self._pin.check_free()
         self._kill()
 
     def _kill(self) -> None:
-        cursor_id, self.cursor_id, self._orphan = self.cursor_id or self._orphan, 0, 0
+        cursor_id = self._end_here()
         session = self._session if self._session is not None and not self._session.has_ended else None
         try:
-            if cursor_id and self._epoch == self._executor.epoch:
+            if cursor_id and self._epoch == self._executor.epoch and not self._goes_with_connection():
                 operation = KillCursors(self._context, [cursor_id], self.address, self._pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
-        except PyMongoError:
-            pass  # the server forgets it by itself after a while
+        except PyMongoError as error:
+            if error.timeout:  # it may not even have been sent
+                self._drop(cursor_id)
+            # else the server forgets it by itself after a while
         except BaseException:
             self._drop(cursor_id)
             raise
         finally:
             self._let_go()
+
+    def _end_here(self) -> int:
+        """Ask for nothing more; returns the number of the cursor, if it may still be open on the server."""
+        cursor_id, self.cursor_id, self._orphan = self.cursor_id or self._orphan, 0, 0
+        if self._ahead is None or not cursor_id:
+            return cursor_id
+        return self._ahead.end()
+
+    def _goes_with_connection(self) -> bool:
+        """Whether the cursor has a connection that cannot be used any more, with which the server ends it."""
+        return self._pin is not None and not self._pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:
         """As much time again as the cursor had, which may have used it up; or what is left of a limit set meanwhile."""
@@ -273,22 +364,25 @@ class ServerCursor:
 
     def abandon(self) -> None:
         """Leave the cursor to the reaper. Does no I/O and does not switch, so a finaliser may call it."""
-        cursor_id, self.cursor_id, self._orphan = self.cursor_id or self._orphan, 0, 0
+        cursor_id = self._end_here()
         self.documents.clear()
         self._batch = None
         self._drop(cursor_id)
 
     def _drop(self, cursor_id: int) -> None:
+        if self._goes_with_connection():
+            cursor_id = 0
         session, self._session = self._session, None
         pin, self._pin = self._pin, None
+        ahead, self._ahead = self._ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
-        if pin is not None and not pin.connection.usable:
-            cursor_id = 0  # it goes with the connection
         if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # else it is the parent's
-            self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin))
+            self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead))
 
     def _let_go(self) -> None:
         """Give back what the cursor held: its implicit session, and its connection."""
+        if self._ahead is not None:
+            self._ahead.stop()
         if isinstance(self._session, ImplicitSession) and not self._keeps_session:
             self._session.end_implicit()
             self._session = None

@@ -11,7 +11,7 @@ from gevent import sleep
 from gmongo import _clock
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
-from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError, WriteConcernError
+from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
@@ -46,14 +46,17 @@ class TransactionEnd:
         """Whether a transaction is in progress."""
         return self._state.transaction.active
 
-    def commit(self) -> None:
-        """Commit the transaction.
+    def commit(self, deadline: float | None = None) -> None:
+        """Commit the transaction by `deadline`; None is the usual one.
 
         :raises InvalidOperation: there is no transaction, or it has been aborted, or the session has ended.
         """
         _ = self._state.server_session
-        if self._state.transaction.begin_commit():
-            self._run(CommitTransaction(self._state.transaction), None)
+        transaction = self._state.transaction
+        if transaction.begin_commit():
+            self._run(CommitTransaction(transaction), deadline)
+        else:
+            self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
         """Abort the transaction by `deadline`; None is the usual one. Errors of the server are ignored.
@@ -69,6 +72,7 @@ class TransactionEnd:
             pass
         finally:
             self._state.transaction.unpin()
+            self._executor.transaction_ended(self._state.transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
         """Abort because of `error`. A kill or a time-out of the application is held up for a moment at most."""
@@ -76,13 +80,18 @@ class TransactionEnd:
         self.abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT if hurried else deadline)
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
+        transaction = self._state.transaction
         try:
             self._executor.run(operation, self._state, deadline)
-        except PyMongoError:
+        except PyMongoError as error:
+            self._executor.transaction_ended(transaction, error)
             raise
-        except BaseException:
-            self._state.transaction.end_interrupted()
+        except BaseException as error:
+            transaction.end_interrupted()
+            if not transaction.active:
+                self._executor.transaction_ended(transaction, error)
             raise
+        self._executor.transaction_ended(transaction, None)
 
 
 def with_transaction(
@@ -183,6 +192,4 @@ class _Loop:
 
 
 def _is_max_time_expired(error: PyMongoError) -> bool:
-    if isinstance(error, WriteConcernError):
-        return error.code == codes.MAX_TIME_MS_EXPIRED
     return getattr(error, "code", None) == codes.MAX_TIME_MS_EXPIRED

@@ -54,6 +54,7 @@ class Sent:
     request_id: int
     operation_id: int
     connection: Connection
+    account: Any = None  # of the operation, if the client is observed
     started: float = field(default_factory=lambda: _clock.monotonic())
 
     @property
@@ -82,6 +83,11 @@ class CommandEvents:
     def __init__(self, listeners: tuple[Any, ...]) -> None:
         self._listeners = listeners
         self.wanted = asks(command_log, listeners)
+
+    def shown(self, operation: Any, reply: dict[str, Any]) -> Mapping[str, Any]:
+        """A reply to `operation` as it is published."""
+        shown: Mapping[str, Any] = operation.reply_for_monitoring(reply)
+        return shown
 
     def started(self, sent: Sent) -> None:
         command = {} if sent.sensitive else sent.command

@@ -32,14 +32,22 @@ class PoolEvents:
     :param address: of the pool.
     :param listeners: connection pool listeners.
     :param delivery: of the client, which calls the methods that publish.
+    :param made: is called for each connection that was established, if anybody wants to know only that.
     """
 
-    __slots__ = ("_address", "_listeners", "_where", "delivery", "wanted", "where")
+    __slots__ = ("_address", "_listeners", "_made", "_where", "delivery", "wanted", "where")
 
     wanted: Callable[[], bool]
     """Whether there is a listener or a log. The hot path asks before it calls any method below."""
 
-    def __init__(self, address: Address, listeners: tuple[Any, ...], delivery: Delivery) -> None:
+    def __init__(
+        self,
+        address: Address,
+        listeners: tuple[Any, ...],
+        delivery: Delivery,
+        made: Callable[[Address, float], None] | None = None,
+    ) -> None:
+        self._made = made
         self.delivery = delivery
         self._address = address
         self._listeners = listeners
@@ -51,6 +59,11 @@ class PoolEvents:
         """Have one of the methods below called in turn, if there is a listener or a log. Does not switch."""
         if self.wanted():
             self.delivery.note(publish, *what)
+
+    def note_made(self, seconds: float) -> None:
+        """A connection was established. Does not switch."""
+        if self._made is not None:
+            self.delivery.note(self._made, self._address, seconds)
 
     def pool_created(self, options: Mapping[str, Any]) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())

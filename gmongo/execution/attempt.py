@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -20,17 +20,26 @@ from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
+    from gmongo.cmap.pool import Pool
     from gmongo.execution.command import CommandRunner
     from gmongo.execution.retry import Retry, RetryPolicy
 
 _NO_ADDRESSES: frozenset[Address] = frozenset()
 
 
+def time_to_connect(deadline: float, topology: Topology) -> float:
+    """When a try has to have its connection: both selection and check-out have to end in time.
+
+    :param deadline: of the operation.
+    """
+    return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)
+
+
 class Attempt:
     """One try of an operation, and what the decision on another try needs to know of it.
 
-    The first try of an operation without a session, a deadline and a given server runs without one: it is made when
-    such a try fails.
+    The first try of an operation without a session and a given server runs without one: it is made when such a try
+    fails.
 
     :param operation: to run.
     :param session: to run it in, if any.
@@ -42,7 +51,6 @@ class Attempt:
         "deadline",
         "hello",
         "is_retryable_write",
-        "min_round_trip_time",
         "operation",
         "result",
         "selector",
@@ -58,7 +66,6 @@ class Attempt:
         self.selector: Any = operation.selector
         self.address: Address | None = None  # of the server selected
         self.hello: Hello | None = None  # of the connection used
-        self.min_round_trip_time = 0.0  # to the server, in seconds
         self.is_retryable_write = False  # whether it has a transaction number, by which the server knows a second try
         self.result: Any = None
         self.transaction: Transaction | None = None
@@ -80,22 +87,22 @@ class Attempt:
             topology.ensure_open()
             return self._run_pinned(pin, commands)
         deadline = self.deadline
-        if deadline is not None:  # both selection and check-out have to end in time
-            deadline = min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)
+        if deadline is not None:
+            deadline = time_to_connect(deadline, topology)
         server = self._select(topology, retry, deadline)
         if operation.is_write and transaction is None and self.session is not None:
             self.is_retryable_write = policy.is_retryable_write(operation, server)
         if retry is not None:
             self._check_number(retry)
         load_balanced = topology.settings.load_balanced
-        checkout = server.pool.checkout(deadline)
+        checkout = self._checkout(server.pool, deadline)
         with checkout as connection:
             if topology.epoch != epoch:  # there was a fork while it waited for a server or a connection
                 raise forked()
             if load_balanced and self.starts_transaction:
                 transaction.pin = checkout.keep(Purpose.TRANSACTION)  # type: ignore[union-attr]
             self._run_on(connection, commands)
-            if load_balanced and operation.keeps_cursor_open(self.result):
+            if (load_balanced or operation.pins_connection) and operation.keeps_cursor_open(self.result):
                 pinned = transaction is not None and transaction.pin is not None
                 pin = transaction.pin.share() if pinned else checkout.keep(Purpose.CURSOR)  # type: ignore[union-attr]
                 return operation.pinned(self.result, pin)
@@ -110,7 +117,14 @@ class Attempt:
 
     def _run_on(self, connection: Connection, commands: CommandRunner) -> None:
         self.hello = connection.hello
-        self.result = commands.run(self.operation, connection, None, self.is_retryable_write, self)
+        if not self.operation.in_background:
+            self.result = commands.run(self.operation, connection, None, self.is_retryable_write, self.deadline, self)
+            return
+        connection.hold_hub(False)
+        try:
+            self.result = commands.run(self.operation, connection, None, self.is_retryable_write, self.deadline, self)
+        finally:
+            connection.hold_hub(True)
 
     def _select(self, topology: Topology, retry: Retry | None, deadline: float | None) -> Server:
         operation, transaction = self.operation, self.transaction
@@ -121,12 +135,12 @@ class Attempt:
         else:
             server = topology.server_at(address, deadline, operation.waits_for_server)
         self.address = server.address
-        if self.deadline is not None:
-            description = topology.description.get(server.address)
-            self.min_round_trip_time = description.min_round_trip_time if description else 0.0
         if self.starts_transaction and topology.description.topology_type == TOPOLOGY_TYPE.Sharded:
             transaction.pinned_address = server.address  # type: ignore[union-attr]
         return server
+
+    def _checkout(self, pool: Pool, deadline: float | None) -> Checkout:
+        return Checkout(pool, deadline)
 
     def _check_number(self, retry: Retry) -> None:
         """Refuse a second try of a write whose first one may have been executed, where it would be a second write.
@@ -137,15 +151,6 @@ class Attempt:
         may_be_repeated = self.is_retryable_write or not retry.tried
         if operation.is_write and operation.retryable and self.transaction is None and not may_be_repeated:
             raise OperationFailure("Selected server does not support retryable writes") from retry.error
-
-    def begin_exchange(self, socket_timeout: float | None) -> float | None:
-        """A command is about to be sent; returns how many seconds the exchange may take, None without limit."""
-        if self.transaction is not None:
-            self.transaction.sent()
-        deadline = self.deadline
-        if deadline is None:
-            return socket_timeout
-        return None if deadline == inf else deadline - _clock.monotonic()
 
     def observe(self, reply: dict[str, Any]) -> None:
         """Have the application's session and its transaction learn from a reply.

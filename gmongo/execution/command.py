@@ -18,6 +18,7 @@ from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.classify import error_of, misread, raise_error_of
 from gmongo.execution.deadline import remaining
 from gmongo.execution.decorate import Decorator
+from gmongo.execution.late_reply import LateReply
 from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import ServerSession
 from gmongo.sdam.topology import Topology
@@ -49,6 +50,7 @@ class CommandRunner:
         connection: Connection,
         server_session: ServerSession | None,
         is_retryable_write: bool,
+        deadline: float | None,
         attempt: Attempt | None,
         reauthenticates: bool = True,
     ) -> Any:
@@ -59,7 +61,8 @@ class CommandRunner:
 
         :param server_session: of a try that needs no more than this; else it is in `attempt`.
         :param is_retryable_write: whether the command has a transaction number of its own.
-        :param attempt: what is special about the try; None if nothing is.
+        :param deadline: of the operation, on the clock of :mod:`gmongo._clock`; None is without limit.
+        :param attempt: what else is special about the try; None if nothing is.
         :param reauthenticates: whether the connection authenticates again if the server asks for it.
         """
         hello = connection.hello
@@ -67,7 +70,9 @@ class CommandRunner:
         reply = sent = None
         try:
             command = operation.command(hello)
-            self._decorator.decorate(command, operation, connection, server_session, is_retryable_write, attempt)
+            self._decorator.decorate(
+                command, operation, connection, server_session, is_retryable_write, deadline, attempt
+            )
             body = bson.encode(command, False, operation.context.codec_options)
             if len(body) > hello.max_bson_size + sizes.COMMAND_OVERHEAD:
                 raise _too_large(operation, body, hello)
@@ -75,9 +80,9 @@ class CommandRunner:
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
             if self._events.wanted():
                 sent = self._announce(operation, connection, command, request_id)
-            limit = connection.socket_timeout
-            if attempt is not None:
-                limit = attempt.begin_exchange(limit)
+            if attempt is not None and attempt.transaction is not None:
+                attempt.transaction.sent()
+            limit = connection.socket_timeout if deadline is None else remaining(deadline)
             if operation.acknowledged:
                 reply = connection.exchange(request_id, buffers, limit, operation.decode)
             else:
@@ -106,18 +111,19 @@ class CommandRunner:
             if not (reauthenticates and _asks_to_reauthenticate(error, connection)):
                 self._report_error(error, operation, connection, server_session, attempt, sent, reply)
                 raise
-        self._reauthenticate(connection, operation, server_session, attempt)
-        return self.run(operation, connection, server_session, is_retryable_write, attempt, False)
+        self._reauthenticate(connection, operation, server_session, deadline, attempt)
+        return self.run(operation, connection, server_session, is_retryable_write, deadline, attempt, False)
 
     def _reauthenticate(
         self,
         connection: Connection,
         operation: Operation,
         server_session: ServerSession | None,
+        deadline: float | None,
         attempt: Attempt | None,
     ) -> None:
         try:
-            connection.reauthenticate(remaining(None if attempt is None else attempt.deadline))
+            connection.reauthenticate(remaining(deadline))
         except BaseException as error:
             self._report_error(error, operation, connection, server_session, attempt, None, None)
             raise
@@ -129,7 +135,9 @@ class CommandRunner:
         if operation.operation_id is None:
             operation.operation_id = request_id  # of the first try, which all further ones keep
         shown = operation.for_monitoring(command)
-        sent = Sent(shown, operation.context.database, request_id, operation.operation_id, connection)
+        sent = Sent(
+            shown, operation.context.database, request_id, operation.operation_id, connection, operation.account
+        )
         try:
             self._events.started(sent)
         except BaseException as error:
@@ -141,7 +149,7 @@ class CommandRunner:
         """Publish how the exchange ended."""
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
-            shown = {"ok": 1} if reply is None else operation.reply_for_monitoring(reply)
+            shown = {"ok": 1} if reply is None else self._events.shown(operation, reply)
         except BaseException as failure:
             self._events.failed(sent, _clock.monotonic() - sent.started, failure)
             raise
@@ -176,6 +184,8 @@ class CommandRunner:
         finally:
             if isinstance(error, ProtocolError):
                 connection.spoil(error)  # a server that has lied once is not believed again on it
+            if connection.unanswered is not None:
+                connection.expect_late_reply(LateReply(operation, connection.address, self.orphan_taker))
             if not connection.usable:  # the server may still be busy with its command
                 if attempt is not None and attempt.session is not None:
                     attempt.session.server_session.dirty = True

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import inf
+from reprlib import repr as short
 from typing import Any
 
 from gmongo import _clock
@@ -64,6 +65,22 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
     if seconds is not None and seconds < 0:
         raise ValueError(f"timeout must be 0 or more seconds, not {seconds!r}")
     return until(deadline_after(seconds))
+
+
+def checked_timeout(name: str, milliseconds: Any) -> float | None:
+    """A limit that was given in milliseconds, in seconds; None stays None.
+
+    :param name: of the option, for the message.
+    :raises TypeError: it is not a number.
+    :raises ValueError: it is negative.
+    """
+    if milliseconds is None:
+        return None
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, (int, float)):
+        raise TypeError(f"{name} must be a number of milliseconds or None, not {short(milliseconds)}")
+    if not milliseconds >= 0:
+        raise ValueError(f"{name} must be 0 or more milliseconds, not {milliseconds!r}")
+    return milliseconds / 1000
 
 
 def remaining(deadline: float | None) -> float | None:

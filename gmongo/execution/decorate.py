@@ -44,12 +44,14 @@ class Decorator:
         connection: Connection,
         server_session: ServerSession | None,
         is_retryable_write: bool,
+        deadline: float | None,
         attempt: Attempt | None,
     ) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version.
 
         :param server_session: of a try that needs no more than this; else it is in `attempt`.
-        :param attempt: what is special about the try; None if nothing is.
+        :param deadline: of the operation; None is without limit.
+        :param attempt: what else is special about the try; None if nothing is.
         :raises ConfigurationError: the application's session cannot be used with this server.
         :raises ExecutionTimeout: there is no time left for the way there and back.
         """
@@ -59,7 +61,7 @@ class Decorator:
             command["readConcern"] = context.read_concern
         if operation.takes_write_concern and context.write_concern:
             concern = context.write_concern
-            if attempt is not None and attempt.deadline is not None:
+            if deadline is not None:
                 concern = without_wtimeout(concern)
             if concern:
                 command["writeConcern"] = concern
@@ -85,8 +87,9 @@ class Decorator:
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
                 command["$readPreference"] = _PRIMARY_PREFERRED  # asked directly, any member answers
-        if attempt is not None and attempt.deadline is not None:
-            _add_max_time(command, attempt, attempt.deadline)
+        if deadline is not None and deadline != inf:
+            server = self._topology.description.get(connection.address)
+            _add_max_time(command, operation, deadline, server.min_round_trip_time if server else 0.0)
         if self._api:
             command.update(self._api)
 
@@ -138,23 +141,28 @@ def _number(operation: Operation, server_session: ServerSession) -> int:
     return operation.transaction_number
 
 
-def _add_max_time(command: dict[str, Any], attempt: Attempt, deadline: float) -> None:
+def _add_max_time(command: dict[str, Any], operation: Operation, deadline: float, min_round_trip_time: float) -> None:
     """Have the server give up in time for its reply to arrive.
 
+    :param min_round_trip_time: to the server, in seconds.
     :raises ExecutionTimeout: there is no time left for the way there and back.
     """
-    if deadline == inf:
-        return
-    left = deadline - _clock.monotonic() - attempt.min_round_trip_time
+    left = deadline - _clock.monotonic() - min_round_trip_time
     if left <= 0:
         message = (
-            f"{attempt.operation.name} was not sent: its time limit leaves less than the "
-            f"{attempt.min_round_trip_time * 1000:.1f} ms that the network takes"
+            f"{operation.name} was not sent: its time limit leaves less than the "
+            f"{min_round_trip_time * 1000:.1f} ms that the network takes"
         )
         details = {"ok": 0, "errmsg": message, "code": codes.MAX_TIME_MS_EXPIRED}
         raise ExecutionTimeout(message, codes.MAX_TIME_MS_EXPIRED, details)
-    if attempt.operation.takes_max_time:
-        command["maxTimeMS"] = max(1, int(left * 1000))
+    longest = max(1, int(left * 1000))
+    if operation.takes_max_time:
+        command["maxTimeMS"] = longest
+    elif "maxTimeMS" in command:
+        if operation.waits_for_documents:
+            command["maxTimeMS"] = min(command["maxTimeMS"], longest)
+        else:  # the limit replaces it, and the server is not to know of it: it would end the cursor
+            del command["maxTimeMS"]
 
 
 def _newer(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

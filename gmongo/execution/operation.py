@@ -18,6 +18,7 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 
 if TYPE_CHECKING:
+    from gmongo.execution.account import Account
     from gmongo.execution.transaction import Transaction
 
 
@@ -74,10 +75,18 @@ class Operation:
     """Whether it commits or aborts."""
     takes_max_time: bool = True
     """Whether the server is told of a deadline; not for the further batches of a cursor, which has its own."""
+    waits_for_documents: ClassVar[bool] = False
+    """Whether its own ``maxTimeMS`` is how long the server waits for documents that are not there yet."""
+    pins_connection: bool = False
+    """Whether the connection stays with the cursor that it opens, also where there is no load balancer."""
     pin: PinnedConnection | None = None
     """The one connection it must run on, if it continues something there."""
+    in_background: bool = False
+    """Whether it runs in a greenlet of the driver's, which must not keep the hub running."""
     selector_is_explicit: bool = False
     """Whether its read preference was given for this very operation, so that a transaction does not override it."""
+    account: Account | None = None
+    """What is known of it while it runs, if the client is observed."""
 
     __slots__ = ("__dict__", "context")
 
@@ -88,6 +97,17 @@ class Operation:
     def selector(self) -> Any:
         """Which servers suit: a read preference, or ``WRITABLE``."""
         return WRITABLE if self.is_write else self.context.selector
+
+    @property
+    def title(self) -> str:
+        """What the API's specifications call it; mostly that is the name of its command."""
+        return self.name
+
+    @property
+    def collection(self) -> str:
+        """The collection that it runs on; empty if there is none."""
+        collection = self.context.collection
+        return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
@@ -136,6 +156,14 @@ class Operation:
 
     def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         """The cursor that a reply opened, if nobody is going to have it; None if there is none."""
+        return None
+
+    def late_cursor(self, body: Buffer, address: Address) -> Any:
+        """The cursor that the reply to an interrupted operation opened; None if there is none.
+
+        :param body: of the reply, which has come late.
+        :raises ProtocolError: it is no good reply; :class:`bson.errors.BSONError` if it cannot be decoded.
+        """
         return None
 
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:

@@ -63,7 +63,7 @@ class Overload:
     :param jitter: where the random numbers from 0 to 1 come from.
     """
 
-    __slots__ = ("base", "bucket", "exhausted", "jitter", "max_retries", "retargeting", "retries", "slept")
+    __slots__ = ("base", "bucket", "exhausted", "jitter", "max_retries", "others", "retargeting", "retries", "slept")
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class Overload:
         self.jitter = jitter
         self.bucket = TokenBucket()
         self.retries = 0
+        self.others = 0  # further tries for another reason, such as an election
         self.slept = 0.0
         self.exhausted = 0
 

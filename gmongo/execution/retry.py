@@ -189,6 +189,8 @@ class Retry:
         if (overloaded or labelled) and not self._pay():
             return None
         self._retries += 1
+        if not (overloaded or labelled):
+            self._overload.others += 1
         failed_on = self._policy.server_to_avoid(error, attempt)
         if failed_on is not None:
             self.failed_on = self.failed_on | {failed_on}

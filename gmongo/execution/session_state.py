@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gmongo.execution.operation import Operation
     from gmongo.execution.sessions import ServerSession
 
+OTHER_LIMIT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
 _NONE: Mapping[str, Any] = {}
 
 
@@ -93,7 +94,7 @@ class SessionState:
         :raises InvalidOperation: the session is of another client, has ended, or is in use by another greenlet.
         :raises ConfigurationError: the operation is an unacknowledged write.
         """
-        if self._executor is not executor:
+        if self._executor.sessions is not executor.sessions:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
         if self._epoch != executor.epoch:
             raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
@@ -101,7 +102,7 @@ class SessionState:
             raise InvalidOperation("Cannot use ended session")
         self.check_free()
         if self.limit is not None and current_deadline() != self.limit:
-            raise InvalidOperation("gmongo.timeout cannot change the limit inside the callback of with_transaction")
+            raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
         unacknowledged = not self.transaction.active and (concern or _NONE).get("w") == 0
         if not operation.acknowledged or unacknowledged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,10 +13,9 @@ from bson.binary import Binary, UuidRepresentation
 
 from gmongo import _clock
 from gmongo.errors import InvalidOperation
-from gmongo.execution.session_state import SessionState
+from gmongo.execution.session_state import OTHER_LIMIT, SessionState
 
 if TYPE_CHECKING:
-    from gmongo.cmap.hello import Hello
     from gmongo.execution.executor import Executor
     from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
@@ -39,29 +38,11 @@ class ServerSession:
         self.transaction_number = 0
 
 
-class ExplicitSession(Protocol):
-    """What the executor needs of a session of the application's, which remembers what it has seen."""
-
-    @property
-    def cluster_time(self) -> Mapping[str, Any] | None:
-        """The newest cluster time that it has seen by itself."""
-
-    @property
-    def operation_time_to_follow(self) -> Any:
-        """The time that reads must not be older than, for causal consistency; None if any will do."""
-
-    def decorate(self, command: dict[str, Any], is_causally_consistent: bool, hello: Hello) -> None:
-        """Add what the session demands of a command outside of transactions, such as ``afterClusterTime``."""
-
-    def observe(self, reply: Mapping[str, Any]) -> None:
-        """Learn from a reply."""
-
-
 class Session(Protocol):
     """What the executor needs of a session, be it implicit or the application's."""
 
     @property
-    def explicit(self) -> ExplicitSession | None:
+    def explicit(self) -> SessionState | None:
         """The session, if it is the application's."""
 
     @property
@@ -117,6 +98,15 @@ def checked_session(session: Any) -> Any:
     return session
 
 
+def refuse_other_limit(session: SessionHandle | None) -> None:
+    """Refuse a limit of time for a single operation in the callback of ``with_transaction``, which has one for all.
+
+    :raises InvalidOperation: `session` is that of such a callback.
+    """
+    if session is not None and getattr(state_of(session), "limit", None) is not None:
+        raise InvalidOperation(OTHER_LIMIT)
+
+
 def end_if_implicit(session: SessionHandle | None) -> None:
     """End a session that the driver has taken; the application ends its own."""
     if isinstance(session, ImplicitSession):
@@ -138,7 +128,7 @@ def bound_session(executor: Executor) -> SessionHandle | None:
     bound = _bound.get()
     if bound is None:
         return None
-    if bound[0] is not executor:
+    if bound[0].sessions is not executor.sessions:
         raise InvalidOperation("only operations of the client whose session is bound here can run inside bind()")
     return bound[1]
 
@@ -216,6 +206,30 @@ class ImplicitSession:
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
+
+
+class SharedSession(ImplicitSession):
+    """The implicit session of a cursor that reads ahead: whoever of its holders is the last to end it, gives it back.
+
+    :param implicit: the session of the cursor so far, which this one takes the place of.
+    """
+
+    __slots__ = ("_holders",)
+
+    def __init__(self, implicit: ImplicitSession) -> None:
+        super().__init__(implicit._pool, implicit._server_session)
+        implicit._server_session = None
+        self._holders = 1
+
+    def share(self) -> None:
+        """One more holder, who must end it too."""
+        self._holders += 1
+
+    def end_implicit(self) -> None:
+        """One holder less. Each calls it once."""
+        self._holders -= 1
+        if self._holders == 0:
+            super().end_implicit()
 
 
 class ServerSessionPool:

@@ -59,7 +59,16 @@ class TransactionSettings(NamedTuple):
 class Transaction:
     """The transaction of one session, from one start to the next."""
 
-    __slots__ = ("_commit_is_retry", "_end_sent", "pin", "pinned_address", "recovery_token", "settings", "state")
+    __slots__ = (
+        "_commit_is_retry",
+        "_end_sent",
+        "observed",
+        "pin",
+        "pinned_address",
+        "recovery_token",
+        "settings",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state = State.NONE
@@ -67,6 +76,7 @@ class Transaction:
         self.pinned_address: Address | None = None  # the mongos it runs on
         self.pin: PinnedConnection | None = None  # behind a load balancer, the connection it runs on
         self.recovery_token: Mapping[str, Any] | None = None
+        self.observed: Any = None  # what an observer of the client keeps of it
         self._commit_is_retry = False
         self._end_sent = False
 

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from bson.binary import Binary
 from bson.int64 import Int64
-from bson.objectid import ObjectId
 from gevent import spawn
 
+from gmongo._object_ids import new_object_id
 from gmongo._server_facts import codes
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
@@ -62,7 +62,7 @@ class GridIn:
         self._encoding: str | None = fields.get("encoding")
         self._session = session
         self._deadline = self._storage.deadline()
-        self._file: dict[str, Any] = {"_id": kwargs["_id"] if "_id" in kwargs else ObjectId(), **fields}
+        self._file: dict[str, Any] = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
         self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else _checked_size(size)
         self._buffer = bytearray()  # of the chunk that is not full yet
@@ -134,7 +134,12 @@ class GridIn:
 
     def _cut(self) -> None:
         """Make a chunk of the buffer."""
-        chunk = {"_id": ObjectId(), "files_id": self._file["_id"], "n": self._n, "data": Binary(bytes(self._buffer))}
+        chunk = {
+            "_id": new_object_id(),
+            "files_id": self._file["_id"],
+            "n": self._n,
+            "data": Binary(bytes(self._buffer)),
+        }
         self._chunks.append(chunk)
         self._buffer.clear()
         self._n += 1

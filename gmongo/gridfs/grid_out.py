@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
+from gmongo.engines.read_ahead import MAX_BYTES, checked_allowance
+from gmongo.engines.read_ahead import check_session as check_read_ahead
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
 from gmongo.gridfs.storage import Storage, by_id, check_session, exactly
@@ -53,6 +55,7 @@ class GridOut(io.IOBase):
         self._chunk = b""  # what has arrived, but not been read
         self._cursor: Cursor[Any] | None = None  # of the chunks after that
         self._next = 0  # the number of the next of them
+        self._ahead: tuple[int, int] | None = None
 
     def open(self) -> None:
         """Fetch the description now.
@@ -128,6 +131,24 @@ class GridOut(io.IOBase):
         raise AttributeError(f"GridOut object has no attribute {name!r}")
 
     # Reading
+
+    def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
+        """Have the next batches of chunks fetched while the application uses this one; see :meth:`Cursor.read_ahead
+        <gmongo.cursor.Cursor.read_ahead>`. It holds for the query that comes next: after opening, or after a
+        :meth:`seek`.
+
+        :param batches: how many batches may wait for the application, or be on their way; 1 by default. A batch is of
+            up to 16 MB.
+        :param max_bytes: how many bytes of them, by default 32 MiB.
+        :returns: this file.
+        :raises TypeError: a number is no integer.
+        :raises ValueError: a number is less than 1.
+        :raises InvalidOperation: the file is read in a session of the application's, which runs one command at a time.
+        """
+        allowance = checked_allowance(batches, max_bytes)
+        check_read_ahead(self._session)
+        self._ahead = allowance
+        return self
 
     def read(self, size: int = -1) -> bytes:
         """Read on from the present position.
@@ -239,6 +260,8 @@ class GridOut(io.IOBase):
             if number:
                 query["n"] = {"$gte": number}
             self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
+            if self._ahead is not None:
+                self._cursor.read_ahead(*self._ahead)
         self._next = number + 1
         try:
             return next(self._cursor, None)

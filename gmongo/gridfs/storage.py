@@ -39,7 +39,7 @@ class Storage:
     def __init__(self, root: Collection[Any]) -> None:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
-        self._executor = root.database.client._executor
+        self._executor = root._executor
         self._prepared = False
         # Lengths, numbers and contents are GridFS's own, and not of the application's types. The _id of a file is the
         # application's, and in its chunks too.

@@ -12,8 +12,9 @@ from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
-from gmongo.operations.find import CursorOperation
+from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
+from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 
 
 class GetMore(CursorOperation):
@@ -28,6 +29,7 @@ class GetMore(CursorOperation):
     name = "getMore"
     retryable = False
     takes_max_time = False
+    waits_for_documents = True
     batch_field = "nextBatch"
 
     __slots__ = ("address", "batch_size", "comment", "cursor_id", "max_time_ms", "pin", "wire_version")
@@ -69,6 +71,51 @@ class GetMore(CursorOperation):
 
     def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         return None  # somebody has it
+
+    def late_cursor(self, body: Buffer, address: Address) -> Any:
+        return None
+
+
+class GetMoreAhead(GetMore):
+    """A batch that is read ahead, in a greenlet of the driver's. It has the parameters of :class:`GetMore`."""
+
+    in_background = True
+
+    __slots__ = ("size",)
+
+    address: Address
+
+    size: int
+    """Bytes of the reply."""
+
+    def decode(self, body: Buffer) -> dict[str, Any]:
+        self.size = len(body)
+        return super().decode(body)
+
+    def following(self, reply: CursorReply) -> GetMoreAhead:
+        """The one after this.
+
+        :param reply: to this one.
+        """
+        return GetMoreAhead(
+            context_of(reply.namespace, self.decoding),
+            reply.cursor_id,
+            reply.address,
+            self.pin,
+            comment=self.comment,
+            raw=self.raw,
+        )
+
+
+class ExhaustGetMore(GetMore):
+    """The next batch of an exhaust cursor. On a connection that streams already it is not sent; its reply is what comes
+    next. It has the parameters of :class:`GetMore`.
+    """
+
+    __slots__ = ()
+
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        return encode_op_msg(request_id, flags | EXHAUST_ALLOWED, body)
 
 
 class KillCursors(Operation):

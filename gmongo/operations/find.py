@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import CURSOR, DOCUMENT, DOCUMENTS, check
-from gmongo.errors import ProtocolError
+from gmongo.errors import InvalidOperation, ProtocolError
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, required
 from gmongo.wire.address import Address
@@ -124,6 +125,9 @@ class CursorOperation(Operation):
             return None
         return opened if opened.cursor_id else None
 
+    def late_cursor(self, body: Buffer, address: Address) -> Any:
+        return self.orphaned_cursor(self.decode(body), address)
+
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         return result._replace(pin=pin)
 
@@ -165,6 +169,25 @@ class Find(CursorOperation):
 
     def command(self, hello: Hello) -> dict[str, Any]:
         return {"find": self.context.collection, "filter": self.filter, **self.fields}
+
+
+class ExhaustFind(Find):
+    """Open a cursor whose further batches the server sends without being asked for each, on this connection."""
+
+    pins_connection = True
+
+    __slots__ = ()
+
+    def command(self, hello: Hello) -> dict[str, Any]:
+        """Build the command.
+
+        :raises InvalidOperation: the server is a mongos that streams nothing. Behind a load balancer it is asked for
+            each batch instead, since the next one may be another.
+        """
+        too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
+        if too_old and hello.service_id is None:
+            raise InvalidOperation("an exhaust cursor needs MongoDB 7.1 or later when the server is a mongos")
+        return super().command(hello)
 
 
 class FindOne(Find):

@@ -19,6 +19,9 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 
+# What the API calls operations whose commands have other names. These commands name their collection.
+_TITLES = {"create": "createCollection", "drop": "dropCollection"}
+
 
 class RunCommand(Operation):
     """Run a command as it is given.
@@ -28,6 +31,7 @@ class RunCommand(Operation):
     """
 
     is_generic = True
+    title = "runCommand"
 
     __slots__ = ("_command", "name", "selector_is_explicit")
 
@@ -53,11 +57,26 @@ class RunCommand(Operation):
         return reply
 
 
-class WriteCommand(RunCommand):
+class _OwnCommand(RunCommand):
+    """A command of the driver's own, which goes by its name."""
+
+    is_generic = False
+
+    __slots__ = ()
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return _TITLES.get(self.name, self.name)
+
+    @property
+    def collection(self) -> str:
+        return str(self._command[self.name]) if self.name in _TITLES else super().collection
+
+
+class WriteCommand(_OwnCommand):
     """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried."""
 
     is_write = True
-    is_generic = False
     takes_write_concern = True
 
     __slots__ = ("takes_session",)
@@ -74,11 +93,10 @@ class WriteCommand(RunCommand):
         return reply
 
 
-class ReadCommand(RunCommand):
+class ReadCommand(_OwnCommand):
     """A command that only reads, and may be tried again. Its reply is the server's."""
 
     retryable = True
-    is_generic = False
 
     __slots__ = ()
 
@@ -86,11 +104,10 @@ class ReadCommand(RunCommand):
         return bson.decode(body, PLAIN_REPLY)
 
 
-class Explain(RunCommand):
+class Explain(_OwnCommand):
     """How the server would run a command. It only reads, and may be tried again."""
 
     retryable = True
-    is_generic = False
 
     __slots__ = ()
 
@@ -118,6 +135,7 @@ class RunCursorCommand(CursorCommand):
     """A command of the application's own, whose reply should be a cursor. It is not tried again."""
 
     retryable = False
+    title = "runCursorCommand"
 
     __slots__ = ()
 

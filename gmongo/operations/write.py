@@ -10,6 +10,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._background import LongWork
+from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import WRITE, check, unexpected
@@ -281,7 +282,7 @@ def ensure_id(document: Any) -> Any:
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
     if "_id" not in document:
-        document["_id"] = bson.ObjectId()
+        document["_id"] = new_object_id()
     return document["_id"]
 
 

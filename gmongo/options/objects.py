@@ -6,7 +6,7 @@ Classes of higher floors are recognised by the name of the class: this floor imp
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bson.codec_options import CodecOptions, TypeRegistry
@@ -63,6 +63,38 @@ def function(value: Any) -> Callable[..., Any] | None:
         raise Rejected("callable", wrong_type=True)
     chosen: Callable[..., Any] | None = value
     return chosen
+
+
+def tracing(value: Any) -> dict[str, Any] | None:
+    """A mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
+    checked = _grouped(value, ("enabled", "query_text_max_length", "tracer_provider"))
+    length = checked.get("query_text_max_length") if checked else None
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
+        raise Rejected("a mapping whose query_text_max_length is an integer", wrong_type=True)
+    if length is not None and length < 0:
+        raise Rejected("a mapping whose query_text_max_length is 0 or above")
+    return checked
+
+
+def metrics(value: Any) -> dict[str, Any] | None:
+    """True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
+    return {"enabled": value} if isinstance(value, bool) else _grouped(value, ("enabled", "meter_provider"))
+
+
+def _grouped(value: Any, names: tuple[str, ...]) -> dict[str, Any] | None:
+    """A mapping with some of `names`, of which the first is a switch and the last an object of OpenTelemetry."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise Rejected(f"a mapping with {', '.join(names)}", wrong_type=True)
+    if not set(value) <= set(names):
+        raise Rejected(f"a mapping with no other keys than {', '.join(names)}")
+    if not isinstance(value.get("enabled"), bool | None):
+        raise Rejected("a mapping whose enabled is True or False", wrong_type=True)
+    method = f"get_{names[-1].removesuffix('_provider')}"  # get_tracer, get_meter
+    if value.get(names[-1]) is not None and not callable(getattr(value[names[-1]], method, None)):
+        raise Rejected(f"a mapping whose {names[-1]} has the method {method}", wrong_type=True)
+    return dict(value)
 
 
 def instance_of(class_name: str) -> Validator:

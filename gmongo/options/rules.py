@@ -33,6 +33,7 @@ TLS_DETAILS = (
     "tlsDisableOCSPEndpointCheck",
 )
 _SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
+_LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
 
 _Options = Mapping[str, Any]
 _Rule = tuple[Callable[[_Options, int, bool], object], str]
@@ -83,6 +84,10 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
     (
         lambda o, hosts, srv: 0 < _max_pool_size(o) < o.get("minpoolsize", 0),
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
+    ),
+    (
+        lambda o, hosts, srv: not o.get("drainlatereplies") and _given(o, _LIMITS_OF_LATE_REPLIES),
+        f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} are limits of drainLateReplies=true",
     ),
     (
         lambda o, hosts, srv: o.get("heartbeatfrequencyms", MIN_HEARTBEAT_SECONDS) < MIN_HEARTBEAT_SECONDS,

@@ -78,6 +78,9 @@ _POOL = (
     Option("maxIdleTimeMS", validators.limit_in_seconds),
     Option("maxConnecting", integer(1)),
     Option("waitQueueTimeoutMS", validators.limit_in_seconds),
+    Option("drainLateReplies", validators.boolean),
+    Option("drainLateRepliesMS", validators.positive_seconds),
+    Option("drainLateRepliesBytes", integer(1)),
 )
 
 _TIMES = (
@@ -164,6 +167,12 @@ _DOCUMENTS = (
     _keyword("tzinfo", objects.tzinfo),
 )
 
+_OBSERVATION = (
+    _keyword("tracing", objects.tracing),
+    _keyword("metrics", objects.metrics),
+    _keyword("slow_operation_ms", validators.optional_seconds),
+)
+
 OPTIONS = (
     *_POOL,
     *_TIMES,
@@ -173,6 +182,7 @@ OPTIONS = (
     *_AUTHENTICATION,
     *_READS_AND_WRITES,
     *_DOCUMENTS,
+    *_OBSERVATION,
 )
 """All options."""
 

@@ -6,16 +6,19 @@ Which servers suit is decided by pure functions in `selection`; this owns what s
 from __future__ import annotations
 
 import random
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from gmongo import _clock
-from gmongo.cmap.wait_queue import WaitQueue
+from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
 from gmongo.events.selection import Asked, SelectionEvents
 from gmongo.sdam.server import Server
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.wire.address import Address, address_text
+
+Found = TypeVar("Found")
 
 # Choices are remembered until the description changes, for this many read preferences.
 _CHOICES_KEPT = 64
@@ -78,30 +81,28 @@ class ServerSelector:
 
     def server_at(self, topology: Selectable, address: Address, deadline: float | None, wait: bool) -> Server:
         """The server at `address`; the parameters are those of ``Topology.server_at``."""
-        end: float | None = None
-        while True:
+
+        def look() -> Server | None:
             server = topology.servers.get(address)
             if server is None:
                 raise AutoReconnect(f"server {address_text(address)} is no longer part of the topology")
             description = topology.description.get(address)
-            if not wait or (description is not None and description.is_server_type_known):
-                return server
-            if end is None:
-                end = self._end(deadline)
-            # No switch between looking and queueing up, or the change that is waited for could be missed.
-            topology.request_checks()
-            self._queue.wait(
-                end - _clock.monotonic(),
-                lambda: self._timed_out(
-                    topology,
-                    f"server {address_text(address)}, which has the cursor or the transaction, is not known now",
-                ),
-            )
+            is_known = description is not None and description.is_server_type_known
+            return server if is_known or not wait else None
+
+        def complaint() -> str:
+            return f"server {address_text(address)}, which has the cursor or the transaction, is not known now"
+
+        return look() or self._wait(topology, look, self._end(deadline), complaint)
 
     @property
     def waiting(self) -> int:
         """How many greenlets wait for a server."""
         return len(self._queue.waiters)
+
+    def waiters(self) -> list[Waiter[TopologyDescription]]:
+        """Who waits for a server, the longest wait first."""
+        return list(self._queue.waiters)
 
     def forget(self) -> None:
         """Forget the choices, since the description has changed. Does not switch."""
@@ -109,8 +110,7 @@ class ServerSelector:
 
     def wake(self, description: TopologyDescription) -> None:
         """Have all who wait look again, in order of arrival. Does not switch."""
-        while self._queue.waiters:
-            self._queue.hand(description)
+        self._queue.hand_to_all(description)
 
     def close(self) -> None:
         """Refuse all who wait. Does not switch."""
@@ -133,25 +133,51 @@ class ServerSelector:
     def _wait_for_suitable(
         self, topology: Selectable, asked: Asked, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
-        """Wait for changes until a server suits. Every change wakes all who wait, in order."""
         log = self._events if self._is_logged() else None
         end = self._end(deadline)
         self._events.waiting(asked, topology.description, end - _clock.monotonic())
-        while True:
-            try:
-                # No switch between looking and queueing up, or the change that is waited for could be missed.
-                servers = self._suitable(topology, asked.selector, deprioritized)
-                if servers:
-                    return servers
+        try:
+            return self._wait(
+                topology,
+                lambda: self._suitable(topology, asked.selector, deprioritized),
+                end,
+                lambda: _complaint(topology.description, asked.selector),
+                asked.operation,
+            )
+        except Exception as error:
+            if log:
+                log.failed(asked, topology.description, error)
+            raise
+
+    def _wait(
+        self,
+        topology: Selectable,
+        look: Callable[[], Found | None],
+        end: float,
+        complaint: Callable[[], str],
+        operation: str | None = None,
+    ) -> Found:
+        """Wait for changes until there is what is looked for. Every change wakes all who wait, in order.
+
+        Who waits keeps its place in the queue until then: a change may come while some have looked after the one before
+        it and others have not yet, and those who came later would overtake those who had queued up anew.
+
+        :param look: finds it, or something false.
+        :param end: when the wait is over.
+        :param complaint: what is missing then, in the words of a person.
+        :param operation: its name, for people.
+        """
+        waiter = self._queue.join(operation)
+        try:
+            while True:
+                waiter.item = None  # before the look, so that no change is missed
+                found = look()
+                if found:
+                    return found
                 topology.request_checks()
-                self._queue.wait(
-                    end - _clock.monotonic(),
-                    lambda: self._timed_out(topology, _complaint(topology.description, asked.selector)),
-                )
-            except Exception as error:
-                if log:
-                    log.failed(asked, topology.description, error)
-                raise
+                waiter.sleep(end - _clock.monotonic(), lambda: self._timed_out(topology, complaint()))
+        finally:
+            self._queue.leave(waiter)
 
     def _end(self, deadline: float | None) -> float:
         """Until when a server is waited for, on the clock of :mod:`gmongo._clock`."""

@@ -39,6 +39,7 @@ class TopologySettings:
     :param monitoring_mode: ``auto``, ``poll`` or ``stream``.
     :param srv: where the seeds are from, if that is DNS.
     :param srv_max_hosts: the most hosts taken from there; 0 is without limit.
+    :param connection_made: is called for each connection that was established, with the address and the seconds.
     :param srv_rescan_interval: DNS is asked again no more often than this.
     """
 
@@ -55,6 +56,7 @@ class TopologySettings:
     srv: SrvRecords | None = None
     srv_max_hosts: int = 0
     srv_rescan_interval: float = SRV_RESCAN_INTERVAL
+    connection_made: Callable[[Address, float], None] | None = None
     pool: PoolOptions = field(default_factory=PoolOptions)
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     topology_id: Any = field(default_factory=ObjectId)

@@ -24,6 +24,7 @@ from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam import application_errors
+from gmongo.sdam.history import History
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.network_errors import is_network_timeout
 from gmongo.sdam.server import Server
@@ -65,6 +66,7 @@ class Topology:
     def __init__(self, settings: TopologySettings) -> None:
         self.settings = settings
         self.description = initial_description(settings)
+        self.history = History()
         self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
         self._delivery = Delivery()
         self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery)
@@ -206,7 +208,7 @@ class Topology:
 
         :param selector: a read preference, or ``WRITABLE``.
         :param operation: its name, for logs.
-        :param deadline: on the clock of :func:`time.monotonic`, beside ``serverSelectionTimeoutMS``.
+        :param deadline: on the clock of ``gmongo._clock``, beside ``serverSelectionTimeoutMS``.
         :param deprioritized: servers to pass over if there are others.
         :param operation_id: for logs, if it is one of several operations that belong together.
         :raises ServerSelectionTimeoutError: none was found in time.
@@ -227,7 +229,7 @@ class Topology:
     def server_at(self, address: Address, deadline: float | None = None, wait: bool = True) -> Server:
         """The server at `address`, for the further commands of a cursor or of a transaction.
 
-        :param deadline: on the clock of :func:`time.monotonic`, beside ``serverSelectionTimeoutMS``.
+        :param deadline: on the clock of ``gmongo._clock``, beside ``serverSelectionTimeoutMS``.
         :param wait: until the server is known again, if its last check failed.
         :raises AutoReconnect: it is no longer part of the topology.
         :raises ServerSelectionTimeoutError: it was not known in time.
@@ -255,6 +257,8 @@ class Topology:
         if self._closed:
             return
         error = description.error
+        if error is not None:
+            self.history.check_failed(description)
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listeners to the events of others
@@ -339,6 +343,7 @@ class Topology:
             note(events.server_closed, address)
         for address in new.keys() - old.keys():
             note(events.server_opened, address)
+        self.history.changed(before, after)
         if before != after:
             note(events.topology_changed, before, after)
         self._update_servers()
@@ -355,7 +360,7 @@ class Topology:
             self.servers[address].supports_retryable_writes = description.retryable_writes_supported
 
     def _make_pool(self, address: Address) -> Pool:
-        events = PoolEvents(address, self.settings.listeners.pool, self._delivery)
+        events = PoolEvents(address, self.settings.listeners.pool, self._delivery, self.settings.connection_made)
         return Pool(address, self.settings.pool, self.settings.connection, events, _PoolOwner(self))
 
     def _monitored(self, address: Address, pool: Pool) -> Server:

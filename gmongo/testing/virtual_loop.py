@@ -16,8 +16,8 @@ import gevent
 _LAST = -100
 # Seconds before each jump while there are more threads than at first: somebody may be polling for the end of one.
 _FOR_THREADS = 0.0005
-# Seconds before each jump otherwise: on a busy machine the kernel may be a moment late with what one end of a socket
-# has sent to the other.
+# Seconds before each jump otherwise, after which the sockets are asked once more: on a busy machine the kernel may be
+# a moment late with what one end of a socket has sent to the other.
 _FOR_SOCKETS = 0.00005
 
 
@@ -49,7 +49,8 @@ class VirtualLoop:
         self._idle = loop.idle(ref=False)
         self._wake = loop.timer(0, ref=False)
         self._results: list[Any] = []  # what other threads are to deliver
-        self._threads = _thread._count()
+        self._threads = _other_threads()
+        self._last_idle = -1  # the turn of the real loop in which there was last nothing to do
         self._ended = False
         self.io, self.run_callback = loop.io, loop.run_callback  # these are called all the time
 
@@ -158,7 +159,12 @@ class VirtualLoop:
         self._results = [each for each in self._results if each.active]
         if self._results:
             return  # what a thread computes takes its own time
-        time.sleep(_FOR_THREADS if _thread._count() > self._threads else _FOR_SOCKETS)
+        turn, before = self.real.iteration, self._last_idle
+        self._last_idle = turn
+        if turn != before + 1:
+            time.sleep(_FOR_THREADS if _other_threads() > self._threads else _FOR_SOCKETS)
+            return  # the loop asks the sockets again, and calls this in the next turn if there is nothing
+        self._last_idle = -1
         if self.real.activecnt:  # else this is the last turn: nobody whom the loop goes on for waits
             self._go_off(jumps=True)
 
@@ -176,6 +182,12 @@ class VirtualLoop:
         timer = heapq.heappop(self._due)[3]
         if timer.entry is not None:
             timer.go_off()
+
+
+def _other_threads() -> int:
+    """How many threads there are but for those of the hub's pool, whose results the loop knows to wait for."""
+    pool = gevent.get_hub()._threadpool
+    return _thread._count() - (0 if pool is None else pool.size)
 
 
 class VirtualTimer:

@@ -36,18 +36,18 @@ class VirtualTime:
 
     def __enter__(self) -> VirtualTime:
         hub = gevent.get_hub()
-        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL:
+        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
             raise RuntimeError("time is virtual already")
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
-        _clock.monotonic = self._loop.monotonic
+        _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         loop, self._loop = self._loop, None
-        _clock.monotonic = _REAL
+        _clock.monotonic, _clock.time = _REAL
         if loop is not None:
             self._hub.loop = loop.real
             loop.end()
@@ -90,7 +90,7 @@ class VirtualTime:
         return self._loop
 
 
-_REAL = _clock.monotonic
+_REAL = _clock.monotonic, _clock.time
 
 
 def install(hub: Any, **settings: Any) -> VirtualLoop:

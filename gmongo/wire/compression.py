@@ -100,6 +100,8 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
     message = first if len(buffers) == 1 else b"".join(buffers)
     _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     payload = _off_the_loop(compressor.compress, message[HEADER_SIZE:], len(message))
+    if isinstance(payload, Exception):
+        raise payload
     size = len(message) - HEADER_SIZE
     length = _HEAD.size + len(payload)
     return [_HEAD.pack(length, request_id, response_to, OP_COMPRESSED, opcode, size, compressor.id) + payload]
@@ -122,29 +124,25 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    try:
-        data = _off_the_loop(decompress, content, size, size)
-    except ImportError as error:
-        raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {error}") from error
-    except Exception as error:  # each library has its own
-        raise ProtocolError(f"OP_COMPRESSED cannot be decompressed: {error or type(error).__name__}") from error
+    data = _off_the_loop(decompress, content, size, size)  # what is raised here was thrown in from outside
+    if isinstance(data, ImportError):
+        raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
+    if isinstance(data, Exception):  # each library has its own
+        raise ProtocolError(f"OP_COMPRESSED cannot be decompressed: {data or type(data).__name__}") from data
     if len(data) != size:
         raise ProtocolError(f"OP_COMPRESSED claims {size} bytes, but contains {len(data)}")
     return opcode, memoryview(data)
 
 
-def _off_the_loop(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes:
+def _off_the_loop(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
+    """What `work` makes of the data, or what it raises: an exception that comes out of here is not its own."""
     if size < _IN_A_THREAD:
-        return work(data, *arguments)
-    result: Any = get_hub().threadpool.apply(_caught, (work, data, *arguments))
-    if isinstance(result, Exception):
-        raise result
-    done: bytes = result
-    return done
+        return _caught(work, data, *arguments)
+    outcome: bytes | Exception = get_hub().threadpool.apply(_caught, (work, data, *arguments))
+    return outcome
 
 
 def _caught(work: Callable[..., bytes], *arguments: Any) -> bytes | Exception:
-    """In a thread: an exception that got out would be printed there."""
     try:
         return work(*arguments)
     except Exception as error:

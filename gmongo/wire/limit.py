@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from math import inf
 from typing import Any
 
 from gevent import get_hub, getcurrent
@@ -14,43 +16,94 @@ _NO_LIMIT: AbstractContextManager[Any] = nullcontext()
 _HELD = 0.05
 
 
-class _Limit:
-    """Throws an error into the greenlet that entered it, after so many seconds in which the loop could run.
+class Limit:
+    """Throws an error into a greenlet after so many seconds in which the loop could run; it may do so again and again.
 
     A timer that goes off late does not say that the server was slow: what it sent may already wait in the socket,
     unread. So the time for which the loop was held is granted again, but no more than the limit in all: in a process
     that is always late, a dead server is found after twice the time.
+
+    The timer that was started for one use runs on into the next, and goes off only when its time is over: if that use
+    has ended since then, it is started again for the one of that moment, if there is one. To make, to start and to
+    close a timer for each exchange of a connection would cost as much as all else that an exchange does in Python.
+
+    :param make_error: makes what is thrown from the seconds that were allowed. It must not refer to what has the limit,
+        which the loop would keep alive by the timer.
+    :param ref: whether the timer keeps the hub running.
     """
 
-    __slots__ = ("_due", "_error", "_grant", "_greenlet", "_ref", "_seconds", "_timer")
+    __slots__ = ("_due", "_goes_off", "_grant", "_greenlet", "_make_error", "_ref", "_seconds", "_timer")
 
-    def __init__(self, seconds: float, error: BaseException, ref: bool) -> None:
-        self._seconds = self._grant = seconds
-        self._error = error
+    def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
+        self._make_error = make_error
         self._ref = ref
+        self._greenlet: Any = None  # for which time runs now
+        self._seconds = self._grant = self._due = 0.0
+        self._timer: Any = None
+        self._goes_off = inf
 
-    def __enter__(self) -> None:
+    def begin(self, seconds: float) -> None:
+        """The time of this greenlet begins; :meth:`end` must follow. Does not switch.
+
+        :param seconds: if there are none, the error is raised here.
+        """
+        if seconds <= 0:
+            raise self._make_error(seconds)
+        self._seconds = self._grant = seconds
+        self._due = _clock.monotonic() + seconds
         self._greenlet = getcurrent()
-        self._start(self._seconds)
+        if self._due < self._goes_off:
+            self._start(seconds)
 
-    def __exit__(self, *_outcome: object) -> None:
-        self._timer.close()
+    def end(self) -> None:
+        """What was limited has ended."""
+        self._greenlet = None
+
+    def close(self) -> None:
+        """There is no further use."""
+        self._goes_off = inf
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.close()
 
     def _start(self, seconds: float) -> None:
-        self._due = _clock.monotonic() + seconds
+        self.close()
+        self._goes_off = self._due
         # Of all that is due in one pass of the loop, timers of this priority come last.
         self._timer = get_hub().loop.timer(seconds, ref=self._ref, priority=-1)
         self._timer.start(self._fire, update=True)
 
     def _fire(self) -> None:
+        self.close()
+        if self._greenlet is None:
+            return
         late = _clock.monotonic() - self._due
-        if late > _HELD and self._grant > 0:
+        if late < 0:  # it was started for a use before this one
+            self._start(-late)
+        elif late > _HELD and self._grant > 0:
             more = min(late, self._grant)
             self._grant -= more
-            self._timer.close()
+            self._due += late + more
             self._start(more)
         else:
-            self._greenlet.throw(self._error)
+            self._greenlet.throw(self._make_error(self._seconds))
+
+
+class _LimitedBlock:
+    """The body of one ``with`` under a limit."""
+
+    __slots__ = ("_limit", "_seconds")
+
+    def __init__(self, limit: Limit, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._limit.begin(self._seconds)
+
+    def __exit__(self, *_outcome: object) -> None:
+        self._limit.end()
+        self._limit.close()
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[Any]:
@@ -67,4 +120,4 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
             raise error
         finally:
             del error  # it refers to this frame
-    return _Limit(seconds, error, ref)
+    return _LimitedBlock(Limit(lambda _seconds: error, ref), seconds)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 
 from gmongo.errors import ProtocolError
+from gmongo.wire.checksum import CHECKSUM_SIZE, verify
 
 OP_REPLY = 1
 OP_QUERY = 2004
@@ -32,6 +33,7 @@ _UNKNOWN_REQUIRED_FLAGS = 0xFFFF & ~(CHECKSUM_PRESENT | MORE_TO_COME)
 _HEADER = struct.Struct("<iiii")
 _HEADER_FLAGS_AND_KIND = struct.Struct("<iiiiIB")
 _INT32 = struct.Struct("<i")
+_FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 # The beginning of an OP_MSG: the header, the flags, the kind of the first section, and the size of the document in it.
@@ -102,6 +104,11 @@ def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]
     return [head + target + _INT32.pack(0) + _INT32.pack(-1) + body]
 
 
+def allows_stream(buffers: Sequence[bytes]) -> bool:
+    """Whether the sender of an OP_MSG takes several replies to it."""
+    return bool(_FLAGS.unpack_from(buffers[0], HEADER_SIZE)[0] & EXHAUST_ALLOWED)
+
+
 def decode_header(buffer: Buffer, offset: int, max_message_size: int, request_id: int) -> Header:
     """Read and check the header at `offset`, of a reply to `request_id`.
 
@@ -115,10 +122,12 @@ def decode_header(buffer: Buffer, offset: int, max_message_size: int, request_id
     return header
 
 
-def decode_reply(opcode: int, payload: memoryview) -> Reply:
+def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
     """Find the body in what follows the header of a reply.
 
-    :raises ProtocolError: the opcode is not one of a reply, or a length inside the message is false.
+    :param reply_id: the number of the reply, which its checksum covers, if it has one.
+    :param request_id: the number of the request, which does so, too.
+    :raises ProtocolError: the opcode is not one of a reply, or a length or the checksum of the message is false.
     """
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
@@ -129,7 +138,8 @@ def decode_reply(opcode: int, payload: memoryview) -> Reply:
     if flags & _UNKNOWN_REQUIRED_FLAGS:
         raise ProtocolError(f"OP_MSG flags {flags:#x} have an unknown required bit")
     if flags & CHECKSUM_PRESENT:
-        end -= 4
+        end -= CHECKSUM_SIZE
+        verify(_HEADER.pack(HEADER_SIZE + len(payload), reply_id, request_id, OP_MSG), payload)
     is_body_alone = kind == 0 and size == end - 5 and size >= 5
     return payload[5:end] if is_body_alone else _find_body(payload, end), flags & MORE_TO_COME != 0
 

@@ -22,6 +22,7 @@ WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
 _INT32 = struct.Struct("<i")
+_size_at = _INT32.unpack_from
 _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
@@ -36,29 +37,62 @@ class Batch:
     :param codec_options: how each document is to be decoded.
     """
 
-    __slots__ = ("_array", "_codec_options", "_position")
+    __slots__ = ("_array", "_codec_options", "_position", "_ready")
 
     def __init__(self, array: Buffer, codec_options: CodecOptions[Any]) -> None:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
+        self._ready: deque[Any] | None = None  # decoded ahead: what lies before the position and was not taken
 
     def decode_run(self) -> deque[Any]:
         """The next documents, about 32 KB of them and at least one; empty at the end.
 
         :raises ProtocolError: one of them is no document, or a length is false.
         """
+        if self._ready is not None:
+            ready, self._ready = self._ready, None
+            return ready
         start = self._position
-        end = start
-        while (kind := self._array[end]) != 0 and end - start < _RUN_SIZE:
-            if kind != _DOCUMENT:
-                raise _no_document(kind)
-            end = _element_end(self._array, end)
-        self._position = end
+        end = self._position = _run_end(self._array, start)
         if end == start:
             return deque()
         run = _INT32.pack(end - start + 5) + bytes(self._array[start:end]) + b"\x00"
         return deque(bson.decode(run, self._codec_options).values())
+
+    def decode_ahead(self) -> bool:
+        """Decode the next documents, and keep them for :meth:`decode_run`.
+
+        :returns: whether there were any. What cannot be decoded is left to whoever asks for it.
+        """
+        ready, self._ready, start = self._ready, None, self._position
+        try:
+            run = self.decode_run()
+        except Exception:
+            self._position, self._ready = start, ready
+            return False
+        if not run:
+            self._ready = ready
+        elif ready is None:
+            self._ready = run
+        else:
+            ready.extend(run)
+            self._ready = ready
+        return bool(run)
+
+    def count(self) -> int:
+        """How many documents have not been decoded.
+
+        :raises ProtocolError: a length is false.
+        """
+        count = 0
+        position = self._position
+        work = LongWork()
+        while self._array[position] != 0:
+            position = _element_end(self._array, position)
+            count += 1
+            work.checkpoint()
+        return count
 
     def documents(self) -> list[Any]:
         """All documents, decoded at once, whatever has been taken."""
@@ -77,6 +111,29 @@ class Batch:
             position = end
             work.checkpoint()
         return b"".join(documents)
+
+
+def _run_end(array: memoryview, start: int) -> int:
+    """Where about 32 KB of documents end that begin at `start`: at least one document, if there is one.
+
+    The keys of an array are numbers, so they are almost always as long as the one before.
+
+    :raises ProtocolError: one of them is no document, or a length is false.
+    """
+    end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
+    while end < enough and (kind := array[end]) != 0:
+        if kind != _DOCUMENT:
+            raise _no_document(kind)
+        value = end + key
+        if value + 4 >= limit or array[value - 1] or not array[value - 2]:
+            value = _value_start(array, end)
+            key = value - end
+        size = _size_at(array, value)[0] if value + 4 < limit else 0
+        if _SHORTEST_DOCUMENT <= size < limit - value:
+            end = value + size
+        else:  # which says what is wrong
+            end = _element_end(array, end)
+    return end
 
 
 def _no_document(kind: int) -> ProtocolError:

@@ -100,6 +100,13 @@ class TlsTransport(Transport):
         self._tls.remember(self._host, self._engine.session)
 
     def send(self, buffers: Sequence[bytes]) -> None:
+        try:
+            self._send(buffers)
+        except BaseException:
+            self.out_of_step = True
+            raise
+
+    def _send(self, buffers: Sequence[bytes]) -> None:
         if len(buffers) == 1 and len(buffers[0]) <= _CHUNK_SIZE:
             self._perform(self._engine.write, buffers[0])
             return

@@ -48,8 +48,10 @@ class Transport:
     __slots__ = (
         "__weakref__",
         "_end",
+        "_have",
         "_hub",
         "_interruption",
+        "_large",
         "_readable",
         "_socket",
         "_start",
@@ -57,6 +59,7 @@ class Transport:
         "_waiting",
         "_writable",
         "max_message_size",
+        "out_of_step",
     )
 
     # Whether to wait for the socket before receiving from it; not if bytes may lie elsewhere.
@@ -73,6 +76,10 @@ class Transport:
         self._view: memoryview | None = None  # the buffer
         self._start = 0  # where unread bytes begin in it
         self._end = 0  # and where they end
+        self._large: memoryview | None = None  # a message that is too long for the buffer
+        self._have = 0  # and how much of it is there
+        # Whether a request went out in part only, or a reply was lost halfway: what follows cannot be told apart.
+        self.out_of_step = False
 
     def __repr__(self) -> str:
         return f"<Transport fd={self._socket.fileno()}>"
@@ -88,7 +95,8 @@ class Transport:
 
     def hold_hub(self, hold: bool) -> None:
         """Whether waiting on the socket keeps the hub running from now on."""
-        self._readable.ref = self._writable.ref = hold
+        if not self.closed:
+            self._readable.ref = self._writable.ref = hold
 
     def connect(self, sockaddr: Any) -> None:
         """Connect the socket.
@@ -170,16 +178,24 @@ class Transport:
                 self._send_rest(memoryview(data)[sent:])
             return
         work = LongWork()
-        for data in joined(buffers):
-            self._send_rest(memoryview(data))
-            work.checkpoint()
+        try:
+            for data in joined(buffers):
+                self._send_rest(memoryview(data))
+                work.checkpoint()
+        except BaseException:
+            self.out_of_step = True
+            raise
 
     def _send_rest(self, data: memoryview) -> None:
-        while data:
-            sent = self._try_to_send(data)
-            data = data[sent:]
-            if data and not sent:
-                self._wait(self._writable)
+        try:
+            while data:
+                sent = self._try_to_send(data)
+                data = data[sent:]
+                if data and not sent:
+                    self._wait(self._writable)
+        except BaseException:
+            self.out_of_step = True
+            raise
 
     def _try_to_send(self, data: bytes | memoryview) -> int:
         if self._interruption is not None:
@@ -196,18 +212,21 @@ class Transport:
     def receive(self, request_id: int) -> tuple[int, int, memoryview]:
         """The next message: its request ID, opcode, and what follows its header, which is valid until :meth:`release`.
 
-        A message above 64 KiB has memory of its own, which stays valid.
+        A message above 64 KiB has memory of its own, which stays valid. If this is interrupted, it may be called again
+        and goes on where it stood.
 
         :raises TransportError: the connection is lost.
         :raises ProtocolError: a length is false, or the message does not reply to `request_id`.
         """
+        if self._large is not None:
+            return self._receive_large(self._large, request_id)
         while self._end - self._start < HEADER_SIZE:
             self._fill()
         view = self._view
         assert view is not None
         length, reply_id, _response_to, opcode = decode_header(view, self._start, self.max_message_size, request_id)
         if length > _BUFFER_SIZE:
-            return reply_id, opcode, self._receive_large(length)[HEADER_SIZE:]
+            return self._receive_large(self._begin_large(length), request_id)
         while self._end - self._start < length:
             self._fill()
         start = self._start
@@ -243,18 +262,25 @@ class Transport:
             view[:end] = unread
         self._end = end + self._receive_into(view[end:] if end else view)
 
-    def _receive_large(self, length: int) -> memoryview:
-        """Read a message that does not fit the shared buffer, in pieces, between which others have their turns."""
+    def _begin_large(self, length: int) -> memoryview:
+        """Memory for a message that does not fit the shared buffer, with what has come of it."""
         assert self._view is not None
         message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
-        while have < length:
+        self._large, self._have = message, have
+        return message
+
+    def _receive_large(self, message: memoryview, request_id: int) -> tuple[int, int, memoryview]:
+        """Read the rest of a message that has its own memory, in pieces, between which others have their turns."""
+        length, reply_id, _response_to, opcode = decode_header(message, 0, self.max_message_size, request_id)
+        while self._have < length:
             if self._waits_first:
                 self._wait(self._readable)
-            have += self._receive_into(message[have : have + _CHUNK_SIZE])
-        return message
+            self._have += self._receive_into(message[self._have : self._have + _CHUNK_SIZE])
+        self._large = None
+        return reply_id, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
         """Receive what there is, or wait for something."""

@@ -79,7 +79,7 @@ def test_a_large_batch_arrives_and_so_does_what_was_asked_meanwhile(connection):
     assert reply(connection) == (2, {"ok": 1.0})
 
 
-@pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if not workload.extra])
+@pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if not workload.circumstance])
 def test_the_floor_does_each_operation(port, name):
     floor = Floor(port, 1)
     try:

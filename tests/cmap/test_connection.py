@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import bson
 import gevent
 import pytest
+from gevent import GreenletExit
 from gevent.event import Event
 
 from gmongo.errors import (
@@ -16,6 +18,7 @@ from gmongo.errors import (
     ProtocolError,
     PyMongoError,
 )
+from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
 from tests.cmap.harness import counts, filled, ping
 from tests.support.server import cut, forged, held, silent
 from tests.support.wait import eventually
@@ -43,6 +46,19 @@ def test_failed_connections_have_numbers_too_and_each_pool_its_own(new_pool: Any
     pool.check_out()
     assert recorder.only("Created") == ["Created 1", "Created 2", "Created 3"]
     assert new_pool().check_out().id == 1
+
+
+@pytest.mark.parametrize("length", [90_000, 190_000])
+def test_no_reply_is_longer_than_the_servers_hello_allows(new_pool: Any, server: Any, length: int) -> None:
+    """And a command of it, which has some room beside the documents."""
+    server.hello_extra = {"maxMessageSizeBytes": 100_000}
+    server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
+    with new_pool().checkout() as connection:
+        if length < 100_000:
+            ping(connection)
+        else:
+            with pytest.raises(ProtocolError, match="message length 190"):
+                ping(connection)
 
 
 @pytest.mark.requirement("CMAP-21", "CMAP-36", "CMAP-204")
@@ -181,16 +197,15 @@ def test_a_request_without_its_reply_closes_the_connection(
     pool = new_pool()
     server.fail("ping", silent)
 
+    limit = gevent.Timeout(None, False)
+
     def ask() -> None:
-        limit = 0.02 if how != "kill" else None
-        with gevent.Timeout(limit, False), pool.checkout() as connection:
+        with limit, pool.checkout() as connection:
             ping(connection, None)
 
     asking = go(ask)
     server.wait_for("ping")
-    if how == "kill":
-        asking.kill()
-    asking.join(timeout=5)
+    asking.kill(GreenletExit if how == "kill" else limit, timeout=5)
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert counts(pool) == (0, 0, 0, 0)
 
@@ -226,3 +241,17 @@ def test_an_error_in_a_reply_does_no_harm_to_the_connection(new_client: Any, ser
     with pytest.raises(PyMongoError, match="bad value"):
         new_client().db.c.find_one()
     assert recorder.story[-1] == "CheckedIn 1"
+
+
+def test_a_request_is_no_answer_to_a_stream_but_one_that_allows_it(new_pool: Any, server: Any) -> None:
+    """Of an exhaust cursor, the server sends one reply after the other; until the last nothing else may be sent."""
+    pool = new_pool()
+    connection = pool.check_out()
+    allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))
+    connection.mid_message = True
+    with pytest.raises(InvalidOperation, match="in the middle"):
+        ping(connection)
+    connection.error = AutoReconnect("interrupted")
+    with pytest.raises(AutoReconnect, match="interrupted"):
+        connection.exchange(1, allowing, None, bson.decode)
+    assert server.commands("ping") == []

@@ -32,21 +32,36 @@ HELLO = {"ok": 1, "maxWireVersion": 25, "maxMessageSizeBytes": 48_000_000}
 
 
 class Wire:
-    """Stands for a transport: it is open or closed, and its handshake hangs until somebody decides about it."""
+    """Stands for a transport: it is open or closed, and its handshake hangs until somebody decides about it. So does
+    the reading of a late reply.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.closed = False
         self.handshake: AsyncResult[None] = AsyncResult()
+        self.late: AsyncResult[None] | None = None
 
     @property
     def undecided(self) -> bool:
         return not self.handshake.ready()
 
+    @property
+    def is_late(self) -> bool:
+        return self.late is not None and not self.late.ready()
+
+    def wait_for_reply(self) -> None:
+        self.late = AsyncResult()
+        if self.closed:
+            self.late.set_exception(AutoReconnect("closed"))
+        self.late.get()
+
     def interrupt(self, error: BaseException) -> None:
         self.closed = True
         if self.undecided:
             self.handshake.set_exception(error)
+        if self.late is not None and self.is_late:
+            self.late.set_exception(error)
 
     def close(self) -> None:
         self.interrupt(AutoReconnect("closed"))
@@ -143,6 +158,7 @@ class Life:
             max_connecting=self.max_connecting,
             max_idle_time=3600,
             upkeep_interval=60,
+            drains=self.random.random() < 0.7,
         )
         self.pool.ready()
         self.settle()
@@ -176,6 +192,13 @@ class Life:
         connection._attach(wire)  # type: ignore[arg-type]
         wire.handshake.get()
         connection.established(Hello(HELLO, 0.0))
+
+    @staticmethod
+    def read_late_reply(connection: Connection, *_rest: Any) -> None:
+        """Takes the place of the connection's method."""
+        connection._transport.wait_for_reply()  # type: ignore[union-attr]
+        connection.mid_message, connection.error = False, None
+        connection.late_reply = connection.unanswered = None
 
     def _heard(self, event: Any) -> None:
         task = ASKING.get()
@@ -228,11 +251,14 @@ class Life:
         task = self.pick([task for task in self.tasks if task.holding])
         if task is None:
             return False
-        state = self.pick(["good", "good", "error", "in mid-message"])
+        state = self.pick(["good", "good", "good", "error", "in mid-message", "unanswered", "unanswered"])
         if state == "error":
             task.connection.error = task.connection.error or AutoReconnect("lost")
         elif state == "in mid-message":
             task.connection.mid_message = True
+        elif state == "unanswered" and task.connection.error is None:
+            task.connection.mid_message, task.connection.error = True, AutoReconnect("interrupted")
+            task.connection.late_reply = lambda _body: None
         task.let_go.set()
         return True
 
@@ -263,6 +289,16 @@ class Life:
         for wire in undecided:
             wire.handshake.set(None)
         return bool(undecided)
+
+    def decide_late_reply(self) -> bool:
+        wire = self.pick([wire for wire in self.wires if wire.is_late])
+        if wire is None or wire.late is None:
+            return False
+        if self.random.random() < 0.2:
+            wire.late.set_exception(AutoReconnect("too late"))
+        else:
+            wire.late.set(None)
+        return True
 
     def kill(self) -> bool:
         task = self.pick([task for task in self.tasks if not task.greenlet.dead])
@@ -308,7 +344,7 @@ class Life:
 
     def _check_limits(self) -> None:
         stats = self.pool.stats()
-        if stats["total"] != stats["pending"] + stats["available"] + stats["in_use"]:
+        if stats["total"] != stats["pending"] + stats["available"] + stats["in_use"] + stats["draining"]:
             self.faults.append(f"the counts do not add up: {stats}")
         if self.largest and stats["total"] > self.largest:
             self.faults.append(f"more than {self.largest} connections: {stats}")
@@ -317,16 +353,17 @@ class Life:
 
     def _check_nothing_is_lost(self) -> None:
         machine = self.pool.machine
-        everything = [*machine.pending, *machine.available, *machine.in_use]
+        everything = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
         assert len(everything) == len(set(everything)) == self.pool.stats()["total"]
         assert machine.in_use == {task.connection for task in self.tasks if task.holding}, self.recorder.story
         for wire in self.wires:
             kept = wire.connection in everything
             assert kept or wire.closed, f"{wire.connection} is open and nowhere: {self.recorder.story}"
             assert not (kept and wire.closed) or wire.connection.error is not None
-        stale = [each for each in machine.available if each.generation != self.pool.generation]
+        stale = [each for each in (*machine.available, *machine.draining) if each.generation != self.pool.generation]
         assert not stale, f"{stale} were kept: {self.recorder.story}"
         assert {wire.connection for wire in self.wires if wire.undecided} == machine.pending
+        assert {wire.connection for wire in self.wires if wire.is_late} == machine.draining
 
     def _check_queue(self) -> None:
         stats, machine = self.pool.stats(), self.pool.machine
@@ -356,7 +393,7 @@ class Life:
         for life in lives.values():
             assert is_a_life(life), life
         machine = self.pool.machine
-        there = {each.id for each in (*machine.pending, *machine.available, *machine.in_use)}
+        there = {each.id for each in (*machine.pending, *machine.available, *machine.in_use, *machine.draining)}
         assert {number for number, life in lives.items() if "Closed" not in life} == there
         kinds = ("PoolReady", "PoolCleared")
         states = [pool_line(event) for event in self.recorder.events if pool_word(event) in kinds]
@@ -384,6 +421,7 @@ ACTIONS = {
     Life.decide_handshake: 4,
     Life.let_all_connect: 2,
     Life.recover: 4,
+    Life.decide_late_reply: 4,
     Life.grow_idle: 2,
     Life.turn_the_state: 1,
     Life.kill: 1,
@@ -405,6 +443,7 @@ def live(lives: int, yields: bool, monkeypatch: Any) -> int:
     def run(seed: int) -> None:
         life = Life(seed, yields)
         monkeypatch.setattr("gmongo.cmap.establishing.establish", life.establish)
+        monkeypatch.setattr(Connection, "read_late_reply", life.read_late_reply)
         steps.append(life.live())
 
     run()

@@ -322,13 +322,6 @@ DIFFERENCES = (
         parts=_ALL,
     ),
     Difference(
-        Kind.LIMIT,
-        "exhaust cursors run as ordinary ones",
-        "exhaust cursors",
-        calls="EXHAUST, batch_size",
-        parts=_COMMANDS,
-    ),
-    Difference(
         Kind.MORE,
         "raw batches of an aggregation begin with the reply to the command; PyMongo asks for an empty one first",
         "raw batches of an aggregation",

@@ -36,7 +36,9 @@ def test_class(theirs, ours, name):
     if issubclass(expected, dict):
         assert expected.__annotations__.keys() == found.__annotations__.keys()
         return
-    assert parameters(expected) == parameters(found)
+    theirs_first, own = parameters(found)[: len(parameters(expected))], parameters(found)[len(parameters(expected)) :]
+    assert parameters(expected) == theirs_first
+    assert [name for name, _kind, default in own if default is inspect.Parameter.empty] == []
     for member, value in vars(expected).items():
         if not member.startswith("_"):
             assert hasattr(found, member), member

@@ -16,11 +16,13 @@ from gmongo.execution.attempt import Attempt
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import in_turn, rejected, slow
 from tests.support.clients import Client
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
 from tests.support.wait import eventually
+
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long
@@ -107,7 +109,9 @@ def test_regular_retries_until_the_deadline(server: ScriptedServer, connect: Cal
     assert len(server.commands("find")) == 21
 
 
-def test_the_error_of_the_last_retry_is_a_timeout(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+def test_the_error_of_the_last_retry_is_a_timeout(
+    virtual_time: VirtualTime, server: ScriptedServer, connect: Callable[..., Client]
+) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=int(LIMIT * 1000))
     server.replies["find"] = lambda _command: _later(0.02, {"ok": 0, "code": 6, "errmsg": "unreachable"})
     with pytest.raises(PyMongoError) as raised:

@@ -12,10 +12,12 @@ from gevent import GreenletExit
 import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure, PyMongoError
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import BOTH, check_nothing_held, fail, idle, slow, spread
 from tests.support.clients import Client
 from tests.support.wait import eventually
+
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
 TRANSIENT = "TransientTransactionError"
 
@@ -242,6 +244,23 @@ def test_an_abort_that_fails_is_no_error(deployment: Deployment, client: Client)
         assert not session.in_transaction
 
 
+@pytest.mark.requirement("LB-56", "LB-57")
+@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
+def test_an_abort_that_failed_in_the_network_is_tried_elsewhere(connect: Callable[..., Client], kind: str) -> None:
+    """Where the transaction was pinned to, the next try might fail like the first."""
+    with getattr(Deployment, kind)(2) as cluster:
+        client = connect(cluster)
+        with client.start_session() as session:
+            session.start_transaction()
+            client.db.c.insert_one({"_id": 1}, session=session)
+            fail(cluster, "abortTransaction", times=1, code=None, labels=None, closeConnection=True)
+            session.abort_transaction()
+            first, second = cluster.commands.named("abortTransaction")
+        assert first.connection != second.connection
+        assert kind == "load_balanced" or first.member != second.member
+        check_nothing_held(client)
+
+
 def test_behind_a_load_balancer_a_kill_lets_go_of_the_connection(connect: Callable[..., Client]) -> None:
     with Deployment.load_balanced(2) as balanced:
         client = connect(balanced, maxPoolSize=2)
@@ -261,7 +280,9 @@ def test_behind_a_load_balancer_a_kill_lets_go_of_the_connection(connect: Callab
             client.db.command("ping")
 
 
-def test_a_time_limit_around_with_transaction(deployment: Deployment, client: Client) -> None:
+def test_a_time_limit_around_with_transaction(
+    virtual_time: VirtualTime, deployment: Deployment, client: Client
+) -> None:
     fail(deployment, "insert", code=112, labels=[TRANSIENT])
     with client.start_session() as session, gmongo.timeout(0.1):
         with pytest.raises(PyMongoError) as raised:

@@ -11,6 +11,8 @@ from gmongo.sdam.server_selector import ServerSelector
 from gmongo.testing import Deployment
 from tests.support.wait import comes_true
 
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
+
 WAITERS = 1000
 
 
@@ -28,7 +30,7 @@ def looks(monkeypatch):
     return count
 
 
-def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(looks):
+def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(virtual_time, looks):
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client,

@@ -273,6 +273,58 @@ print(next(cursor))
     assert len(server.commands("getMore")) == 1
 
 
+def test_what_is_read_ahead_in_a_fork_comes_to_the_parent_alone(fork, server):
+    """The batch is on its way when the process forks; the child has a copy of the greenlet that waits for it."""
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
+    gate = gevent.event.Event()
+    server.fail("getMore", held(gate))
+    gevent.spawn(lambda: (server.wait_for("ping"), gate.set()))
+    program = """
+cursor = client.db.c.find({"_id": "parent"}).read_ahead()
+next(cursor)
+def work():
+    client.admin.command("ping")
+    gevent.sleep(0.05)
+    try:
+        next(cursor)
+    except Exception as error:
+        print(type(error).__name__, error)
+    cursor.close()
+in_child(work)
+print(next(cursor), next(cursor, None))
+"""
+    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
+    assert fork(program).splitlines() == [refused, "{'_id': 2} None"]
+    assert len(server.commands("getMore")) == 1
+    assert not server.commands("killCursors")
+
+
+def test_what_a_copied_greenlet_has_yet_to_read_ahead_is_left_to_the_parent(fork, server):
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    more = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], field="nextBatch")])
+    server.replies["getMore"] = lambda command: next(more)
+    program = """
+cursor = client.db.c.find({"_id": "parent"}).read_ahead()
+next(cursor)
+while not cursor._cursor._ahead._arrived:
+    gevent.sleep(0.001)
+def work():
+    gevent.sleep(0.1)
+    try:
+        next(cursor)
+    except Exception as error:
+        print(type(error).__name__, error)
+forking = gevent.spawn(in_child, work)  # begins before the greenlet that reads the third batch
+next(cursor)
+forking.get()
+print(list(cursor))
+"""
+    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
+    assert fork(program).splitlines() == [refused, "[{'_id': 3}]"]
+    assert len(server.commands("getMore")) == 2
+
+
 def test_cursors_dropped_before_the_fork_are_ended_by_the_parent_alone(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     program = (
@@ -388,3 +440,54 @@ print(client.db.c.find_one({"_id": "parent"})["_id"])
     assert fork(program).splitlines() == ["0", "1", "2", "3", "parent"]
     assert sorted(map(str, by_connection(server).values())) == ["['parent', 'parent']", "[0]", "[1]", "[2]", "[3]"]
     eventually(lambda: not server.peers)
+
+
+@pytest.mark.parametrize("child", ["uses it", "leaves it alone"])
+def test_a_late_reply_is_the_parents(fork, server, hanging, child):
+    """The child closes its copy of the connection and reads nothing; the parent gets the reply, and goes on with it."""
+    program = f"""
+cut = gevent.spawn(client.db.c.find_one, {{"_id": "cut"}})
+gevent.sleep(0.1)
+cut.kill()
+def pool():
+    return [client.pool_stats()[0][name] for name in ("total", "available", "draining")]
+print(pool())
+def work():
+    if {child == "uses it"}:
+        client.db.c.find_one({{"_id": "child"}})
+        print(pool())
+    gevent.sleep(0.3)
+in_child(work)
+print(pool())
+client.admin.command("release")
+gevent.sleep(0.2)
+print(pool())
+print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
+"""
+    options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
+    used = ["[1, 1, 0]"] if child == "uses it" else []
+    assert fork(program, **options).splitlines() == ["[1, 0, 1]", *used, "[1, 0, 1]", "[2, 2, 0]", "[2, 2, 0]"]
+
+
+def test_a_late_reply_that_comes_while_a_child_lives_is_read_by_the_parent(fork, server, hanging):
+    program = """
+cut = gevent.spawn(client.db.c.find_one, {"_id": "cut"})
+gevent.sleep(0.1)
+cut.kill()
+parent = os.getpid()
+def release():
+    gevent.sleep(0.2)
+    if os.getpid() == parent:
+        client.admin.command("release")
+gevent.spawn(release)
+(pool,) = client._topology.pools()
+(draining,) = pool.machine.draining
+def work():
+    gevent.sleep(0.5)
+    print(draining.inherited, draining.mid_message)
+in_child(work)
+gevent.sleep(0.1)
+print([client.pool_stats()[0][name] for name in ("total", "available", "draining")])
+"""
+    options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
+    assert fork(program, **options).splitlines() == ["True True", "[2, 2, 0]"]

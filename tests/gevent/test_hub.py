@@ -246,7 +246,7 @@ def test_dropped_client_after_an_error_goes_with_the_garbage(server):
         client.db.c.find_one()
     del client
     gc.collect()
-    eventually(lambda: gc.collect() is not None and not server.peers, 2)
+    eventually(lambda: gc.collect() is not None and not server.peers)
 
 
 @pytest.mark.requirement("SM-90")

@@ -449,6 +449,22 @@ def test_killed_while_a_listener_switches(server, event):
         check_nothing_lost(client)
 
 
+@pytest.mark.parametrize("event", ["succeeded", "connection_checked_in"])
+def test_a_cursor_that_was_open_when_its_operation_was_killed_is_ended(server, event):
+    """Its reply has come, but nobody was given it: while a listener is told, the greenlet dies."""
+    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
+    sleeper = Sleeper(event)
+    with gevent.Timeout(5), MongoClient(server.name, maxPoolSize=1, event_listeners=[sleeper]) as client:
+        sleeper.asleep.set()  # not yet
+        client.admin.command("ping")
+        sleeper.asleep.clear()
+        reader = gevent.spawn(lambda: next(client.db.c.find()))
+        assert sleeper.asleep.wait(2)
+        kill(reader)
+        eventually(lambda: server.commands("killCursors"))
+        assert [command["cursors"] for command in server.commands("killCursors")] == [[7]]
+
+
 def test_killed_while_a_listener_of_a_closed_connection_switches(server):
     """A check-out that meets a perished connection, and is killed while that is told."""
     sleeper = Sleeper("connection_closed")

@@ -85,9 +85,12 @@ class Actor:
         work = gevent.spawn(outcome_of, self.act, token)
         work.join(patience)
         work.kill()
-        if isinstance(work.value, Exception):
-            raise work.value
-        return work.value is None
+        try:
+            if isinstance(work.value, Exception):
+                raise work.value
+            return work.value is None
+        finally:
+            del work  # an error that refers to this frame would keep its cursor until the collector runs
 
     def act(self, token: str) -> None:
         """The one thing."""

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 from tests.hostile.hellos import Hellos
+from tests.hostile.late_replies import LateReplies
 from tests.hostile.replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak
 from tests.hostile.witness import Findings
@@ -29,9 +30,14 @@ def _soak(topology: str) -> _Campaign:
     return run
 
 
+def _late(seed: int, cases: int, seconds: float | None, first: int) -> Findings:
+    return LateReplies(seed).run(cases, seconds, first, lambda line: print(line, flush=True))
+
+
 CAMPAIGNS: dict[str, _Campaign] = {
     "replies": lambda seed, cases, seconds, first: Replies(seed).run(cases, seconds, first),
     "framing": lambda seed, cases, seconds, first: Replies(seed, 0.7).run(cases, seconds, first),
+    "late": _late,
     "hellos": lambda seed, cases, seconds, first: Hellos(seed).run(cases, seconds, first),
 }
 

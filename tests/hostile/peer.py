@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from gevent.server import StreamServer
 
 _HEADER = struct.Struct("<iiii")
 _HELLOS = ("hello", "ismaster", "isMaster")
-OP_QUERY, OP_MSG = 2004, 2013
+OP_QUERY, OP_COMPRESSED, OP_MSG = 2004, 2012, 2013
 MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
 # From the name of a command, the command, the number of the request and its flags to the reply; None closes the
@@ -22,6 +23,8 @@ Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 def read_command(opcode: int, body: bytes) -> dict[str, Any]:
     """The command of a request, with the documents that travel beside it."""
+    if opcode == OP_COMPRESSED:  # with zlib
+        return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
         return bson.decode(body[body.index(0, 4) + 1 + 8 :])
     size = struct.unpack_from("<i", body, 5)[0]
@@ -49,6 +52,7 @@ class HostilePeer:
     def __init__(self, answer: Answer, **options: Any) -> None:
         self.answer = answer
         self.sockets: set[Any] = set()
+        self.lost = 0  # how many have ended
         self._server = StreamServer(("127.0.0.1", 0), self._serve, **options)
         self._server.start()
         self.port: int = self._server.server_port
@@ -87,6 +91,7 @@ class HostilePeer:
             pass
         finally:
             self.sockets.discard(sock)
+            self.lost += 1
             stream.close()
             sock.close()
 

@@ -23,7 +23,7 @@ from bson.errors import BSONError
 from gevent import GreenletExit, Timeout
 from gevent.util import format_run_info
 
-from gmongo import InsertOne, MongoClient, UpdateOne
+from gmongo import CursorType, InsertOne, MongoClient, UpdateOne
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.pool import Pool
@@ -391,12 +391,18 @@ class Step:
             self.violations.append(f"asked for {wanted}, got {found}")
 
     def _read_all(self, number: int, work: Work) -> None:
-        found = sorted(each["_id"] for each in self.db.fixed.find({}, batch_size=7))
+        found = sorted(each["_id"] for each in self._cursor(number, 7))
         if found != list(range(_FIXED)):
             self.violations.append(f"read {found}")
 
+    def _cursor(self, number: int, batch_size: int) -> Any:
+        """A cursor of any kind over the documents that nobody changes."""
+        kind = number // 8 % 3
+        cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
+        return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor
+
     def _leave_cursor(self, number: int, work: Work) -> None:
-        cursor = self.db.fixed.find({}, batch_size=3)
+        cursor = self._cursor(number, 3)
         for _ in range(number % 8):
             next(cursor)
 
@@ -580,6 +586,7 @@ class Soak:
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
         for _ in range(150):  # a monitor that was stopped has a last turn to take
+            gc.collect()  # its cycle may have been in use a moment ago
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return

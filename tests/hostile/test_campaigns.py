@@ -9,8 +9,11 @@ import pytest
 from gmongo.cmap.connection import Connection
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.execution import command
+from gmongo.execution.late_reply import LateReply
+from gmongo.wire import message, transport
 from tests.hostile.__main__ import main
 from tests.hostile.hellos import Hellos
+from tests.hostile.late_replies import LateReplies
 from tests.hostile.replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak
 
@@ -34,6 +37,14 @@ def test_a_client_finds_back_from_any_hello() -> None:
     findings = Hellos(SEED).run(600)
     assert not findings.violations, findings.report()
     assert findings.cases == 600
+
+
+def test_late_replies_are_nobodys_but_their_own() -> None:
+    findings = LateReplies(SEED, interrupts_per_step=800).run(4000)
+    assert not findings.violations, findings.report()
+    assert findings.outcomes["late replies read"] > 500
+    assert findings.outcomes["late replies given up"] > 20
+    assert findings.outcomes["right replies"] > 500
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -76,6 +87,28 @@ def test_campaign_finds_an_event_without_end(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(command.CommandEvents, "failed", forgetful)
     assert Replies(SEED).run(200).violations
+
+
+def test_campaign_finds_a_connection_whose_late_reply_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_if_read(self: Connection, seconds: float, most: int) -> None:
+        self.mid_message, self.error, self.late_reply, self.unanswered = False, None, None, None
+
+    monkeypatch.setattr(Connection, "read_late_reply", as_if_read)
+    monkeypatch.setattr(
+        transport, "decode_header", lambda view, at, most, number: message._HEADER.unpack_from(view, at)
+    )
+    monkeypatch.setattr(transport, "read_beginning", _of_any_request)
+    found = LateReplies(SEED, interrupts_per_step=300).run(300)
+    assert any("came for" in what for _, what in found.violations), found.report()
+
+
+def _of_any_request(view: memoryview) -> tuple[int, ...]:
+    return (0, *message.read_beginning(view)[1:])  # so that the quick way is not taken, which looks at the number
+
+
+def test_campaign_finds_a_cursor_that_a_late_reply_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LateReply, "__call__", lambda self, body: None)
+    assert LateReplies(SEED, interrupts_per_step=300).run(1200).violations
 
 
 def test_soak_finds_a_pin_that_is_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

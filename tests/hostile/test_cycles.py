@@ -90,15 +90,25 @@ def goes_at_once(scenario: Any, deployment: Deployment, point: int, kind: Kind) 
         stage.client.close()
 
 
-def test_a_killed_greenlet_goes_at_once() -> None:
+OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
+
+
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("meets", ["no reply", "a back-off"])
+def test_a_killed_greenlet_goes_at_once(meets: str, observed: bool) -> None:
     """The same without a handler around it: the greenlet keeps what ended it."""
-    with ScriptedServer() as server, MongoClient(server.name) as client:
+    options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
+    with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
-        server.fail("find", held)
+        if meets == "no reply":
+            server.fail("find", held)
+        else:
+            server.replies["find"] = lambda _command: OVERLOADED
         request = Request()
         watched = weakref.ref(request)
         greenlet = gevent.spawn(lambda request: client.db.c.find_one(), request)
         del request
+        server.wait_for("find")
         gevent.sleep(0.02)
         greenlet.kill()
         del greenlet

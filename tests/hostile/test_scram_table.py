@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import random
+import threading
 from time import monotonic
 
 import gevent
@@ -119,11 +120,10 @@ def test_names_are_resolved_while_keys_are_derived() -> None:
 
 def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     real = scram_keys.derive_keys
+    go_on = threading.Event()
 
     def slow(*question: object) -> scram_keys.Keys:
-        import time
-
-        time.sleep(1.0)
+        go_on.wait(60)
         return real(*question)  # type: ignore[arg-type]
 
     monkeypatch.setattr(scram_keys, "derive_keys", slow)
@@ -131,7 +131,8 @@ def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatc
         Deployment.standalone(users={"ann": "secret"}) as deployment,
         MongoClient(deployment.uri, connectTimeoutMS=200) as client,
     ):
-        begun = monotonic()
-        with pytest.raises(PyMongoError):
-            client.d.c.find_one()
-        assert monotonic() - begun < 1.0
+        try:
+            with pytest.raises(PyMongoError):
+                client.d.c.find_one()
+        finally:
+            go_on.set()

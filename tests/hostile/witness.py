@@ -68,7 +68,7 @@ def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
     :raises Violation: something is.
     """
     for _ in range(200):
-        busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"]]
+        busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"] or s["draining"]]
         if not busy and not client._executor.sessions.in_use and not commands.open:
             break
         gevent.sleep(0.001)
@@ -80,8 +80,8 @@ def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
         raise Violation(str(commands.faults))
     for pool in client._topology.pools():
         machine, stats = pool.machine, pool.stats()
-        sets = machine.pending, machine.available, machine.in_use
-        if [len(each) for each in sets] != [stats[name] for name in ("pending", "available", "in_use")]:
+        sets = machine.pending, machine.available, machine.in_use, machine.draining
+        if [len(each) for each in sets] != [stats[name] for name in ("pending", "available", "in_use", "draining")]:
             raise Violation(f"the pool's sets are not its counts: {stats}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.mutations import cmap, execution, load_balanced, rows, sdam, wire
+from tests.mutations import cmap, execution, limits, load_balanced, reading, rows, sdam, telemetry, wire
 from tests.mutations.mutation import Mutation
 
 AREAS: Mapping[str, tuple[Mutation, ...]] = {
@@ -12,6 +12,9 @@ AREAS: Mapping[str, tuple[Mutation, ...]] = {
     "sdam": sdam.MUTATIONS,
     "load balanced": load_balanced.MUTATIONS,
     "execution": execution.MUTATIONS,
+    "limits": limits.MUTATIONS,
+    "reading": reading.MUTATIONS,
+    "telemetry and status": telemetry.MUTATIONS,
     "wire and stable_api": wire.MUTATIONS,
     "single rows": rows.MUTATIONS,
 }

@@ -53,6 +53,41 @@ def test_waiters_look_again_after_each_check_and_never_else(
     gevent.joinall(waiters, timeout=5, raise_error=True)
 
 
+class Interrupted(Selector):
+    """A selector during whose second answer, once it is armed, a change comes that brings a server."""
+
+    change: Any = None
+
+    def __call__(self, servers: list[Any]) -> list[Any]:
+        accepts = super().__call__(servers)
+        if self.change is not None and self.asked == 2:
+            self.accepts = True
+            self.change()
+        return accepts
+
+
+@pytest.mark.requirement("SM-27")
+def test_who_came_first_goes_on_first_also_if_it_has_just_looked_in_vain(
+    connect: Any, streaming: ScriptedServer
+) -> None:
+    selector = Interrupted(accepts=False)
+    client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector, maxPoolSize=1)
+    eventually(lambda: awaitable(streaming))
+    served: list[int] = []
+
+    def ask(number: int) -> None:
+        client.db.c.find_one()
+        served.append(number)
+
+    waiters = [gevent.spawn(ask, number) for number in range(5)]
+    eventually(lambda: client._topology.selector.waiting == 5)
+    selector.asked = 0
+    selector.change = lambda: client._topology.selector.wake(client._topology.description)
+    streaming.changed()
+    gevent.joinall(waiters, timeout=5, raise_error=True)
+    assert served == [1, 0, 2, 3, 4]  # the second one was awake when the server came
+
+
 @pytest.mark.requirement("SM-28")
 @pytest.mark.usefixtures("quick")
 def test_all_waiters_go_on_when_a_server_is_there(connect: Any, replica_set: ScriptedReplicaSet) -> None:

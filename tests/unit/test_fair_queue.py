@@ -24,11 +24,11 @@ def returned():
     return []
 
 
-def wait(queue, limit, returned):
+def wait(queue, limit, returned, timed_out=Late):
     """Wait as a check-out does: what was handed to one who leaves goes to `returned`."""
     waiter = queue.join()
     try:
-        return waiter.sleep(limit, Late)
+        return waiter.sleep(limit, timed_out)
     except BaseException:
         item = queue.leave(waiter)
         if item is not None:
@@ -53,6 +53,32 @@ def test_first_come_first_served(queue, returned):
     assert returned == []
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_all_go_on_in_order_though_some_have_yet_to_go_on_for_what_came_before(queue, times):
+    order = []
+
+    def look_twice(name):
+        waiter = queue.join()
+        for _ in range(2):
+            order.append(name + waiter.sleep(None, Late))
+            waiter.item = None
+            if order == ["a1", "b1"]:
+                for _ in range(times):
+                    queue.hand_to_all("2")
+        queue.leave(waiter)
+
+    waiters = [gevent.spawn(look_twice, name) for name in "abcd"]
+    gevent.sleep(0)
+    queue.hand_to_all("1")
+    gevent.idle()
+    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # b was awake
+    assert len(queue.waiters) == 2
+    queue.hand_to_all("3")
+    gevent.joinall(waiters)
+    gevent.sleep(0)  # and nobody is woken once more
+    assert order[6:] == ["c3", "d3"]
+
+
 def test_hand_does_not_switch(queue, returned):
     (waiter,) = start(queue, 1, returned)
     queue.hand("a")
@@ -60,18 +86,18 @@ def test_hand_does_not_switch(queue, returned):
     assert waiter.get() == "a"
 
 
-def test_limit(queue):
+def test_limit(queue, returned):
     error = Late()
     with pytest.raises(Late) as caught:
-        queue.wait(0.01, lambda: error)
+        wait(queue, 0.01, returned, lambda: error)
     assert caught.value is error
     assert len(queue.waiters) == 0
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_no_time_at_all(queue, limit):
+def test_no_time_at_all(queue, returned, limit):
     with pytest.raises(Late):
-        queue.wait(limit, Late)
+        wait(queue, limit, returned)
     assert len(queue.waiters) == 0
 
 
@@ -155,11 +181,11 @@ def test_age_of_the_head(queue, returned):
     queue.hand("a")
 
 
-def test_wait_without_limit_keeps_the_hub_running(queue):
+def test_wait_without_limit_keeps_the_hub_running(queue, returned):
     """Otherwise the main greenlet would end with LoopExit while nothing else goes on."""
     main = gevent.getcurrent()
     gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand("a"))
-    assert queue.wait(None, Late) == "a"
+    assert wait(queue, None, returned) == "a"
     assert gevent.getcurrent() is main
 
 

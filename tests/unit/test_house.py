@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gmongo
-from tests.unit.test_layers import MODULES, _for_types_only
+from tests.unit.test_layers import MODULES, imports_of
 
 ROOT = Path(gmongo.__file__).parent
 ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
@@ -30,22 +30,6 @@ HOT = {
 @cache
 def _tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
-
-
-def imported_by(module: str) -> set[str]:
-    """The modules that a module imports when it runs, at its top or in a function."""
-    tree = _tree(module)
-    skipped = {id(node) for branch in ast.walk(tree) if _for_types_only(branch) for node in ast.walk(branch)}
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            found.update(name if name in MODULES else str(node.module) for name in names.values())
-    return found & MODULES.keys()
 
 
 def circles(imports: dict[str, set[str]]) -> list[set[str]]:
@@ -70,7 +54,7 @@ def _reached(module: str, imports: dict[str, set[str]]) -> set[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert circles({module: imported_by(module) - {module} for module in MODULES}) == []
+    assert circles({module: imports_of(path) - {module} for module, path in MODULES.items()}) == []
 
 
 def test_a_circle_is_found() -> None:

@@ -22,6 +22,7 @@ LEAVES = frozenset(
         "_cursor_type",
         "_fields",
         "_fork",
+        "_object_ids",
         "_safe_log",
         "_server_facts",
         "_topology_type",
@@ -73,20 +74,17 @@ def imports_of(path: Path, types: bool = False) -> set[str]:
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} has a relative import"
-            found.update(_names(node))
-    return {name for name in found if name.split(".")[0] == "gmongo"}
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {_module_of(name) for name in found if name.split(".")[0] == "gmongo"}
 
 
 def _for_types_only(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
-def _names(node: ast.ImportFrom) -> set[str]:
+def _module_of(name: str) -> str:
     """``from gmongo import monitoring`` imports a module, ``from gmongo.errors import X`` a name of one."""
-    module = node.module or ""
-    if module == "gmongo":
-        return {f"gmongo.{alias.name}" for alias in node.names}
-    return {module}
+    return name if name in MODULES else name.rpartition(".")[0]
 
 
 def modules() -> dict[str, Path]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+import weakref
+from functools import partial
 from time import monotonic
 
 import gevent
 import pytest
 
-from gmongo.wire.limit import interrupt_after
+from gmongo.cmap.connection import Connection, _timeout_error
+from gmongo.errors import AutoReconnect
+from gmongo.wire.limit import Limit, interrupt_after
 
 
 def test_the_very_error_is_thrown():
@@ -59,3 +63,144 @@ def test_a_process_that_is_always_late_gets_twice_the_time_at_most():
     finally:
         holder.kill()
     assert 0.2 <= monotonic() - begin < 30
+
+
+# One exchange after the other
+
+
+def limit_of(errors):
+    """A limit that says for how many seconds each error was made."""
+
+    def make_error(seconds):
+        errors.append(seconds)
+        return ValueError("too late")
+
+    return Limit(make_error)
+
+
+def test_an_exchange_is_ended_when_its_own_time_is_over():
+    limit, errors = limit_of(made := []), []
+    for seconds in (60, 0.02, 0.03, 60, 0.01):  # shorter and longer than the timer that runs
+        begin = monotonic()
+        limit.begin(seconds)
+        try:
+            gevent.sleep(60 if seconds < 1 else 0.001)
+        except ValueError as error:
+            errors.append(str(error))
+            assert monotonic() - begin >= seconds
+        finally:
+            limit.end()
+    assert (made, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
+    limit.close()
+
+
+def test_a_timer_of_an_exchange_before_is_started_again_for_this_one():
+    limit = limit_of(made := [])
+    limit.begin(0.02)
+    limit.end()
+    begin = monotonic()
+    limit.begin(0.05)
+    with pytest.raises(ValueError):
+        gevent.sleep(60)
+    limit.end()
+    assert monotonic() - begin >= 0.05
+    assert made == [0.05]
+
+
+def test_nothing_is_thrown_into_who_has_ended():
+    limit = limit_of(made := [])
+    limit.begin(0.01)
+    limit.end()
+    gevent.sleep(0.03)
+    assert made == []
+    assert limit._timer is None  # nothing goes on while there are no exchanges
+
+
+def test_many_exchanges_cost_one_timer():
+    limit, timers = limit_of([]), set()
+    for _ in range(100):
+        limit.begin(60)
+        timers.add(limit._timer)
+        limit.end()
+    assert len(timers) == 1
+    limit.close()
+
+
+def test_an_exchange_without_time_does_not_begin():
+    limit = limit_of(made := [])
+    for seconds in (0, -1):
+        with pytest.raises(ValueError):
+            limit.begin(seconds)
+    assert made == [0, -1]
+
+
+def test_the_timer_does_not_hold_the_hub():
+    loop, limit = gevent.get_hub().loop, limit_of([])
+    holding = loop.activecnt
+    limit.begin(60)
+    assert limit._timer.active
+    assert loop.activecnt == holding
+    limit.end()
+    limit.close()
+
+
+@pytest.mark.parametrize("held", [0.3, 0.02])
+def test_an_exchange_gets_the_time_for_which_the_loop_was_held(held):
+    done = []
+
+    def work():
+        limit = limit_of([])
+        limit.begin(60)  # its timer is not the one that counts
+        limit.end()
+        limit.begin(0.1)
+        try:
+            for _ in range(3):
+                gevent.sleep(0.001)
+            done.append(True)
+        finally:
+            limit.end()
+            limit.close()
+
+    greenlet = gevent.spawn(work)
+    gevent.sleep(0)
+    time.sleep(held)
+    greenlet.join()
+    assert done == [True]
+
+
+def test_an_exchange_of_a_process_that_is_always_late_gets_twice_the_time_at_most():
+    def hold():
+        while True:
+            time.sleep(0.2)  # so that the timer is always late enough
+            gevent.sleep(0.001)
+
+    holder, limit = gevent.spawn(hold), limit_of([])
+    limit.begin(0.3)
+    try:
+        with gevent.Timeout(20), pytest.raises(ValueError):
+            gevent.sleep(60)
+    finally:
+        limit.end()
+        holder.kill()
+
+
+def test_a_dropped_connection_does_not_live_on_by_its_timer():
+    connection = Connection(("127.0.0.1", 1))
+    with pytest.raises(AutoReconnect):  # it has no socket
+        connection.exchange(1, [b""], 60, bytes)
+    limit = connection._limit = Limit(partial(_timeout_error, connection.address))
+    limit.begin(60)
+    limit.end()
+    gone = weakref.ref(connection)
+    del connection
+    assert gone() is None
+    limit.close()
+
+
+def test_a_closed_connection_leaves_no_timer():
+    connection = Connection(("127.0.0.1", 1))
+    limit = connection._limit = Limit(partial(_timeout_error, connection.address))
+    limit.begin(60)
+    limit.end()
+    connection.close()
+    assert limit._timer is None

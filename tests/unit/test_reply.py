@@ -264,3 +264,22 @@ def test_unknown_type_in_front_of_the_cursor(kind):
     body[4] = kind
     with pytest.raises(ACCEPTED):
         read_all(bytes(body))
+
+
+KEYS = {
+    "numbers": str,
+    "growing": lambda number: "x" * (number % 7) + str(number),
+    "long": lambda number: f"{number:09}",
+}
+
+
+@pytest.mark.parametrize("keys", KEYS)
+def test_documents_are_found_whatever_the_keys_of_the_array(keys):
+    """A server numbers them; nobody has to believe that."""
+    documents = [bson.encode({"_id": number, "text": "x" * (number * 37 % 300)}) for number in range(1200)]
+    elements = b"".join(b"\x03" + KEYS[keys](number).encode() + b"\0" + each for number, each in enumerate(documents))
+    batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
+    found = []
+    while run := batch.decode_run():
+        found += run
+    assert [each["_id"] for each in found] == list(range(1200))

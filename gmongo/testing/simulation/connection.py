@@ -26,7 +26,7 @@ from gmongo.testing.simulation.framing import (
 )
 from gmongo.testing.simulation.tls import Stream
 from gmongo.testing.simulation.waiting import pause, wait_for
-from gmongo.wire.message import HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG
+from gmongo.wire.message import CHECKSUM_PRESENT, HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
@@ -47,7 +47,8 @@ class Connection:
 
     :ivar number: the connectionId.
     :ivar app_name: what the handshake told.
-    :ivar gone: set when the client has left or the member closed it.
+    :ivar gone: set when the connection is closed, by the client with nothing in hand, or by the member.
+    :ivar left: set when the client has left, or the member closed it.
     :ivar peer_port: the client's port.
     :ivar busy_with: the command in hand.
     :ivar operations: how many commands of each name it received.
@@ -65,8 +66,10 @@ class Connection:
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         self.gone = Event()
+        self.left = Event()
         self._stream = stream
         self._unread = bytearray()
+        self._streamed: int | None = None  # the cursor whose batches are sent without being asked for
         self._requests: Queue[_Frame | None] = Queue(_PIPELINE)
         self._answerer = gevent.Greenlet(self._answer_all)
 
@@ -94,6 +97,7 @@ class Connection:
     def close(self) -> None:
         """Close the connection."""
         self.gone.set()
+        self.left.set()
         self._stream.close()
         self.member.forget(self)
 
@@ -105,6 +109,7 @@ class Connection:
             self.member.cluster.store.connection_lost(self.number)
 
     def _end(self) -> None:
+        self.left.set()
         self.member.forget(self)
         self.abort_transaction()
         if self.busy_with in _WAITING or self.gone.is_set():
@@ -153,7 +158,7 @@ class Connection:
         if opcode == OP_COMPRESSED:
             opcode, payload, compressor = compression.decompress(payload)
         try:
-            message = read_message(opcode, payload)
+            message = read_message(opcode, payload, number)
         except MalformedCommand as problem:
             reply = error(22, str(problem)).reply()
             self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
@@ -165,17 +170,30 @@ class Connection:
         call = self._call(message)
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
+        try:
+            self._answer_call(call, number, message, compressor)
+        except BaseException:
+            if self._streamed is not None:  # a client that ends a stream ends its cursor
+                self.member.cluster.store.end_cursor(self._streamed)
+            raise
+        finally:
+            self._streamed = None
+
+    def _answer_call(
+        self, call: Call, number: int, message: Message, compressor: compression.Compressor | None
+    ) -> None:
         while True:
             self.busy_with = call.name
             reply = self.member.answer(call)
             if not message.wants_reply:
                 return
             following = self._next(call, reply) if message.exhaust_allowed else None
-            flags = MORE_TO_COME if following else 0
+            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # as servers do
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
             if following is None:
                 return
+            self._streamed = following.body.get("getMore")
             call, number = following, reply_number
 
     def _call(self, message: Message) -> Call:
@@ -188,9 +206,10 @@ class Connection:
         if not reply.get("ok"):
             return None
         body = call.body
+        streams = call.name == "getMore" and call.cluster.topology.streams_cursors(call.cluster.version)
         if "topologyVersion" in body and "maxAwaitTimeMS" in body:
             body = {**body, "topologyVersion": reply["topologyVersion"]}
-        elif call.name != "getMore" or not reply["cursor"]["id"]:
+        elif not streams or not reply["cursor"]["id"]:
             return None
         request = Request(call.name, body, call.request.database, call.request.member, self.number)
         return Call(request, self.member, self)

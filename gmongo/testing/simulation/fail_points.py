@@ -196,8 +196,10 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
 def _block(call: Call, seconds: float) -> None:
     limit = call.body.get("maxTimeMS")
     allowed = limit / 1000 if limit and call.name != "getMore" else seconds
-    wait_for(call.connection.gone, min(seconds, allowed))
-    if call.connection.gone.is_set():
+    # A server ends what it does for a client that is gone, but for what was not to be acknowledged.
+    unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
+    end = call.connection.gone if unacknowledged else call.connection.left
+    if wait_for(end, min(seconds, allowed)):
         raise CloseConnection
     if allowed < seconds:
         raise error(50, "operation exceeded time limit")

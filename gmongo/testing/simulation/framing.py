@@ -11,6 +11,8 @@ import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.dbref import DBRef
 
+from gmongo.errors import ProtocolError
+from gmongo.wire.checksum import CHECKSUM_SIZE, verify, with_checksum
 from gmongo.wire.message import (
     CHECKSUM_PRESENT,
     EXHAUST_ALLOWED,
@@ -69,15 +71,16 @@ class Message:
         return bool(self.flags & EXHAUST_ALLOWED)
 
 
-def read_message(opcode: int, payload: bytes) -> Message:
+def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
     """Decode what follows the header.
 
+    :param number: of the request, which its checksum covers, if it has one.
     :raises MalformedMessage: it cannot be read at all.
     :raises MalformedCommand: a document in it is not BSON.
     """
     try:
         if opcode == OP_MSG:
-            return _read_op_msg(payload)
+            return _read_op_msg(payload, number)
         if opcode == OP_QUERY:
             return _read_op_query(payload)
     except (struct.error, ValueError, IndexError) as error:
@@ -97,11 +100,17 @@ def _read_op_query(payload: bytes) -> Message:
     )
 
 
-def _read_op_msg(payload: bytes) -> Message:
+def _read_op_msg(payload: bytes, number: int) -> Message:
     flags = int.from_bytes(payload[:4], "little")
     if flags & _REQUIRED_FLAGS & ~(CHECKSUM_PRESENT | MORE_TO_COME):
         raise MalformedMessage(f"OP_MSG flags {flags:#x} have an unknown required bit")
-    end = len(payload) - (4 if flags & CHECKSUM_PRESENT else 0)
+    end = len(payload)
+    if flags & CHECKSUM_PRESENT:
+        end -= CHECKSUM_SIZE
+        try:
+            verify(HEADER.pack(HEADER_SIZE + len(payload), number, 0, OP_MSG), memoryview(payload))
+        except ProtocolError as error:
+            raise MalformedMessage(str(error)) from error
     body: dict[str, Any] | None = None
     sequences: dict[str, list[dict[str, Any]]] = {}
     position = 4
@@ -154,10 +163,13 @@ def _without_references(value: Any) -> Any:
 
 
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
-    """A reply to a request of that opcode."""
+    """A reply to a request of that opcode, with a checksum if the flags say so."""
     if opcode == OP_QUERY:
         payload, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
     else:
         payload = _MSG_FLAGS_AND_KIND.pack(flags, 0)
     payload += bson.encode(reply)
+    if opcode == OP_MSG and flags & CHECKSUM_PRESENT:
+        length = HEADER_SIZE + len(payload) + CHECKSUM_SIZE
+        return with_checksum(HEADER.pack(length, number, response_to, opcode) + payload)
     return HEADER.pack(HEADER_SIZE + len(payload), number, response_to, opcode) + payload

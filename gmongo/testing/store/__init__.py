@@ -79,6 +79,10 @@ class Store:
             if transaction is not None and transaction.connection == connection:
                 abort(self._state, session)
 
+    def end_cursor(self, cursor_id: int) -> None:
+        """Kill a cursor, if it is still there."""
+        self._state.cursors.close_number(cursor_id)
+
     def abort_transactions(self) -> None:
         """Abort every transaction in progress."""
         for session in self._state.sessions:

@@ -103,6 +103,10 @@ class Cursors:
         """Forget the cursor."""
         self._open.pop(cursor.id, None)
 
+    def close_number(self, cursor_id: int) -> None:
+        """Forget the cursor of that number, if it is there."""
+        self._open.pop(cursor_id, None)
+
     def kill(self, cursor_ids: list[int], namespace: str, member: str) -> Document:
         """Kill cursors; the reply says which were there."""
         killed, missing = [], []

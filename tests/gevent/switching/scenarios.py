@@ -7,8 +7,10 @@ from typing import Any
 
 import gevent
 
-from gmongo import DeleteOne, InsertOne, UpdateOne, WriteConcern
+from gmongo import CursorType, DeleteOne, InsertOne, UpdateOne, WriteConcern
+from gmongo.cmap import draining
 from gmongo.cmap.upkeep import _populate
+from gmongo.engines.read_ahead import ReadAhead as Ahead
 from gmongo.errors import AutoReconnect
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
@@ -144,6 +146,71 @@ class CloseCursor(HalfRead):
 
     def act(self, stage: Stage) -> Any:
         stage.kept.pop("cursor").close()
+
+
+class ReadAhead(Scenario):
+    """The batches of a cursor are read ahead, while what is thrown hits the greenlet that uses them."""
+
+    name = "reading ahead"
+    least_switches = 3
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
+            return len(list(cursor))
+
+
+class DropReadAhead(Scenario):
+    name = "reading ahead without closing"
+    least_switches = 3
+
+    def act(self, stage: Stage) -> Any:
+        return len(list(stage.db.facts.aggregate([{"$match": {}}], batchSize=2).read_ahead(2)))
+
+
+class LeaveReadAhead(Scenario):
+    """There is a second connection: a cursor is left to the server if none can be made to end it on."""
+
+    name = "leaving a cursor that reads ahead"
+
+    def prepare(self, stage: Stage) -> None:
+        with stage.pool.checkout():
+            stage.db.facts.find_one()
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
+            return next(cursor)
+
+
+class Exhaust(Scenario):
+    """The server streams the batches of a cursor, so slowly that each is waited for."""
+
+    name = "exhaust cursor"
+    least_switches = 3
+
+    def deployment(self) -> Deployment:
+        deployment = Deployment.replica_set(members=1)
+        deployment.network.latency = 0.003
+        return deployment
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
+            return len(list(cursor))
+
+
+class DropExhaust(Exhaust):
+    name = "exhaust cursor that nobody closes"
+
+    def act(self, stage: Stage) -> Any:
+        return len(list(stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))
+
+
+class LeaveExhaust(Exhaust):
+    name = "leaving an exhaust cursor"
+    least_switches = 2
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
+            return [next(cursor) for _ in range(3)]
 
 
 class Transaction(Scenario):
@@ -284,6 +351,14 @@ class PinnedCursor(Scenario):
             return len(list(cursor))
 
 
+class PinnedReadAhead(PinnedCursor):
+    name = "reading ahead behind a load balancer"
+
+    def act(self, stage: Stage) -> Any:
+        with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
+            return len(list(cursor))
+
+
 class PinnedTransaction(Transaction):
     name = "pinned transaction behind a load balancer"
     options = {"serverMonitoringMode": "auto"}
@@ -297,6 +372,86 @@ class OwnGreenlet(Scenario):
     """A greenlet of the driver's."""
 
     survives = True
+
+
+class FetchAhead(OwnGreenlet):
+    """What is thrown hits the greenlets that read ahead."""
+
+    name = "the greenlet that reads ahead"
+
+    def start(self, stage: Stage) -> Callable[[Any], bool]:
+        def read() -> Any:
+            try:
+                return len(list(stage.db.facts.find(batch_size=2).read_ahead()))
+            except Exception as error:
+                return repr(error)
+
+        stage.kept["reader"] = gevent.spawn(read)
+        return lambda each: isinstance(getattr(getattr(each, "_run", None), "__self__", None), Ahead)
+
+    def over(self, stage: Stage, tracer: Tracer) -> bool:
+        return bool(stage.kept["reader"].ready())
+
+    def check(self, stage: Stage) -> None:
+        value = stage.kept["reader"].value
+        assert value == 8 or value.startswith(("AutoReconnect", "NetworkTimeout", "Broken")), value
+
+
+class KeptConnection(EmptyPool):
+    """Whoever is interrupted leaves the only connection to the next one, when the late reply has come."""
+
+    name = "find with a connection that is kept"
+    options = {"drainLateReplies": True, "maxPoolSize": 1}
+    warm = True
+
+    def meanwhile(self, stage: Stage) -> None:
+        gevent.sleep(0)
+        stage.others.append(gevent.spawn(stage.db.facts.find_one, {"_id": 6}))
+
+    def check(self, stage: Stage) -> None:
+        assert [other.value for other in stage.others] == [{"_id": 6, "of": 6}]
+
+
+class KeptLarge(KeptConnection):
+    """The reply comes in pieces, and has memory of its own."""
+
+    name = "find of much with a connection that is kept"
+    least_switches = 2
+    most_too_late = 4
+
+    def prepare(self, stage: Stage) -> None:
+        stage.db.large.replace_one({"_id": 5}, {"_id": 5, "much": LARGE[:700_000]}, upsert=True)
+
+    def act(self, stage: Stage) -> Any:
+        return stage.db.large.find_one({"_id": 5})
+
+
+class KeptCursor(KeptConnection):
+    """A cursor that a late reply opens is ended."""
+
+    name = "cursor with a connection that is kept"
+
+    def act(self, stage: Stage) -> Any:
+        return list(stage.db.facts.find({}, batch_size=3))
+
+
+class LateReply(OwnGreenlet):
+    """The greenlet that reads the reply: whatever is thrown into it, the connection is there again or closed."""
+
+    name = "reading a late reply"
+    options = {"drainLateReplies": True, "maxPoolSize": 1}
+
+    def start(self, stage: Stage) -> Callable[[Any], bool]:
+        fail(stage.client, "find", blockConnection=True, blockTimeMS=10)
+        cut = stage.kept["cut"] = gevent.spawn(stage.db.facts.find_one, {"_id": 5})
+        gevent.spawn_later(0.003, cut.kill)
+        return lambda each: getattr(each, "_run", None) is draining._read
+
+    def over(self, stage: Stage, tracer: Tracer) -> bool:
+        return tracer.subject is not None and bool(tracer.subject.dead)
+
+    def check(self, stage: Stage) -> None:
+        assert stage.db.facts.find_one({"_id": 6}) == {"_id": 6, "of": 6}
 
 
 class MonitorCheck(OwnGreenlet):
@@ -387,6 +542,12 @@ SCENARIOS: list[Scenario] = [
     ReadRest(),
     DropRest(),
     CloseCursor(),
+    ReadAhead(),
+    DropReadAhead(),
+    LeaveReadAhead(),
+    Exhaust(),
+    DropExhaust(),
+    LeaveExhaust(),
     Transaction(),
     WithTransaction(),
     Aborted(),
@@ -397,7 +558,13 @@ SCENARIOS: list[Scenario] = [
     CloseClient(),
     DropClient(),
     PinnedCursor(),
+    PinnedReadAhead(),
     PinnedTransaction(),
+    FetchAhead(),
+    KeptConnection(),
+    KeptLarge(),
+    KeptCursor(),
+    LateReply(),
     MonitorCheck(),
     StreamingMonitor(),
     Populate(),

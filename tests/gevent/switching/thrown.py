@@ -9,7 +9,7 @@ import gevent
 import gevent.timeout
 from gevent import GreenletExit, Timeout, getcurrent
 
-from gmongo.cmap import wait_queue
+from gmongo.cmap import connection, wait_queue
 from gmongo.wire import limit
 
 EARLY = "early"  # a callback of the hub throws, as `Greenlet.kill` does
@@ -86,16 +86,18 @@ class Running:
         return errors[-1 if innermost else 0] if errors else None
 
 
-class KnownLimit(limit._Limit):
-    """A limit of the driver's that is known while it runs."""
+class KnownLimit(limit.Limit):
+    """A limit of the driver's that is known while time runs."""
 
-    def __enter__(self) -> None:
-        super().__enter__()
-        Running.begin(self, self._error)
+    __slots__ = ()
 
-    def __exit__(self, *outcome: object) -> None:
+    def begin(self, seconds: float) -> None:
+        super().begin(seconds)
+        Running.begin(self, self._make_error(seconds))
+
+    def end(self) -> None:
         Running.end(self)
-        super().__exit__(*outcome)
+        super().end()
 
 
 class KnownTimeout(gevent.timeout.Timeout):
@@ -113,5 +115,6 @@ class KnownTimeout(gevent.timeout.Timeout):
 def know_timeouts(monkeypatch: Any) -> None:
     """Have the driver use time-outs that are known."""
     Running.known.clear()
-    monkeypatch.setattr(limit, "_Limit", KnownLimit)
+    monkeypatch.setattr(limit, "Limit", KnownLimit)
+    monkeypatch.setattr(connection, "Limit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 os.environ["MONGO_URI"] = os.environ["MONGODB_URI"].rstrip("/") + "/celery_example"
 sys.path.insert(0, str(ROOT))
 
-from examples.celery.tasks import app, count_words, longest, summary  # noqa: E402
+from examples.celery.tasks import app, count_words, longest, shortest, summary  # noqa: E402
 
 COMMAND = ["-m", "celery", "-A", "examples.celery.tasks", "worker", "-P", "gevent", "-c", "8", "--loglevel", "INFO"]
 
@@ -49,6 +49,12 @@ def test_results(worker):
 def test_a_failure_comes_back(worker):
     with pytest.raises(ValueError, match="empty"):
         longest.delay([]).get(timeout=30)
+
+
+def test_a_task_with_limits_of_time(worker):
+    texts = [count_words.s(f"limited {number}", "word " * number) for number in (3, 1, 2)]
+    assert group(texts).apply_async().get(timeout=30) == [3, 1, 2]
+    assert shortest.delay([f"limited {number}" for number in (1, 2, 3)]).get(timeout=30) == "limited 1"
 
 
 def test_groups_and_chords(worker):

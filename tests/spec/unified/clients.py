@@ -15,13 +15,14 @@ from tests.spec.unified.events import Observer
 from tests.spec.unified.logs import Logs
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.schema import FormatError
+from tests.spec.unified.spans import Spans
 from tests.spec.unified.values import check_known
 
 _FIELDS = frozenset(
     {
         *("id", "uriOptions", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents"),
         *("observeSensitiveCommands", "storeEventsAsEntities", "observeLogMessages", "serverApi"),
-        *("awaitMinPoolSizeMS", "autoEncryptOpts"),
+        *("awaitMinPoolSizeMS", "autoEncryptOpts", "observeTracingMessages"),
     }
 )
 
@@ -62,7 +63,10 @@ class ClientEntity:
         )
         self.stored = self._store(spec.get("storeEventsAsEntities", ()))
         self.logs = Logs(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
+        self.spans = Spans() if "observeTracingMessages" in spec else None
         uri, options = _connection(spec, running, defaults)
+        if self.spans is not None:
+            options["tracing"] = self.spans.options(spec["observeTracingMessages"])
         with ExitStack() as undo:
             if self.logs is not None:
                 self.logs.install()
@@ -103,6 +107,8 @@ class ClientEntity:
         self.recorder.listening = listen
         if self.logs is not None:
             self.logs.recording = listen
+        if self.spans is not None:
+            self.spans.recording = listen
 
     def stop_listening(self) -> None:
         """End the recording: what follows is not part of the test."""

@@ -21,7 +21,7 @@ class CursorEntity:
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor
         self._first = first
-        self.timeout_ms: float | None = None  # of each iteration
+        self.timeout_ms: float | None = None  # of one iteration that goes on until there is a document
 
     @classmethod
     def opened(cls, cursor: Any) -> CursorEntity:
@@ -46,10 +46,9 @@ class CursorEntity:
         first = self._take_first()
         if first is not _NOTHING:
             return first
-        with self._limited():
-            if hasattr(self._cursor, "try_next"):
-                return self._cursor.try_next()
-            return next(self._cursor, None)
+        if hasattr(self._cursor, "try_next"):
+            return self._cursor.try_next()
+        return next(self._cursor, None)
 
     def _limited(self) -> AbstractContextManager[None]:
         return gmongo.timeout(None if self.timeout_ms is None else self.timeout_ms / 1000)

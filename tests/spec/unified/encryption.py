@@ -63,7 +63,7 @@ def explicit(given: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryp
     """What a ``clientEncryption`` entity is."""
     from gmongo.encryption import ClientEncryption
 
-    known = {"keyVaultClient", "keyVaultNamespace", "kmsProviders", "keyExpirationMS"}
+    known = {"keyVaultClient", "keyVaultNamespace", "kmsProviders", "keyExpirationMS", "timeoutMS"}
     check_known(given, known, "clientEncryptionOpts")
     providers = kms_providers(given["kmsProviders"])
     return ClientEncryption(
@@ -74,6 +74,7 @@ def explicit(given: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryp
         _tls(providers),
         given.get("keyExpirationMS"),
         _kms().connect,
+        given.get("timeoutMS"),
     )
 
 

@@ -15,7 +15,7 @@ from tests.spec.unified.cursors import CursorEntity
 from tests.spec.unified.encryption import explicit
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.threads import Thread
-from tests.spec.unified.values import check_known, common_options, snake_case
+from tests.spec.unified.values import check_known, common_options, database_options, snake_case
 
 if TYPE_CHECKING:
     from tests.spec.unified.runner import Run
@@ -138,14 +138,14 @@ def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
 def _database(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "client", "databaseName", "databaseOptions"}, "a database")
     client = run.entities.client(spec["client"]).client
-    options = common_options(spec.get("databaseOptions", {}))
+    options = database_options(spec.get("databaseOptions", {}))
     return Entity("database", client.get_database(spec["databaseName"], **options), spec["client"])
 
 
 def _collection(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "database", "collectionName", "collectionOptions"}, "a collection")
     database = run.entities.get("database", spec["database"])
-    options = common_options(spec.get("collectionOptions", {}))
+    options = database_options(spec.get("collectionOptions", {}))
     collection = database.get_collection(spec["collectionName"], **options)
     return Entity("collection", collection, run.entities.find(spec["database"]).client)
 
@@ -154,7 +154,7 @@ def _session(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "client", "sessionOptions"}, "a session")
     client = run.entities.client(spec["client"]).client
     given = dict(spec.get("sessionOptions", {}))
-    check_known(given, {"causalConsistency", "snapshot", "defaultTransactionOptions"}, "a session")
+    check_known(given, {"causalConsistency", "snapshot", "defaultTransactionOptions", "defaultTimeoutMS"}, "a session")
     options = {snake_case(name): value for name, value in given.items()}
     if "defaultTransactionOptions" in given:
         options["default_transaction_options"] = _transaction_options(given["defaultTransactionOptions"])

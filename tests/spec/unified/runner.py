@@ -21,6 +21,7 @@ from tests.spec.unified.operations.method import Operation
 from tests.spec.unified.outcome import check_outcome, prepare
 from tests.spec.unified.results import Documents
 from tests.spec.unified.schema import FormatError
+from tests.spec.unified.spans import check_spans
 
 _OPERATIONS: dict[str, Mapping[str, Operation]] = {
     "bucket": bucket.OPERATIONS,
@@ -108,6 +109,10 @@ class Run:
             observed = self.entities.client(expected["client"])
             assert observed.logs is not None, f"{observed.name} does not observe log messages"
             check_logs(expected, observed.logs.of_topology(observed.recorder.topology_id), self._matcher)
+        for expected in self._case.get("expectTracingMessages", []):
+            traced = self.entities.client(expected["client"])
+            assert traced.spans is not None, f"{traced.name} does not observe tracing messages"
+            check_spans(expected, traced.spans.trees(), self._matcher)
         check_outcome(self.running.internal, self._case.get("outcome", []))
 
     def _clean_up(self) -> None:

@@ -166,11 +166,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(NOT_SIMULATED, _QUERYABLE, files="*/poc-queryable-encryption"),
     # What PyMongo's API does not have either, or what gmongo leaves out.
-    _absent("tracing", "observeTracingMessages expectTracingMessages"),
     _absent("rawData", "arguments.rawData"),
-    _absent("timeoutMS of a database or collection", "databaseOptions.timeoutMS collectionOptions.timeoutMS"),
-    _absent("timeoutMS of a session", "sessionOptions.defaultTimeoutMS"),
-    _absent("timeoutMode", "arguments.timeoutMode"),
     _absent("the snapshot time of a session", "sessionOptions.snapshotTime getSnapshotTime()"),
     _absent("MD5 of files", "arguments.disableMD5"),
     _absent("count, which PyMongo has removed", "count()"),
@@ -180,12 +176,6 @@ RULES: tuple[Rule, ...] = (
         "listIndexNames() listCollectionObjects() listDatabaseObjects()",
     ),
     _absent("batchSize of list_indexes", "", files="load-balancers/cursors", cases="listIndexes pins *"),
-    _absent(
-        "a time limit over several iterations of a tailable cursor: each is an operation of its own",
-        "",
-        files="csot/tailable-awaitData",
-        cases="apply remaining timeoutMS if less than maxAwaitTimeMS",
-    ),
     _contradicted(
         "no killCursors after a getMore behind a load balancer failed in the network (LB-53)",
         "csot/close-cursors",

@@ -38,14 +38,23 @@ CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 }
 """The common options by name."""
 
+_LIMIT = "timeoutMS"
+
 
 def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a database, a collection or a transaction, as keyword arguments.
 
     :raises FormatError: an option is not known.
     """
-    check_known(document, CONVERSIONS, "a database or collection")
+    check_known(document, CONVERSIONS, "a database, a collection or a transaction")
     return {snake_case(name): CONVERSIONS[name](value) for name, value in document.items()}
+
+
+def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a database or a collection, as keyword arguments. Raises as :func:`common_options` does."""
+    rest = dict(document)
+    timeout_ms = rest.pop(_LIMIT, None)
+    return {**common_options(rest), "timeout_ms": timeout_ms}
 
 
 def check_known(given: Any, known: Any, what: str) -> None:

@@ -27,6 +27,10 @@ class Topology:
         self.change = Change()
         self.commands: Mapping[str, Callable[[Call], dict[str, Any]]] = {}
 
+    def streams_cursors(self, version: tuple[int, ...]) -> bool:
+        """Whether a server of that version sends the batches of a cursor without being asked for each."""
+        return True
+
     def describe(self, member: Member) -> dict[str, Any]:
         """The fields of hello that tell what the member is."""
         return {"isWritablePrimary": True}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 _CHECKS_METADATA = (7, 0)
+_STREAMS = (7, 1)  # SERVER-57297
 _COPIES = 3
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
@@ -33,6 +34,10 @@ class Sharded(Topology):
     def __init__(self) -> None:
         super().__init__()
         self.commands = {"checkMetadataConsistency": _check_metadata}
+
+    def streams_cursors(self, version: tuple[int, ...]) -> bool:
+        """Whether a mongos of that version sends the batches of a cursor without being asked for each."""
+        return version >= _STREAMS
 
     def describe(self, member: Member) -> dict[str, Any]:
         """The fields of hello that tell what the member is."""

@@ -38,6 +38,11 @@ def _read(stream: Any) -> bytes:
         return content
 
 
+def _drop(bucket: Any) -> None:
+    for each in (bucket._collection.files, bucket._collection.chunks):  # the driver has no method for it
+        each.drop()
+
+
 _ID = {"id": "file_id"}
 
 OPERATIONS: dict[str, Method] = {
@@ -45,6 +50,7 @@ OPERATIONS: dict[str, Method] = {
     "deleteByName": Method("delete_by_name", "filename", "session"),
     "download": Method("open_download_stream", "id", "session", names=_ID, show=_read),
     "downloadByName": Method("open_download_stream_by_name", "filename", "revision session", show=_read),
+    "drop": Method(_drop),
     "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", show=documents),
     "rename": Method("rename", "id newFilename", "session", names=_ID),
     "renameByName": Method("rename_by_name", "filename newFilename", "session"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo import CursorType
 from gmongo.collection import Collection
 from tests.spec.unified.cursors import CursorEntity
-from tests.spec.unified.operations.method import Method, documents
+from tests.spec.unified.operations.method import LIMITED_CURSOR, Method, documents
 from tests.spec.unified.operations.models import search_index_model, write_models
 from tests.spec.unified.operations.watching import WATCH
 
@@ -26,7 +27,10 @@ def _find(collection: Collection[Any], max_await_time_ms: int | None = None, **a
 
 
 def _create_find_cursor(collection: Collection[Any], **arguments: Any) -> CursorEntity:
-    return CursorEntity.opened(_find(collection, **arguments))
+    entity = CursorEntity.opened(_find(collection, **arguments))
+    if arguments.get("cursor_type", CursorType.NON_TAILABLE) != CursorType.NON_TAILABLE:
+        entity.timeout_ms = arguments.get("timeout_ms")
+    return entity
 
 
 def _bulk_write(collection: Collection[Any], requests: list[Any], **arguments: Any) -> Any:
@@ -53,14 +57,14 @@ OPERATIONS: dict[str, Method] = {
     "aggregate": Method(
         "aggregate",
         "pipeline",
-        "session let comment",
+        f"session let comment {LIMITED_CURSOR}",
         "allowDiskUse batchSize collation hint maxTimeMS maxAwaitTimeMS bypassDocumentValidation",
         show=documents,
     ),
     "bulkWrite": Method(_bulk_write, "requests", "session ordered let comment bypassDocumentValidation"),
     "countDocuments": Method("count_documents", "filter", "session comment", "skip limit hint collation maxTimeMS"),
     "createChangeStream": WATCH,
-    "createFindCursor": Method(_create_find_cursor, "filter", _FIND),
+    "createFindCursor": Method(_create_find_cursor, "filter", f"{_FIND} {LIMITED_CURSOR}"),
     "createIndex": Method(_create_index, "keys", "session comment name unique", "maxTimeMS"),
     "createSearchIndex": Method(_create_search_index, "model"),
     "createSearchIndexes": Method(_create_search_indexes, "models"),
@@ -73,7 +77,7 @@ OPERATIONS: dict[str, Method] = {
     "dropIndexes": Method("drop_indexes", "", "session comment", "maxTimeMS"),
     "dropSearchIndex": Method("drop_search_index", "name"),
     "estimatedDocumentCount": Method("estimated_document_count", "", "comment", "maxTimeMS"),
-    "find": Method(_find, "filter", _FIND, show=documents),
+    "find": Method(_find, "filter", f"{_FIND} {LIMITED_CURSOR}", show=documents),
     "findOne": Method("find_one", "filter", _FIND),
     "findOneAndDelete": Method("find_one_and_delete", "filter", _MODIFY, _MODIFY_FIELDS),
     "findOneAndReplace": Method(
@@ -84,7 +88,7 @@ OPERATIONS: dict[str, Method] = {
     ),
     "insertMany": Method("insert_many", "documents", "session ordered comment bypassDocumentValidation"),
     "insertOne": Method("insert_one", "document", "session comment bypassDocumentValidation"),
-    "listIndexes": Method("list_indexes", "", "session comment", show=documents),
+    "listIndexes": Method("list_indexes", "", f"session comment {LIMITED_CURSOR}", show=documents),
     "listSearchIndexes": Method(_list_search_indexes, "", "aggregationOptions", show=documents),
     "rename": Method("rename", "to", "session comment", "dropTarget", names={"to": "new_name"}),
     "replaceOne": Method("replace_one", "filter replacement", f"{_UPDATE} sort"),

@@ -9,11 +9,11 @@ from gmongo import CursorType
 from gmongo.collection import Collection
 from gmongo.database import Database
 from tests.spec.unified.cursors import CursorEntity
-from tests.spec.unified.operations.method import Method, documents
+from tests.spec.unified.operations.method import LIMITED_CURSOR, Method, documents
 from tests.spec.unified.operations.watching import WATCH
 from tests.spec.unified.schema import FormatError
 
-_CURSOR_COMMAND = "readPreference session batchSize maxTimeMS comment cursorType"
+_CURSOR_COMMAND = f"readPreference session batchSize maxTimeMS comment cursorType {LIMITED_CURSOR}"
 _CREATE_FIELDS = (
     "capped size max timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages viewOn pipeline"
     " validator validationLevel validationAction collation comment encryptedFields"
@@ -56,7 +56,10 @@ def _modify_collection(database: Database[Any], collection: str, **fields: Any) 
 
 
 def _create_command_cursor(database: Database[Any], **arguments: Any) -> CursorEntity:
-    return CursorEntity(_cursor_command(database, **arguments))
+    entity = CursorEntity(_cursor_command(database, **arguments))
+    if arguments.get("cursor_type", CursorType.NON_TAILABLE) != CursorType.NON_TAILABLE:
+        entity.timeout_ms = arguments.get("timeout_ms")
+    return entity
 
 
 def _create_collection(database: Database[Any], name: str, **options: Any) -> Collection[Any]:
@@ -67,7 +70,7 @@ OPERATIONS: dict[str, Method] = {
     "aggregate": Method(
         "aggregate",
         "pipeline",
-        "session let comment",
+        f"session let comment {LIMITED_CURSOR}",
         "allowDiskUse batchSize collation hint maxTimeMS maxAwaitTimeMS bypassDocumentValidation",
         show=documents,
     ),
@@ -82,9 +85,13 @@ OPERATIONS: dict[str, Method] = {
         "session comment encryptedFields",
         names={"collection": "name_or_collection"},
     ),
-    "listCollectionNames": Method("list_collection_names", "", "session filter comment"),
+    "listCollectionNames": Method("list_collection_names", "", f"session filter comment {LIMITED_CURSOR}"),
     "listCollections": Method(
-        _list_collections, "", "session filter comment batchSize", "nameOnly authorizedCollections", show=documents
+        _list_collections,
+        "",
+        f"session filter comment batchSize {LIMITED_CURSOR}",
+        "nameOnly authorizedCollections",
+        show=documents,
     ),
     "modifyCollection": Method(
         _modify_collection, "collection", "", "index changeStreamPreAndPostImages validator validationLevel"

@@ -24,8 +24,11 @@ _CURSOR_TYPES = {
 }
 _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AFTER}
 
-# The deadline of an operation is given around the call, and not as an argument.
-_DEADLINE = "timeoutMS"
+# Where the driver's method does not take the limit of an operation as an argument, it is given around the call.
+_LIMIT = "timeoutMS"
+_TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
+LIMITED_CURSOR = "timeoutMS timeoutMode"
+"""The arguments of operations that open cursors, which outlive the call."""
 
 
 class Method:
@@ -52,7 +55,8 @@ class Method:
         self._title = call if isinstance(call, str) else call.__name__
         self._required = frozenset(required.split())
         self._fields = frozenset(fields.split())
-        self._known = self._required | set(optional.split()) | self._fields | {_DEADLINE}
+        self._takes_limit = _LIMIT in optional.split()
+        self._known = self._required | set(optional.split()) | self._fields | {_LIMIT}
         self._names = names or {}
         self._show = show
 
@@ -63,7 +67,7 @@ class Method:
         """
         self._check(arguments)
         given = dict(arguments)
-        timeout = given.pop(_DEADLINE, None)
+        timeout = None if self._takes_limit else given.pop(_LIMIT, None)
         converted = {self._name(name): convert(run, name, value) for name, value in given.items()}
         method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
         with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
@@ -123,6 +127,8 @@ def convert(run: Run, name: str, value: Any) -> Any:
         return CONVERSIONS[name](value)
     if name == "returnDocument":
         return _chosen(_RETURN_DOCUMENTS, value.lower(), name)
+    if name == "timeoutMode":
+        return _chosen(_TIMEOUT_MODES, value, name)
     if name == "cursorType":
         return _chosen(_CURSOR_TYPES, value, name)
     return value

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from tests.spec.unified.runner import Run
 
 _TRANSACTION = "readConcern writeConcern readPreference maxCommitTimeMS"
-_WITH_TRANSACTION = Method("with_transaction", "callback", _TRANSACTION)
+_LIMITED = "timeoutMS"
+_WITH_TRANSACTION = Method("with_transaction", "callback", f"{_TRANSACTION} {_LIMITED}")
 
 
 def _with_transaction(run: Run, session: ClientSession, callback: list[Mapping[str, Any]], **options: Any) -> None:
@@ -27,8 +28,8 @@ def _with_transaction(run: Run, session: ClientSession, callback: list[Mapping[s
 
 
 OPERATIONS: dict[str, Operation] = {
-    "abortTransaction": Method("abort_transaction"),
-    "commitTransaction": Method("commit_transaction"),
+    "abortTransaction": Method("abort_transaction", "", _LIMITED),
+    "commitTransaction": Method("commit_transaction", "", _LIMITED),
     "endSession": Method("end_session"),
     "startTransaction": Method("start_transaction", "", _TRANSACTION, show=lambda _context: None),
     "withTransaction": Function(_with_transaction),

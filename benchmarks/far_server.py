@@ -1,0 +1,135 @@
+"""A server of one long cursor, a way off: ``python -m benchmarks.far_server --fd N --latency MS``.
+
+Each reply leaves so many milliseconds after its request has come. Requests and replies on their way do not wait for
+each other, as on a real line, so the batches of an exhaust cursor come one right after the other. It ends with its
+standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+import gevent
+from bson import Int64
+from gevent.fileobject import FileObject
+from gevent.queue import Queue
+from gevent.server import StreamServer
+from gevent.socket import socket as GeventSocket
+
+from benchmarks.documents import DATABASE, DOCUMENT_BYTES, saved
+from benchmarks.processors import pin_server
+from benchmarks.replies import HEADER, MORE_TO_COME, OP_MSG, OP_QUERY, Replies
+
+#: What a cursor brings: so many batches of so many documents.
+BATCHES, BATCH_SIZE = 100, 1000
+COLLECTION = "long"
+EXHAUST_ALLOWED = 1 << 16
+CURSOR_ID = 77
+
+
+class LongCursor:
+    """The replies that bring the documents, encoded once."""
+
+    def __init__(self) -> None:
+        documents = saved(BATCH_SIZE, DOCUMENT_BYTES)
+        self.first = self._body(documents, "firstBatch", CURSOR_ID)
+        self.next = self._body(documents, "nextBatch", CURSOR_ID)
+        self.last = self._body(documents, "nextBatch", 0)
+
+    @staticmethod
+    def _body(documents: list[dict[str, Any]], field: str, cursor_id: int) -> bytes:
+        cursor = {field: documents, "id": Int64(cursor_id), "ns": f"{DATABASE}.{COLLECTION}"}
+        return bson.encode({"cursor": cursor, "ok": 1.0})
+
+
+class Conversation:
+    """One connection of a client.
+
+    :param latency: seconds from a request to its reply.
+    """
+
+    # Of all connections, since a cursor without a connection of its own takes any.
+    sent = 0
+
+    def __init__(self, sock: GeventSocket, cursor: LongCursor, replies: Replies, latency: float) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = sock
+        self._cursor = cursor
+        self._replies = replies
+        self._latency = latency
+        self._leaving: Queue[tuple[float, bytes]] = Queue()
+
+    def serve(self) -> None:
+        """Read requests, and have their replies sent when their time has come."""
+        sender = gevent.spawn(self._send)
+        stream = self._socket.makefile("rb")
+        try:
+            while len(head := stream.read(16)) == 16:
+                length, number, _response_to, opcode = HEADER.unpack(head)
+                due = time.monotonic() + self._latency
+                for message in self._answer(head + stream.read(length - 16), number, opcode):
+                    self._leaving.put((due, message))
+        except OSError:
+            pass
+        finally:
+            sender.kill()
+
+    def _send(self) -> None:
+        while True:
+            due, message = self._leaving.get()
+            gevent.sleep(max(0.0, due - time.monotonic()))
+            self._socket.sendall(message)
+
+    def _answer(self, request: bytes, number: int, opcode: int) -> Iterator[bytes]:
+        name = b"" if opcode == OP_QUERY else request[26 : request.index(0, 26)]
+        if name == b"find":
+            Conversation.sent = 1
+            yield _message(number, number, 0, self._cursor.first)
+        elif name == b"getMore":
+            flags = int.from_bytes(request[16:20], "little")
+            yield from self._batches(number, bool(flags & EXHAUST_ALLOWED))
+        else:
+            yield from self._replies.answer(request)
+
+    def _batches(self, number: int, stream: bool) -> Iterator[bytes]:
+        while True:
+            Conversation.sent += 1
+            more = Conversation.sent < BATCHES
+            reply_number = 1_000_000 + Conversation.sent
+            body = self._cursor.next if more else self._cursor.last
+            yield _message(reply_number, number, MORE_TO_COME if stream and more else 0, body)
+            if not stream or not more:
+                return
+            number = reply_number
+
+
+def _message(number: int, response_to: int, flags: int, body: bytes) -> bytes:
+    payload = flags.to_bytes(4, "little") + b"\x00" + body
+    return HEADER.pack(16 + len(payload), number, response_to, OP_MSG) + payload
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.far_server", description=__doc__)
+    parser.add_argument("--fd", type=int, required=True, help="serve this inherited listening socket")
+    parser.add_argument("--latency", type=float, default=5, help="milliseconds (default 5)")
+    options = parser.parse_args()
+    pin_server()
+    cursor, replies = LongCursor(), Replies()
+
+    def serve(sock: GeventSocket, _address: Any) -> None:
+        Conversation(sock, cursor, replies, options.latency / 1000).serve()
+
+    listener = GeventSocket(fileno=options.fd)
+    listener.setblocking(False)
+    StreamServer(listener, serve).start()
+    FileObject(sys.stdin.buffer, "rb").read()  # ends when nobody holds the other end any more
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""``python -m benchmarks.long_reads``: how long it takes to read 100,000 documents from a server that is a way off.
+
+The application works for 5 ms on each batch of 1000 documents, either by waiting for something else, or by computing,
+which holds the loop. What is measured is the time from ``find()`` to the last document, by the clock, and the middle
+one of all times that a batch takes, which a machine that does other things as well disturbs less. A ratio is that to a
+cursor of gmongo's that neither reads ahead nor streams.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.processes import ROOT, _end, run_python
+from benchmarks.processors import pin_client
+from benchmarks.worker import open_client, prepare
+
+LATENCIES = (1.0, 5.0, 20.0)
+WORK = 0.005  # seconds for a batch
+WORKS = ("waits", "computes")
+#: Each with the driver, and the kind of its cursor.
+READERS = {
+    "gmongo": ("gmongo", "plain"),
+    "gmongo, reading ahead": ("gmongo", "1"),
+    "gmongo, reading two ahead": ("gmongo", "2"),
+    "gmongo, exhaust": ("gmongo", "exhaust"),
+    "PyMongo": ("pymongo", "plain"),
+    "PyMongo, exhaust": ("pymongo", "exhaust"),
+}
+BASE = "gmongo"
+#: What reading ahead shall be at 5 ms of latency beside an application that waits, as a part of the base.
+JUDGED, TARGET = "gmongo, reading two ahead", 0.6
+
+
+class Reading(NamedTuple):
+    """What one reader took.
+
+    :param seconds: for everything.
+    :param batch: milliseconds of the middle batch, with the application's work.
+    """
+
+    seconds: float
+    batch: float
+
+
+class Line(NamedTuple):
+    """Of one reader in one circumstance."""
+
+    latency: float
+    work: str
+    reader: str
+    readings: list[Reading]
+    base: list[Reading]
+
+    def ratios(self, quantity: str) -> list[float]:
+        """To the base, round by round."""
+        pairs = zip(self.readings, self.base, strict=True)
+        return [getattr(own, quantity) / getattr(base, quantity) for own, base in pairs]
+
+
+@contextmanager
+def far_server(latency: float) -> Iterator[int]:
+    """Run a server a way off, and give its port."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        port: int = listener.getsockname()[1]
+        arguments = ["--fd", str(listener.fileno()), "--latency", str(latency)]
+        command = [sys.executable, "-m", "benchmarks.far_server", *arguments]
+        server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    try:
+        yield port
+    finally:
+        _end(server)
+
+
+def read(reader: str, port: int, work: str) -> Reading:
+    """Read everything once, in this process."""
+    from benchmarks.far_server import BATCH_SIZE, BATCHES, COLLECTION, DATABASE
+
+    driver, kind = READERS[reader]
+    client = open_client(driver, port)
+    collection = client[DATABASE][COLLECTION]
+    client.admin.command("ping")
+    cursor = collection.find(batch_size=BATCH_SIZE, cursor_type=64 if kind == "exhaust" else 0)
+    if kind.isdigit():
+        cursor = cursor.read_ahead(int(kind))
+    act = _works()[work]
+    count = 0
+    moments = [time.perf_counter()]
+    for _document in cursor:
+        count += 1
+        if not count % BATCH_SIZE:
+            act()
+            moments.append(time.perf_counter())
+    client.close()
+    assert count == BATCHES * BATCH_SIZE, count
+    batches = [after - before for before, after in pairwise(moments)]
+    return Reading(moments[-1] - moments[0], statistics.median(batches) * 1000)
+
+
+def _works() -> dict[str, Callable[[], None]]:
+    from gevent import sleep
+
+    def compute() -> None:
+        end = time.perf_counter() + WORK
+        while time.perf_counter() < end:
+            pass
+
+    return {"waits": lambda: sleep(WORK), "computes": compute}
+
+
+def measure(latencies: list[float], rounds: int, tell: Callable[[str], Any]) -> Iterator[Line]:
+    """Read with all readers, in turns."""
+    for latency in latencies:
+        with far_server(latency) as port:
+            for work in WORKS:
+                tell(f"{latency:g} ms, the application {work}")
+                found: dict[str, list[Reading]] = {reader: [] for reader in READERS}
+                for _ in range(rounds):
+                    for reader in READERS:
+                        arguments = ["-m", "benchmarks.long_reads", "--reader", reader, "--port", str(port)]
+                        found[reader].append(Reading(*run_python([*arguments, "--work", work], 120)))
+                for reader, readings in found.items():
+                    yield Line(latency, work, reader, readings, found[BASE])
+
+
+def show(lines: list[Line], console: Console) -> bool:
+    """Print a table; returns whether the target is reached."""
+    heads = ("latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio")
+    table = Table(*heads, title="100,000 documents in batches of 1000: medians of all rounds")
+    for line in lines:
+        cells = [f"{line.latency:g} ms", line.work, line.reader]
+        for quantity in Reading._fields:
+            middle = statistics.median(getattr(each, quantity) for each in line.readings)
+            cells += [f"{middle:.2f}", f"{statistics.median(line.ratios(quantity)):.2f}"]
+        table.add_row(*cells)
+    console.print(table)
+    judged = [line for line in lines if (line.latency, line.work, line.reader) == (5, "waits", JUDGED)]
+    return all(statistics.median(line.ratios("batch")) <= TARGET for line in judged)
+
+
+def main() -> int:
+    """Measure, or be one reader.
+
+    :returns: the exit status: 1 when the target is missed.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.long_reads", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="turns of every reader (default 5)")
+    parser.add_argument("--latencies", default="1,5,20", help="milliseconds, with commas between (default 1,5,20)")
+    parser.add_argument("--json", help="write every number to a file")
+    parser.add_argument("--reader", choices=READERS, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=WORKS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.reader:
+        prepare(READERS[options.reader][0])
+        pin_client()
+        json.dump(read(options.reader, options.port, options.work), sys.stdout)
+        return 0
+    console = Console(stderr=True)
+    latencies = [float(each) for each in options.latencies.split(",")]
+    lines = list(measure(latencies, options.rounds, lambda text: console.print(text, style="dim")))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump([line._asdict() for line in lines], file, indent=2)
+    return 0 if show(lines, Console(width=int(os.environ.get("COLUMNS", "100")))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

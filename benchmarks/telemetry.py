@@ -1,0 +1,115 @@
+"""What it costs to be observed: ``python -m benchmarks.telemetry``.
+
+CPU time of ``find_one`` on a server of canned replies, by clients that differ in nothing else: one that nobody
+observes, one that is traced before there is a provider, spans written by hand around the call of the first one, with
+the same attributes, and clients that are observed. The ways take turns in short rounds, and the best round counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import SpanKind
+
+from benchmarks.processes import canned_server
+from benchmarks.replies import ONE
+from gmongo import MongoClient
+
+OPERATIONS = 1000
+WAYS = {
+    "not observed": "",
+    "traced, no provider": "not observed",
+    "spans by hand": "not observed",
+    "traced": "spans by hand",
+    "metrics": "not observed",
+    "slow operations": "not observed",
+    "all three": "spans by hand",
+}
+
+
+def by_hand(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
+    """``find_one`` in the spans that an application would make for it."""
+    host, port = address
+    where = {"db.system.name": "mongodb", "db.namespace": "bench", "db.collection.name": ONE}
+    operation = {**where, "db.operation.name": "find", "db.operation.summary": f"find bench.{ONE}"}
+    command = {**where, "db.command.name": "find", "db.query.summary": f"find bench.{ONE}", "network.transport": "tcp"}
+    command = {**command, "server.address": host, "server.port": port, "db.mongodb.lsid": "x" * 36}
+    command = {**command, "db.mongodb.driver_connection_id": 1, "db.mongodb.server_connection_id": 1}
+
+    def find() -> Any:
+        with (
+            tracer.start_as_current_span(f"find bench.{ONE}", kind=SpanKind.CLIENT, attributes=dict(operation)),
+            tracer.start_as_current_span("find", kind=SpanKind.CLIENT, attributes=dict(command)),
+        ):
+            return collection.find_one({"_id": 1})
+
+    return find
+
+
+def ways(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
+    """What is compared, and the clients to close."""
+    provider, meters = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
+    tracing = {"enabled": True, "tracer_provider": provider}
+    metrics = {"enabled": True, "meter_provider": meters}
+    options: dict[str, dict[str, Any]] = {
+        "not observed": {},
+        "traced, no provider": {"tracing": {"enabled": True}},
+        "traced": {"tracing": tracing},
+        "metrics": {"metrics": metrics},
+        "slow operations": {"slow_operation_ms": 60_000},
+        "all three": {"tracing": tracing, "metrics": metrics, "slow_operation_ms": 60_000},
+    }
+    clients = {name: MongoClient[Any](uri, **each) for name, each in options.items()}
+    found = {name: _find_one(client) for name, client in clients.items()}
+    plain = clients["not observed"]
+    plain.bench[ONE].find_one()
+    assert plain.address is not None
+    found["spans by hand"] = by_hand(provider.get_tracer("application"), plain.bench[ONE], plain.address)
+    return {name: found[name] for name in WAYS}, list(clients.values())
+
+
+def _find_one(client: MongoClient[Any]) -> Callable[[], Any]:
+    collection = client.bench[ONE]
+    return lambda: collection.find_one({"_id": 1})
+
+
+def measure(rounds: int) -> dict[str, float]:
+    """Microseconds of CPU for one operation, by way."""
+    with canned_server() as port:
+        compared, clients = ways(f"mongodb://127.0.0.1:{port}/")
+        best = dict.fromkeys(compared, float("inf"))
+        for _ in range(rounds):
+            for name, find in compared.items():
+                started = time.process_time()
+                for _ in range(OPERATIONS):
+                    find()
+                best[name] = min(best[name], (time.process_time() - started) / OPERATIONS)
+        for client in clients:
+            client.close()
+    return {name: seconds * 1e6 for name, seconds in best.items()}
+
+
+def table(measured: dict[str, float]) -> str:
+    """The measurement in Markdown."""
+    lines = ["| `find_one` | CPU | |", "|---|---:|---|"]
+    for name, microseconds in measured.items():
+        beside = WAYS[name]
+        ratio = f"{microseconds / measured[beside]:.2f} times {beside}" if beside else ""
+        lines.append(f"| {name} | {microseconds:.1f} µs | {ratio} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15, help=f"of {OPERATIONS} operations each (default: 15)")
+    print(table(measure(parser.parse_args().rounds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Metrics with OpenTelemetry's semantic conventions for databases.
+
+What there is now (connections, waiters, tokens) is read from the pools when somebody collects it, so it cannot drift
+from them. What takes time is recorded when it ends, in the greenlet of the operation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter_provider
+
+from gmongo._fork import forkables
+from gmongo._telemetry.text import kind_of
+from gmongo._version import __version__
+from gmongo.errors import WaitQueueTimeoutError
+from gmongo.execution.account import Account, Observer, Wait
+from gmongo.execution.executor import Executor
+from gmongo.wire.address import Address, address_text
+
+if TYPE_CHECKING:
+    from gmongo.cmap.pool import Pool
+
+_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
+_POOL_NAME, _STATE = "db.client.connection.pool.name", "db.client.connection.state"
+
+
+class Metrics(Observer):
+    """Records the metrics of one client.
+
+    :param provider: where they go; None is the global provider.
+    """
+
+    def __init__(self, provider: Any) -> None:
+        self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
+
+    def operation_ended(self, account: Account, error: BaseException | None) -> None:
+        attributes: dict[str, Any] = {
+            "db.system.name": "mongodb",
+            "db.namespace": account.database,
+            "db.operation.name": account.name,
+        }
+        if account.collection:
+            attributes["db.collection.name"] = account.collection
+        if account.address is not None:
+            host, port = account.address
+            attributes["server.address"] = host
+            if port is not None:
+                attributes["server.port"] = port
+        if error is not None:
+            attributes["error.type"] = kind_of(error)
+            code = getattr(error, "code", None)
+            if code is not None:
+                attributes["db.response.status_code"] = str(code)
+        self.instruments.duration.record(account.elapsed(), attributes)
+
+    def waited(
+        self, account: Account, wait: Wait, seconds: float, connecting: float, error: BaseException | None
+    ) -> None:
+        if wait is not Wait.CHECK_OUT or account.address is None:
+            return
+        pool = _named(account.address)
+        if error is None:
+            self.instruments.wait_time.record(seconds, pool)
+        elif isinstance(error, WaitQueueTimeoutError):
+            self.instruments.timeouts.add(1, pool)
+
+    def connection_used(self, account: Account, address: Address, seconds: float) -> None:
+        self.instruments.use_time.record(seconds, _named(address))
+
+    def connection_made(self, address: Address, seconds: float) -> None:
+        self.instruments.create_time.record(seconds, _named(address))
+
+
+class Instruments:
+    """The instruments of one provider, which all clients share that go there.
+
+    :param meter: that makes them.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        def histogram(name: str, description: str) -> Any:
+            return meter.create_histogram(
+                f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_SECONDS
+            )
+
+        self.duration = histogram("operation.duration", "How long operations took")
+        self.create_time = histogram("connection.create_time", "How long it took to establish connections")
+        self.wait_time = histogram("connection.wait_time", "How long it took to check connections out")
+        self.use_time = histogram("connection.use_time", "How long connections were checked out")
+        self.timeouts = meter.create_counter(
+            "db.client.connection.timeouts", "{timeout}", "Check-outs that did not get a connection in time"
+        )
+        self._observe_pools(meter)
+        self._observe_retries(meter)
+
+    def _observe_pools(self, meter: Meter) -> None:
+        for name, unit, description, count in _OF_POOLS:
+            meter.create_observable_up_down_counter(
+                f"db.client.connection.{name}", [self._pools_observed(count)], unit, description
+            )
+
+    def _observe_retries(self, meter: Meter) -> None:
+        for name, unit, description, read in _OF_CLIENTS:
+            meter.create_observable_counter(f"gmongo.client.{name}", [self._clients_observed(read)], unit, description)
+        left = self._clients_observed(lambda executor: {"": executor.overload.bucket.tokens})
+        meter.create_observable_up_down_counter(
+            "gmongo.client.retry.tokens", [left], "{token}", "What is left for retries"
+        )
+
+    def _pools_observed(
+        self, count: Callable[[Pool], dict[str, int]]
+    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        """What all pools to a server have together: several clients may have one each."""
+
+        def observe(_options: CallbackOptions) -> Iterator[Observation]:
+            sums: Counter[tuple[Address, str]] = Counter()
+            for executor in self._executors():
+                for pool in executor.topology.pools():
+                    for state, number in count(pool).items():
+                        sums[pool.address, state] += number
+            for (address, state), number in sums.items():
+                yield Observation(number, {**_named(address), **({_STATE: state} if state else {})})
+
+        return observe
+
+    def _clients_observed(
+        self, read: Callable[[Executor], dict[str, float]]
+    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observe(_options: CallbackOptions) -> Iterator[Observation]:
+            for executor in self._executors():
+                for reason, number in read(executor).items():
+                    client = {"gmongo.client.number": executor.number}
+                    yield Observation(number, {**client, **({"gmongo.retry.reason": reason} if reason else {})})
+
+        return observe
+
+    def _executors(self) -> Iterator[Executor]:
+        for each in forkables():
+            if not isinstance(each, Executor) or each.observers is None or each.topology.closed:
+                continue
+            if any(getattr(observer, "instruments", None) is self for observer in each.observers.all):
+                yield each
+
+
+# Without a limit, there is no number that could be shown.
+_OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = (
+    (
+        "count",
+        "{connection}",
+        "Connections by state",
+        lambda pool: {"idle": len(pool.machine.available), "used": len(pool.machine.in_use)},
+    ),
+    (
+        "idle.max",
+        "{connection}",
+        "The most connections that may be idle",
+        lambda pool: {"": pool.options.max_pool_size} if pool.options.max_pool_size else {},
+    ),
+    (
+        "idle.min",
+        "{connection}",
+        "How many connections are kept open",
+        lambda pool: {"": pool.options.min_pool_size},
+    ),
+    (
+        "max",
+        "{connection}",
+        "The most connections",
+        lambda pool: {"": pool.options.max_pool_size} if pool.options.max_pool_size else {},
+    ),
+    (
+        "pending_requests",
+        "{request}",
+        "Operations that wait for a connection, or establish one",
+        lambda pool: {"": len(pool.machine.queue.waiters) + len(pool.machine.pending)},
+    ),
+)
+_OF_CLIENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, float]]], ...] = (
+    (
+        "retries",
+        "{retry}",
+        "Further tries, by their reason",
+        lambda executor: {"overload": executor.overload.retries, "other": executor.overload.others},
+    ),
+    (
+        "retry.backoff",
+        "s",
+        "How long operations backed off before further tries",
+        lambda executor: {"": executor.overload.slept},
+    ),
+    (
+        "retry.exhausted",
+        "{operation}",
+        "Operations that failed because no token was left",
+        lambda executor: {"": executor.overload.exhausted},
+    ),
+)
+_instruments: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
+
+
+def _instruments_of(provider: Any) -> Instruments:
+    found = _instruments.get(provider)
+    if found is None:
+        found = _instruments[provider] = Instruments(provider.get_meter("gmongo", __version__))
+    return found
+
+
+def _named(address: Address) -> dict[str, str]:
+    return {_POOL_NAME: address_text(address)}

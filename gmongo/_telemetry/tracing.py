@@ -1,0 +1,249 @@
+"""Spans of operations, commands and transactions (OpenTelemetry specification of the drivers).
+
+An operation is a span, its commands are spans in it, and its waits are events of it: the specification's tests know of
+no other spans. Everything is done in the greenlet of the operation, so the context is that of the greenlet.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as contexts
+from opentelemetry import trace
+from opentelemetry.trace import (
+    ProxyTracerProvider,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    get_tracer_provider,
+    set_span_in_context,
+)
+
+from gmongo._telemetry.text import exception_of, kind_of, query_text
+from gmongo._version import __version__
+from gmongo.execution.account import Account, Observer, Wait
+
+if TYPE_CHECKING:
+    from gmongo.errors import PyMongoError
+    from gmongo.events.command import Sent
+    from gmongo.execution.transaction import Transaction
+
+# A wait that is shorter is none, unless it was for a new connection, or something ended it.
+_SHORTEST_WAIT = 0.001  # seconds
+_UNKNOWN = object()
+_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
+_SYSTEM = {"db.system.name": "mongodb"}
+# Commands that name their collection; what other commands have in this place may be a user, for example.
+_NAMES_COLLECTION = frozenset(
+    {
+        *("aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete"),
+        *("distinct", "drop", "dropIndexes", "dropSearchIndex", "find", "findAndModify", "insert", "killCursors"),
+        *("listIndexes", "mapReduce", "update", "updateSearchIndex", "validate"),
+    }
+)
+
+
+class Traces(Observer):
+    """Makes the spans of one client.
+
+    :param provider: where they go; None is the global provider, for as soon as there is one.
+    :param query_text_max_length: how many characters of a command they show.
+    """
+
+    def __init__(self, provider: Any, query_text_max_length: int) -> None:
+        self._text_length = query_text_max_length
+        self._tracer: Tracer | None = None
+        if provider is not None:
+            self._tracer = _tracer_of(provider)
+
+    def wanted(self) -> bool:
+        if self._tracer is None:
+            if _none_is_set():
+                return False
+            provider = get_tracer_provider()
+            if isinstance(provider, ProxyTracerProvider):
+                return False  # the application has set none so far
+            self._tracer = _tracer_of(provider)
+        return True
+
+    def carried(self, run: Callable[[], None]) -> Callable[[], None]:
+        here = contexts.get_current()
+
+        def run_there() -> None:
+            token = contexts.attach(here)
+            try:
+                run()
+            finally:
+                contexts.detach(token)
+
+        return run_there
+
+    # Operations
+
+    def operation_started(self, account: Account, transaction: Transaction | None) -> None:
+        summary = account.summary
+        attributes: dict[str, Any] = {
+            "db.system.name": "mongodb",
+            "db.namespace": account.database,
+            "db.operation.name": account.name,
+            "db.operation.summary": summary,
+        }
+        if account.collection:
+            attributes["db.collection.name"] = account.collection
+        if account.cursor_id is not None:
+            attributes["db.mongodb.cursor_id"] = account.cursor_id
+        parent = None
+        if transaction is not None and transaction.observed is not None:
+            parent = set_span_in_context(transaction.observed)
+        assert self._tracer is not None
+        span = self._tracer.start_span(summary, parent, SpanKind.CLIENT, attributes)
+        inside = set_span_in_context(span, parent)
+        account.notes[self] = span, inside, contexts.attach(inside)
+
+    def operation_ended(self, account: Account, error: BaseException | None) -> None:
+        kept = account.notes.pop(self, None)
+        if kept is None:
+            return
+        span, _, token = kept
+        contexts.detach(token)
+        if error is not None:
+            _record(span, error, 0 if account.sensitive else self._text_length)
+            if span.is_recording():
+                span.set_attribute("error.type", kind_of(error))
+        span.end()
+
+    def waited(
+        self, account: Account, wait: Wait, seconds: float, connecting: float, error: BaseException | None
+    ) -> None:
+        kept = account.notes.get(self)
+        is_none = seconds < _SHORTEST_WAIT and not connecting and error is None
+        if kept is None or is_none or not kept[0].is_recording():
+            return
+        attributes: dict[str, Any] = {"gmongo.wait.duration": seconds}
+        if connecting:
+            attributes["gmongo.wait.connecting"] = connecting
+        if error is not None:
+            attributes["error.type"] = kind_of(error)
+        kept[0].add_event(wait.value, attributes)
+
+    def try_failed(self, account: Account, error: PyMongoError) -> None:
+        kept = account.notes.get(self)
+        if kept is not None and kept[0].is_recording():
+            kept[0].add_event("retry", {"gmongo.tries": account.tries, "error.type": kind_of(error)})
+
+    # Commands
+
+    def command_started(self, account: Account, sent: Sent) -> None:
+        kept = account.notes.get(self)
+        if kept is None or sent.sensitive or not kept[0].is_recording():
+            return
+        assert self._tracer is not None
+        span = self._tracer.start_span(sent.name, kept[1], SpanKind.CLIENT, self._attributes_of(account, sent))
+        account.notes[sent.request_id] = span
+
+    def _attributes_of(self, account: Account, sent: Sent) -> dict[str, Any]:
+        connection, command, name = sent.connection, sent.command, sent.name
+        host, port = connection.address
+        collection = account.collection or _collection_of(name, command, sent.database)
+        where = f"{sent.database}.{collection}" if collection else sent.database
+        attributes: dict[str, Any] = {
+            "db.system.name": "mongodb",
+            "db.namespace": sent.database,
+            "db.command.name": name,
+            "db.query.summary": f"{name} {where}",
+            "server.address": host,
+            "network.transport": "tcp" if port is not None else "unix",
+            "db.mongodb.driver_connection_id": connection.id,
+        }
+        if port is not None:
+            attributes["server.port"] = port
+        if collection:
+            attributes["db.collection.name"] = collection
+        if connection.hello.connection_id is not None:
+            attributes["db.mongodb.server_connection_id"] = connection.hello.connection_id
+        if account.cursor_id is not None:
+            attributes["db.mongodb.cursor_id"] = account.cursor_id
+        if "lsid" in command:
+            attributes["db.mongodb.lsid"] = str(command["lsid"]["id"].as_uuid())
+        if "txnNumber" in command:
+            attributes["db.mongodb.txn_number"] = int(command["txnNumber"])
+        if self._text_length:
+            attributes["db.query.text"] = query_text(command, self._text_length)
+        return attributes
+
+    def command_ended(self, account: Account, sent: Sent, reply: Any, error: BaseException | None) -> None:
+        span: Span | None = account.notes.pop(sent.request_id, None)
+        if span is None:
+            return
+        if error is not None:
+            code = getattr(error, "code", None)
+            if code is not None:
+                span.set_attribute("db.response.status_code", str(code))
+            span.set_attribute("error.type", kind_of(error) if code is None else str(code))
+            _record(span, error, self._text_length)
+        elif account.cursor_id is None and isinstance(reply, Mapping):
+            cursor = reply.get("cursor")
+            cursor_id = cursor.get("id") if isinstance(cursor, Mapping) else None
+            if cursor_id and isinstance(cursor_id, int):
+                span.set_attribute("db.mongodb.cursor_id", cursor_id)
+        span.end()
+
+    # Transactions
+
+    def transaction_started(self, transaction: Transaction) -> None:
+        assert self._tracer is not None
+        transaction.observed = self._tracer.start_span("transaction", None, SpanKind.CLIENT, _SYSTEM)
+
+    def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
+        span: Span = transaction.observed  # what is done again, such as a commit, is part of it as well
+        if span.is_recording():
+            if error is not None:
+                _record(span, error, self._text_length)
+            span.end()
+
+
+def _record(span: Span, error: BaseException, text_length: int) -> None:
+    """Have a span say what ended it early.
+
+    :param text_length: how many characters of a command are shown.
+    """
+    if not span.is_recording():
+        return
+    attributes = exception_of(error, text_length)
+    attributes["exception.stacktrace"] = "".join(
+        [
+            *traceback.format_tb(error.__traceback__),
+            f"{attributes['exception.type']}: ",
+            attributes["exception.message"],
+        ]
+    )
+    span.set_attributes(attributes)
+    span.add_event("exception", attributes)
+    span.set_status(Status(StatusCode.ERROR, kind_of(error)))
+
+
+def _none_is_set() -> bool:
+    """Whether the application has surely set no provider. To ask OpenTelemetry properly takes a microsecond, which
+    operations need not spend.
+    """
+    return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _IN_ENVIRONMENT
+
+
+def _tracer_of(provider: Any) -> Tracer:
+    tracer: Tracer = provider.get_tracer("gmongo", __version__)
+    return tracer
+
+
+def _collection_of(name: str, command: Mapping[str, Any], database: str) -> str:
+    """The collection that a command is about, if the operation does not say so."""
+    value = command[name]
+    if name == "getMore":
+        value = command.get("collection")
+    elif name not in _NAMES_COLLECTION:
+        value = None
+    return value if isinstance(value, str) and database != "admin" and not value.startswith("$cmd") else ""

@@ -1,0 +1,43 @@
+"""Reading replies that come after their operation was interrupted, so that it does not cost its connection.
+
+The reply is read in a greenlet of its own, within limits of time and bytes. The connection is neither available nor in
+use meanwhile. A clear, a close or a fork ends the wait by closing the connection.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from gevent import Greenlet
+
+from gmongo.cmap.connection import Connection
+
+if TYPE_CHECKING:
+    from gmongo.cmap.pool import Pool
+
+
+def drain_soon(pool: Pool, connection: Connection) -> None:
+    """Begin to read the late reply of a connection. Does not switch.
+
+    The pool hears how it went whatever becomes of the greenlet, even if it is killed before it begins.
+    """
+    options, reference = pool.options, weakref.ref(pool)
+    reader = Greenlet(_read, connection, options.drain_time, options.drain_bytes)
+    reader.link(lambda _reader: _ended(reference, connection))
+    reader.start()
+
+
+def _read(connection: Connection, seconds: float, most: int) -> None:
+    try:
+        connection.read_late_reply(seconds, most)
+    except BaseException:  # whatever was thrown in here: the connection keeps its error, and this greenlet ends
+        pass
+
+
+def _ended(reference: weakref.ref[Pool], connection: Connection) -> None:
+    pool = reference()
+    if pool is None or connection.inherited:  # the child's pool has forgotten it, or will
+        connection.close()
+    else:
+        pool.drained(connection)

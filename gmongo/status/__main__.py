@@ -1,0 +1,53 @@
+"""``python -m gmongo.status DIRECTORY``: the states of an application's processes, in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import gevent
+
+from gmongo.status.workers import worker_states
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Show the states of the processes that serve theirs in a directory, again each second, or once.
+
+    :param arguments: of the command line; None takes those of the process.
+    """
+    parser = argparse.ArgumentParser(prog="python -m gmongo.status", description=main.__doc__)
+    parser.add_argument("directory", type=Path, help="where the processes serve their states (gmongo.status.publish)")
+    parser.add_argument("--once", action="store_true", help="show them once, and end")
+    chosen = parser.parse_args(arguments)
+    try:
+        from rich.console import Console
+        from rich.live import Live
+
+        from gmongo.status.terminal import tables
+    except ImportError:
+        print("python -m gmongo.status needs the package rich (pip install gmongo[status])", file=sys.stderr)
+        return 1
+    if not chosen.directory.is_dir():
+        print(f"there is no directory {chosen.directory}", file=sys.stderr)
+        return 1
+    console = Console()
+    if chosen.once:
+        console.print(tables(worker_states(chosen.directory)))
+        return 0
+    try:
+        with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
+            while True:
+                live.update(_shown(chosen.directory, tables), refresh=True)
+                gevent.sleep(1)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _shown(directory: Path, tables: Any) -> Any:
+    return tables(worker_states(directory))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

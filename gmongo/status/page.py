@@ -1,0 +1,88 @@
+"""The page: a WSGI application."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs
+
+from gmongo.status.state import process_state
+from gmongo.status.workers import publish, worker_states
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class StatusPage:
+    """A WSGI application that shows the MongoDB clients of a process, or of several, as a page that refreshes itself,
+    and as JSON (``?format=json``)::
+
+        from werkzeug.middleware.dispatcher import DispatcherMiddleware
+        from gmongo.status import StatusPage
+
+        app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage()})
+
+    It has no access control of its own: mount it behind that of the application. It answers GET only, changes nothing,
+    sends nothing to servers, and holds no secrets and no documents.
+
+    :param directory: where the processes of the application serve their states, to be shown side by side; this
+        process begins to do so, as with :func:`~gmongo.status.publish`. None (the default) shows this process only.
+    :param query_text: whether the text of slow operations is shown, which holds the users' data; False by default.
+        There is such text if the client has ``slow_operation_ms``, and its ``tracing`` a ``query_text_max_length``.
+    :raises ConfigurationError: the directory belongs to another user, or others may write there.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None, query_text: bool = False) -> None:
+        if directory is not None:
+            publish(directory, query_text)
+        self._directory = directory
+        self._query_text = query_text
+
+    def states(self) -> list[dict[str, Any]]:
+        """What the page shows now: the state of each process, as :func:`~gmongo.status.process_state` has it."""
+        if self._directory is not None:
+            return worker_states(self._directory)
+        return [process_state(self._query_text)]
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request.
+
+        :param environ: of the request, as WSGI has it.
+        :param start_response: as WSGI has it.
+        """
+        if environ.get("REQUEST_METHOD", "GET") not in ("GET", "HEAD"):
+            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_NOTHING])
+            return []
+        asked = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
+        if asked == "json":
+            kind, body = "application/json", json.dumps({"processes": self.states()}).encode()
+        else:
+            kind, body = "text/html; charset=utf-8", _PAGE
+        start_response("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body))), *_HEADERS])
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
+
+
+def _source(text: str, tag: str) -> str:
+    """What a policy for content allows: the very text between two tags."""
+    inside = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+    return f"'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'"
+
+
+_TEXT = files("gmongo.status").joinpath("page.html").read_text("utf-8")
+_PAGE = _TEXT.encode()
+_POLICY = (
+    f"default-src 'none'; connect-src 'self'; script-src {_source(_TEXT, 'script')}; "
+    f"style-src {_source(_TEXT, 'style')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_NOTHING = [("Content-Type", "text/plain"), ("Content-Length", "0")]
+_HEADERS = [
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", _POLICY),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+]

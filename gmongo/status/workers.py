@@ -1,0 +1,145 @@
+"""The states of several processes side by side: each serves its own on a Unix socket in one directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import gevent
+from gevent import socket
+from gevent.pool import Pool
+from gevent.server import StreamServer
+
+from gmongo._background import Wakeup, spawn_for
+from gmongo.errors import ConfigurationError
+from gmongo.status.state import process_state
+
+_SUFFIX = ".sock"
+_PATIENCE = 1.0  # seconds that a worker has to answer
+_LOOKS = 1.0  # seconds between two looks whether this is a forked child
+_PAUSE = 0.05  # seconds
+_MOST = 10_000_000  # bytes of one state
+_AT_A_TIME = 50
+_published: dict[Path, Publisher] = {}
+
+
+def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None:
+    """Have this process, and those forked from it, serve their states in a directory, for the page and for
+    ``python -m gmongo.status DIRECTORY``. Call it once, such as where the application makes its client; it may be
+    called again.
+
+    Each process serves on a Unix socket of its own, which only the same user can open.
+
+    :param directory: it is made if it is not there, and must belong to the user and be writable for nobody else.
+    :param query_text: whether the text of slow operations is served, too; False by default.
+    :raises ConfigurationError: the directory belongs to another user, or others may write there.
+    """
+    path = _checked(Path(directory))
+    if path not in _published:
+        _published[path] = Publisher(path, query_text)
+
+
+def _checked(path: Path) -> Path:
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = path.resolve()
+    found = path.stat()
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(
+            f"the directory of states must belong to this user and be writable for nobody else, but {path} does not"
+        )
+    return path
+
+
+class _Server(StreamServer):  # type: ignore[misc]
+    """A server that does not keep the hub running."""
+
+    def start_accepting(self) -> None:
+        super().start_accepting()
+        self._watcher.ref = False
+
+
+class Publisher:
+    """Serves the state of the process that it finds itself in.
+
+    :param directory: where the socket is.
+    :param query_text: whether the text of slow operations is served.
+    """
+
+    def __init__(self, directory: Path, query_text: bool) -> None:
+        self._directory = directory
+        self._query_text = query_text
+        self._server: StreamServer | None = None
+        self._process = 0
+        # It goes on in forked children, and notices there that it is in another process.
+        self._background = spawn_for(self, Wakeup(), Publisher.look)
+
+    def look(self) -> float:
+        """Begin to serve in a process that is new. Returns when to look again, in seconds."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._serve()
+        return _LOOKS
+
+    def _serve(self) -> None:
+        path = self._directory / f"{os.getpid()}{_SUFFIX}"
+        unfinished = path.with_suffix(".new")
+        unfinished.unlink(missing_ok=True)  # of a process that had the same number
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(unfinished))
+        finally:
+            os.umask(before)
+        listener.listen(_AT_A_TIME)
+        unfinished.rename(path)  # whoever finds it there can connect: else it would be taken for that of a dead process
+        if self._server is not None:
+            self._server.close()  # this process's copy of its parent's
+        text = self._query_text
+        self._server = _Server(listener, lambda sock, _address: _answer(sock, text), spawn=_AT_A_TIME)
+        self._server.start()
+
+
+def _answer(sock: Any, query_text: bool) -> None:
+    with sock, gevent.Timeout(_PATIENCE, False):
+        sock.sendall(json.dumps(process_state(query_text)).encode())
+
+
+def worker_states(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The states of all processes that serve theirs in a directory, in the order of their numbers.
+
+    A process that does not answer within a second is there with ``error`` in place of its clients. What is left of
+    processes that have ended is removed.
+
+    :param directory: the one that was given to :func:`publish`.
+    """
+    paths = sorted(Path(directory).glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
+    found = Pool(_AT_A_TIME).map(_ask, paths)
+    return [state for state in found if state is not None]
+
+
+def _ask(path: Path) -> dict[str, Any] | None:
+    try:
+        with gevent.Timeout(_PATIENCE):
+            while True:
+                state = json.loads(_read(path))
+                if str(state["process"]) == path.stem:
+                    answer: dict[str, Any] = state
+                    return answer
+                gevent.sleep(_PAUSE)  # a child that was forked just now still has its parent's socket
+    except (ConnectionRefusedError, FileNotFoundError):
+        path.unlink(missing_ok=True)
+        return None
+    except (OSError, ValueError, gevent.Timeout) as error:
+        return {"process": path.stem, "error": f"does not answer ({type(error).__name__})", "clients": []}
+
+
+def _read(path: Path) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.connect(str(path))
+        found = bytearray()
+        while len(found) <= _MOST and (part := sock.recv(65536)):
+            found += part
+    return bytes(found)

@@ -1,0 +1,65 @@
+"""The example that shows metrics and the page under gunicorn with several workers."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import gevent
+import pytest
+
+from gmongo.testing import Deployment
+from tests.support.wait import until
+
+from .hosting import hosted
+
+pytest.importorskip("gunicorn")
+pytest.importorskip("flask")
+pytest.importorskip("opentelemetry.exporter.prometheus")
+
+COMMAND = ("-m", "gunicorn", "-k", "gevent", "-w", "2", "-b", "127.0.0.1:0")
+SETTINGS = ("-c", "examples/telemetry/gunicorn.conf.py", "examples.telemetry.app:app")
+
+
+def fetch(url: str, method: str = "GET") -> str:
+    answer = gevent.get_hub().threadpool.apply(urlopen, (Request(url, method=method),), {"timeout": 20})
+    return str(answer.read().decode())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize("options", [(), ("--preload",)], ids=["each", "preload"])
+def test_each_worker_has_its_metrics_and_the_page_has_them_all(options: Any, tmp_path: Path) -> None:
+    with Deployment.replica_set(members=1) as deployment:
+        environment = {
+            "MONGODB_URI": deployment.uri,
+            "METRICS_PORT": str(free_port()),
+            "STATES": str(tmp_path / "states"),
+        }
+        with hosted(deployment, tmp_path / "log", *COMMAND, *options, *SETTINGS, **environment) as host:
+            service = f"http://127.0.0.1:{host.port()}"
+            endpoints = until(lambda: len(found := host.said(r"metrics at (\S+)")) == 2 and found)
+            assert len(set(endpoints)) == 2
+            for _ in range(10):
+                fetch(f"{service}/orders", "POST")
+            counts = [line for each in endpoints for line in fetch(each).splitlines() if is_insert_count(line)]
+            assert sum(float(line.rsplit(" ", 1)[1]) for line in counts) == 10
+            assert "db_client_connection_count" in "".join(map(fetch, endpoints))
+            shown = until(lambda: len(found := workers(service)) == 2 and found)
+            assert set(map(str, shown)) == set(host.said(r"Booting worker with pid: (\d+)"))
+
+
+def is_insert_count(line: str) -> bool:
+    return line.startswith("db_client_operation_duration_seconds_count") and 'db_operation_name="insert"' in line
+
+
+def workers(service: str) -> list[int]:
+    """The processes that the page shows."""
+    processes = json.loads(fetch(f"{service}/debug/mongodb?format=json"))["processes"]
+    return [each["process"] for each in processes if each["clients"]]

@@ -1,0 +1,501 @@
+"""Exhaust cursors: one getMore, and the server sends all batches after it, on a connection that is the cursor's."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import bson
+import gevent
+import pymongo
+import pymongo.errors
+import pytest
+from bson import Int64
+from bson.errors import InvalidBSON
+from gevent import get_hub
+
+import gmongo
+from gmongo import CursorType
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
+from gmongo.testing import Deployment
+from tests.hostile.peer import EXHAUST_ALLOWED, MORE_TO_COME, HostilePeer, hello, message
+from tests.support.fail_points import fail
+from tests.support.wait import eventually
+
+EXHAUST = CursorType.EXHAUST
+
+
+@pytest.fixture
+def many(deployment: Deployment, client: Any) -> Any:
+    """A collection of 2000 documents, whose batches do not all fit into the buffers of a socket."""
+    client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
+    deployment.commands.clear()
+    return client.db.c
+
+
+def at_rest(client: Any) -> bool:
+    """Whether no connection and no session is in use."""
+    return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
+
+
+def open_cursors(deployment: Deployment) -> int:
+    return deployment._cluster.store._state.cursors.count()
+
+
+def ids(cursor: Any) -> list[Any]:
+    return [each["_id"] for each in cursor]
+
+
+# The stream
+
+
+@pytest.mark.parametrize("batch_size", [0, 1, 7, 1999, 2000, 2001])
+def test_one_get_more_brings_everything(deployment: Deployment, many: Any, batch_size: int) -> None:
+    projection = {"_id": 1}
+    assert ids(many.find({}, projection, cursor_type=EXHAUST, batch_size=batch_size)) == list(range(2000))
+    assert len(deployment.commands.named("getMore")) <= 1
+    assert at_rest(many.database.client)
+    assert many.database.client.pool_stats()[0]["total"] == 1
+    assert open_cursors(deployment) == 0
+
+
+def test_options_hold(many: Any) -> None:
+    found = ids(many.find({"_id": {"$lt": 50}}, sort=[("_id", -1)], skip=5, batch_size=3, cursor_type=EXHAUST))
+    assert found == list(range(44, -1, -1))
+
+
+def test_raw_batches_are_streamed(many: Any, deployment: Deployment) -> None:
+    batches = list(many.find_raw_batches({}, {"_id": 1}, batch_size=300, cursor_type=EXHAUST))
+    assert [document["_id"] for batch in batches for document in bson.decode_all(batch)] == list(range(2000))
+    assert len(deployment.commands.named("getMore")) == 1
+
+
+def test_the_connection_is_the_cursors(many: Any, recorder: Any) -> None:
+    client = many.database.client
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    next(cursor)
+    assert client.pool_stats()[0]["in_use_by"]["cursors"] == 1
+    client.db.c.find_one()
+    assert client.pool_stats()[0]["total"] == 2
+    assert len(list(cursor)) == 1999
+    assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 2
+    assert at_rest(client)
+
+
+def test_each_batch_is_an_event(many: Any, recorder: Any) -> None:
+    recorder.forget()
+    list(many.find(batch_size=500, cursor_type=EXHAUST))
+    assert recorder.only("CommandStarted", "CommandSucceeded", "CommandFailed") == [
+        "CommandStarted", "CommandSucceeded",
+    ] * 5  # fmt: skip
+    assert [each.get("batchSize") for each in recorder.sent("getMore")] == [500] * 4
+
+
+def test_a_compressed_stream(connect: Any) -> None:
+    with Deployment.standalone(compressors=["zlib"]) as deployment:
+        client = connect(deployment, compressors="zlib")
+        client.db.c.insert_many([{"_id": number, "text": "x" * 5000} for number in range(200)])
+        assert ids(client.db.c.find(batch_size=9, cursor_type=EXHAUST)) == list(range(200))
+
+
+def test_small_batches_do_not_hold_the_loop(many: Any) -> None:
+    """There is no wait for a batch that lies in the buffer already."""
+    turns = 0
+
+    def others() -> None:
+        nonlocal turns
+        while True:
+            gevent.sleep(0.001)
+            turns += 1
+
+    cursor = many.find({}, {"_id": 1}, batch_size=1, cursor_type=EXHAUST)
+    next(cursor)
+    next(cursor)
+    gevent.sleep(0.5)  # the server sends as much as the sockets take
+    ticker = gevent.spawn(others)
+    gevent.sleep(0)
+    assert len(list(cursor)) == 1998
+    ticker.kill()
+    assert turns > 20
+
+
+# Its early end
+
+
+@pytest.mark.parametrize("end", ["close", "drop", "with"])
+def test_a_stream_that_is_left_costs_its_connection(many: Any, deployment: Deployment, recorder: Any, end: str) -> None:
+    client = many.database.client
+    gc.disable()
+    try:
+        cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+        ids(next(cursor) for _ in range(101))
+        assert open_cursors(deployment) == 1
+        if end == "close":
+            cursor.close()
+        elif end == "with":
+            with cursor:
+                pass
+        del cursor
+        eventually(lambda: at_rest(client) and client.pool_stats()[0]["total"] == 0)
+        eventually(lambda: open_cursors(deployment) == 0)
+    finally:
+        gc.enable()
+    assert recorder.sent("killCursors") == []
+
+
+@pytest.mark.parametrize("end", ["close", "drop"])
+def test_a_cursor_that_has_not_streamed_yet_is_killed_on_its_connection(
+    many: Any, deployment: Deployment, end: str
+) -> None:
+    client = many.database.client
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    next(cursor)
+    if end == "close":
+        cursor.close()
+    del cursor
+    eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+    assert client.pool_stats()[0]["total"] == 1
+    assert len(deployment.commands.named("killCursors")) == 1
+
+
+@pytest.mark.parametrize("pools", [1, 3])
+def test_a_stream_that_is_dropped_is_ended_though_the_pool_has_nothing_left(connect: Any, pools: int) -> None:
+    """Ending another dropped cursor may need the very connection that the stream holds."""
+    with Deployment.standalone() as deployment:
+        client = connect(deployment.uri, maxPoolSize=pools)
+        client.db.c.insert_many([{"_id": number} for number in range(100)])
+        waiting = [client.db.c.find(batch_size=10) for _ in range(5)]
+        for cursor in waiting:
+            next(cursor)
+        streams = [client.db.c.find(batch_size=10, cursor_type=EXHAUST) for _ in range(pools)]
+        for cursor in streams:
+            next(cursor)
+        waiting.clear()
+        del cursor  # it is one of the streams
+        gevent.idle()  # the others are being ended, and wait for a connection
+        streams.clear()
+        eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+
+
+def test_what_was_buffered_can_still_be_taken(many: Any) -> None:
+    cursor = many.find(batch_size=10, cursor_type=EXHAUST)
+    for _ in range(11):
+        next(cursor)
+    cursor.close()
+    assert ids(cursor) == list(range(11, 20))
+
+
+def test_rewinding_begins_a_new_stream(many: Any) -> None:
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    for _ in range(101):
+        next(cursor)
+    assert len(list(cursor.clone())) == 2000
+    assert len(list(cursor.rewind())) == 2000
+    assert at_rest(many.database.client)
+
+
+@pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1000), ValueError("mine")])
+def test_whoever_is_interrupted_leaves_nothing(deployment: Deployment, many: Any, go: Any, thrown: Any) -> None:
+    client = many.database.client
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    for _ in range(101):
+        next(cursor)
+    deployment.members[0].faults.answering.clear()
+
+    def work() -> Any:
+        try:
+            list(cursor)
+        except BaseException as error:
+            return error
+
+    greenlet = go(work)
+    gevent.sleep(0.1)
+    get_hub().loop.run_callback(greenlet.throw, thrown)
+    greenlet.join(1)
+    deployment.members[0].faults.answering.set()
+    assert greenlet.value is thrown
+    assert not cursor.alive
+    eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+    assert client.db.c.find_one({}, {"_id": 1}) == {"_id": 0}
+
+
+def test_a_time_limit_ends_the_stream(deployment: Deployment, many: Any) -> None:
+    client = many.database.client
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    for _ in range(101):
+        next(cursor)
+    deployment.members[0].faults.answering.clear()
+    with pytest.raises(NetworkTimeout) as caught, gmongo.timeout(0.1):
+        list(cursor)
+    deployment.members[0].faults.answering.set()
+    assert caught.value.timeout
+    eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
+
+
+def test_the_time_of_the_cursor_is_that_of_all_batches(deployment: Deployment, connect: Any) -> None:
+    client = connect(deployment, timeoutMS=250)
+    client.db.c.insert_many([{"_id": number} for number in range(100)])
+    cursor = client.db.c.find(batch_size=1, cursor_type=EXHAUST)
+    next(cursor)
+    deployment.network.latency = 0.02
+    with pytest.raises(PyMongoError) as caught:
+        list(cursor)
+    deployment.network.latency = 0
+    assert caught.value.timeout
+    cursor.close()
+    eventually(lambda: at_rest(client))
+
+
+def test_an_error_ends_the_stream_and_not_the_connection(deployment: Deployment, many: Any) -> None:
+    client = many.database.client
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    next(cursor)
+    fail(deployment, "getMore", errorCode=11601)
+    with pytest.raises(OperationFailure) as caught:
+        list(cursor)
+    assert caught.value.code == 11601
+    assert not cursor.alive
+    assert at_rest(client)
+    assert client.pool_stats()[0]["total"] == 1
+    assert deployment.commands.named("killCursors") == []
+
+
+def test_a_cleared_pool_interrupts_the_stream(many: Any) -> None:
+    client = many.database.client
+    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
+    for _ in range(101):
+        next(cursor)
+    pool = client._topology.pools()[0]
+    pool.clear(AutoReconnect("cleared by the test"), interrupt=True)
+    pool.ready()
+    with pytest.raises(AutoReconnect, match="interrupted"):
+        list(cursor)
+    assert at_rest(client)
+
+
+# Where there is no stream
+
+
+def test_what_pymongo_refuses(client: Any) -> None:
+    for refused in (
+        lambda: client.db.c.find(limit=1, cursor_type=EXHAUST),
+        lambda: client.db.c.find(cursor_type=EXHAUST).limit(0),
+        lambda: client.db.c.find(limit=1).add_option(64),
+        lambda: client.db.c.find(cursor_type=EXHAUST)[1],
+    ):
+        with pytest.raises(InvalidOperation, match="limit"):
+            refused()
+
+
+def test_no_stream_in_a_transaction(many: Any, deployment: Deployment) -> None:
+    """It would run at the same time as the next command of the transaction."""
+    with many.database.client.start_session() as session, session.start_transaction():
+        cursor = many.find({}, {"_id": 1}, batch_size=500, cursor_type=EXHAUST, session=session)
+        assert len(ids(next(cursor) for _ in range(501))) == 501
+        many.insert_one({"_id": "new"}, session=session)
+        assert len(list(cursor)) in (1499, 1500)
+    assert len(deployment.commands.named("getMore")) >= 3
+
+
+def test_a_stream_in_a_session(many: Any) -> None:
+    with many.database.client.start_session() as session:
+        assert len(list(many.find({}, {"_id": 1}, batch_size=500, cursor_type=EXHAUST, session=session))) == 2000
+
+
+def test_slices_are_not_streamed(many: Any, deployment: Deployment) -> None:
+    assert ids(many.find(batch_size=2, cursor_type=EXHAUST)[5:11]) == list(range(5, 11))
+    assert len(deployment.commands.named("getMore")) > 1
+
+
+def test_no_stream_with_automatic_encryption(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_encrypter", object())
+    with pytest.raises(InvalidOperation, match="exhaust cursors do not support auto encryption"):
+        next(client.db.c.find(cursor_type=EXHAUST))
+    monkeypatch.undo()
+
+
+def of_pymongo(uri: str, work: Callable[[Any], Any]) -> Any:
+    """What PyMongo's client makes of it, in a native thread."""
+
+    def run() -> Any:
+        with pymongo.MongoClient(uri) as client:
+            try:
+                return work(client)
+            except pymongo.errors.PyMongoError as error:
+                return type(error).__name__
+
+    return get_hub().threadpool.apply(run)
+
+
+def streamed(client: Any) -> Any:
+    return [each["_id"] for each in client.db.c.find({}, batch_size=3, cursor_type=64)]
+
+
+@pytest.mark.parametrize(
+    ("make", "version", "expected", "get_mores"),
+    [
+        (Deployment.standalone, "4.4", list(range(10)), 1),
+        (Deployment.standalone, "8.0", list(range(10)), 1),
+        (Deployment.sharded, "7.0", "InvalidOperation", 0),
+        (Deployment.sharded, "7.1", list(range(10)), 1),
+        (Deployment.load_balanced, "7.0", list(range(10)), 3),
+        (Deployment.load_balanced, "7.1", list(range(10)), 1),
+    ],
+)
+def test_which_servers_stream(connect: Any, make: Any, version: str, expected: Any, get_mores: int) -> None:
+    with make(version=version) as deployment:
+        client = connect(deployment)
+        client.db.c.insert_many([{"_id": number} for number in range(10)])
+
+        def both(work: Callable[[Any], Any]) -> list[Any]:
+            try:
+                ours = work(client)
+            except PyMongoError as error:
+                ours = type(error).__name__
+            counts = [len(deployment.commands.named("getMore"))]
+            theirs = of_pymongo(deployment.uri, work)
+            return [ours, theirs, *counts, len(deployment.commands.named("getMore")) - counts[0]]
+
+        assert both(streamed) == [expected, expected, get_mores, get_mores]
+        eventually(lambda: at_rest(client))
+
+
+# Servers that lie
+
+
+class Liar:
+    """A server that streams what it is told: tuples of a body, flags, and what its header says it replies to."""
+
+    def __init__(self) -> None:
+        self.stream: list[tuple[bytes, int, int | None]] = []
+        self.tail = b""
+        self.seen: list[tuple[str, int]] = []
+
+    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+        self.seen.append((name, flags))
+        if name == "hello":
+            reply = {**hello(self.name), "topologyVersion": None}
+            return message(bson.encode({key: value for key, value in reply.items() if value is not None}), number)
+        if name == "find":
+            return message(bson.encode(batch([{"_id": 0}], 7, "firstBatch")), number)
+        if name != "getMore":
+            return message(bson.encode({"ok": 1}), number)
+        sent = b""
+        for index, (body, more, forged) in enumerate(self.stream):
+            sent += message(body, number if forged is None else forged, more, 500 + index)
+            number = 500 + index
+        return sent + self.tail
+
+
+def batch(documents: list[Any], cursor_id: int, field: str = "nextBatch") -> dict[str, Any]:
+    return {"ok": 1, "cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}}
+
+
+GOOD = [
+    (bson.encode(batch([{"_id": 1}, {"_id": 2}], 7)), MORE_TO_COME, None),
+    (bson.encode(batch([{"_id": 3}], 7)), MORE_TO_COME, None),
+    (bson.encode(batch([{"_id": 4}], 0)), 0, None),
+]
+
+
+@pytest.fixture
+def liar() -> Iterator[Liar]:
+    liar = Liar()
+    with HostilePeer(liar.answer) as peer:
+        liar.name = peer.name  # type: ignore[attr-defined]
+        yield liar
+
+
+def lied_to(liar: Liar, connect: Any) -> Any:
+    return connect(liar.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
+
+
+def test_a_stream_as_it_should_be(liar: Liar, connect: Any) -> None:
+    liar.stream = GOOD
+    client = lied_to(liar, connect)
+    assert ids(client.db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
+    assert [flags for name, flags in liar.seen if name in ("find", "getMore")] == [0, EXHAUST_ALLOWED]
+    assert client.pool_stats()[0]["available"] == 1
+
+
+def test_a_stream_that_pauses_is_asked_to_go_on(liar: Liar, connect: Any) -> None:
+    """A reply without ``moreToCome`` ends the stream, and not the cursor."""
+    liar.stream = [(GOOD[0][0], 0, None)]
+    cursor = lied_to(liar, connect).db.c.find(cursor_type=EXHAUST)
+    assert ids(next(cursor) for _ in range(3)) == [0, 1, 2]
+    liar.stream = GOOD[1:]
+    assert ids(cursor) == [3, 4]
+    assert [flags for name, flags in liar.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
+
+
+LIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
+    "goes on after the end": ([GOOD[0], (GOOD[2][0], MORE_TO_COME, None)], b"", [0, 1, 2, 4], None),
+    "more than the stream": (GOOD, b"\x01", [0, 1, 2, 3, 4], None),
+    "a reply to nothing": ([GOOD[0], (GOOD[1][0], 0, 77)], b"", [0, 1, 2], ProtocolError),
+    "an unknown flag": ([GOOD[0], (GOOD[1][0], 4, None)], b"", [0, 1, 2], ProtocolError),
+    "no document": ([GOOD[0], (b"\x05\0\0\0\x09", MORE_TO_COME, None)], b"", [0, 1, 2], InvalidBSON),
+    "at last no document": ([GOOD[0], (b"\x05\0\0\0\x09", 0, None)], b"", [0, 1, 2], InvalidBSON),
+    "no cursor": ([GOOD[0], (bson.encode({"ok": 1}), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
+    "a batch of numbers": ([GOOD[0], (bson.encode(batch([1], 7)), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
+    "an error with more": (
+        [GOOD[0], (bson.encode({"ok": 0, "code": 8, "errmsg": "x"}), MORE_TO_COME, None)],
+        b"",
+        [0, 1, 2],
+        OperationFailure,
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_server_that_lies_loses_its_connection(liar: Liar, connect: Any, lie: str) -> None:
+    liar.stream, liar.tail, documents, error = LIES[lie]
+    client = lied_to(liar, connect)
+    found: list[Any] = []
+    cursor = client.db.c.find(cursor_type=EXHAUST)
+    if error is None:
+        found += ids(cursor)
+    else:
+        with pytest.raises(error):
+            found.extend(each["_id"] for each in cursor)
+    cursor.close()
+    assert found == documents
+    eventually(lambda: at_rest(client))
+    assert client.pool_stats()[0]["total"] == 0
+    assert client.admin.command("ping")["ok"] == 1
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_streamed_nothing_is_lost(liar: Liar, connect: Any, seed: int) -> None:
+    """A sound stream in which bytes are changed, messages are left out or repeated, and the end is missing."""
+    choose = random.Random(seed)
+    damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
+    liar.stream, liar.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
+    client = lied_to(liar, connect)
+    cursor = client.db.c.find(cursor_type=EXHAUST)
+    with gevent.Timeout(5):
+        try:
+            with gmongo.timeout(0.2):
+                for _ in range(200):
+                    next(cursor)
+        except (PyMongoError, InvalidBSON, StopIteration):
+            pass
+        cursor.close()
+        eventually(lambda: at_rest(client))
+        liar.tail = b""
+        assert client.admin.command("ping")["ok"] == 1
+        assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
+
+
+def damage(choose: random.Random, body: bytes, flags: int, forged: int | None) -> tuple[bytes, int, int | None]:
+    if choose.random() < 0.4:
+        changed = bytearray(body)
+        for _ in range(choose.randint(1, 4)):
+            changed[choose.randrange(len(changed))] = choose.randrange(256)
+        body = bytes(changed)
+    if choose.random() < 0.2:
+        flags = choose.choice([0, MORE_TO_COME, 1, 4, EXHAUST_ALLOWED | MORE_TO_COME])
+    if choose.random() < 0.1:
+        forged = choose.randrange(1000)
+    return body, flags, forged

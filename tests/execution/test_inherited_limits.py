@@ -1,0 +1,370 @@
+"""Limits of time by object: client, database, collection, session, transaction and cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gmongo
+from gmongo.client_session import SessionOptions
+from gmongo.cursor import CursorType
+from gmongo.engines.server_cursor import ServerCursor
+from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
+from gmongo.gridfs import GridFSBucket
+from gmongo.testing import Deployment
+from gmongo.testing.virtual_time import VirtualTime
+from tests.execution.harness import slow
+from tests.support.clients import Client
+
+CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
+
+
+@pytest.fixture
+def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
+    client = connect(deployment, timeoutMS=CLIENT)
+    client.db.c.insert_many([{"_id": number} for number in range(6)])
+    deployment.commands.clear()
+    return client
+
+
+def told(deployment: Deployment, name: str) -> list[int | None]:
+    """The ``maxTimeMS`` of all commands of this name, which is a little less than the limit."""
+    return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
+
+
+def assert_limit(deployment: Deployment, name: str, limit: int) -> None:
+    found = told(deployment, name)
+    assert found and all(each is not None and limit / 2 < each <= limit for each in found), (name, found)
+
+
+def nothing_asked(deployment: Deployment) -> bool:
+    return not deployment.commands.named("find", "aggregate", "insert", "commitTransaction", "abortTransaction")
+
+
+# Who inherits from whom
+
+
+def test_a_collection_inherits_from_its_database_and_that_from_the_client(client, deployment):
+    client.db.c.find_one()
+    assert_limit(deployment, "find", CLIENT)
+    deployment.commands.clear()
+    database = client.get_database("db", timeout_ms=DATABASE)
+    for each in (database, database.with_options(), client.db.with_options(timeout_ms=DATABASE)):
+        for collection in (each.c, each["c"], each.get_collection("c"), each.c.with_options(), each.x.y):
+            collection.find_one()
+    assert_limit(deployment, "find", DATABASE)
+    deployment.commands.clear()
+    own = database.get_collection("c", timeout_ms=COLLECTION)
+    for collection in (own, own.with_options(), own.sub, database.c.with_options(timeout_ms=COLLECTION)):
+        collection.find_one()
+    assert_limit(deployment, "find", COLLECTION)
+    deployment.commands.clear()
+    with gmongo.timeout(BLOCK / 1000):
+        own.find_one()
+    assert_limit(deployment, "find", BLOCK)
+
+
+OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "insert": lambda c: c.insert_one({}),
+    "update": lambda c: c.update_one({}, {"$set": {"a": 1}}),
+    "delete": lambda c: c.delete_one({}),
+    "findAndModify": lambda c: c.find_one_and_delete({}),
+    "distinct": lambda c: c.distinct("a"),
+    "count": lambda c: c.estimated_document_count(),
+    "aggregate": lambda c: (c.count_documents({}), c.aggregate([]).to_list(), c.watch().close()),
+    "find": lambda c: (c.find().to_list(), c.find_raw_batches().to_list()),
+    "explain": lambda c: c.find().explain(),
+    "createIndexes": lambda c: c.create_index("a"),
+    "listIndexes": lambda c: c.list_indexes().to_list(),
+    "dropIndexes": lambda c: c.drop_indexes(),
+    "listCollections": lambda c: c.options(),
+    "drop": lambda c: c.drop(),
+    "renameCollection": lambda c: c.rename("d"),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_of_a_collection_has_its_limit(name, client, deployment):
+    OPERATIONS[name](client.db.get_collection("c", timeout_ms=COLLECTION))
+    assert_limit(deployment, name, COLLECTION)
+
+
+DATABASE_OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "ping": lambda d: d.command("ping"),
+    "create": lambda d: d.create_collection("new"),
+    "drop": lambda d: d.drop_collection("c"),
+    "listCollections": lambda d: (d.list_collections().to_list(), d.list_collection_names()),
+    "aggregate": lambda d: (d.aggregate([{"$documents": []}]).to_list(), d.watch().close()),
+    "find": lambda d: (d.cursor_command("find", "c").to_list(), GridFSBucket(d).find({}).to_list()),
+    "validate": lambda d: d.validate_collection("c"),
+}
+
+
+@pytest.mark.parametrize("name", DATABASE_OPERATIONS)
+def test_every_operation_of_a_database_has_its_limit(name, client, deployment):
+    DATABASE_OPERATIONS[name](client.get_database("db", timeout_ms=DATABASE))
+    assert_limit(deployment, name, DATABASE)
+
+
+def test_a_bucket_inherits_from_its_database(client, deployment):
+    bucket = GridFSBucket(client.get_database("db", timeout_ms=DATABASE))
+    file_id = bucket.upload_from_stream("f", b"content")
+    assert bucket.open_download_stream(file_id).read() == b"content"
+    bucket.delete(file_id)
+    for name in ("find", "insert", "delete"):
+        assert_limit(deployment, name, DATABASE)
+
+
+def test_zero_is_without_limit_and_none_inherits(client, deployment):
+    client.get_database("db", timeout_ms=0).c.find_one()
+    assert told(deployment, "find") == [None]
+    client.get_database("db", timeout_ms=0).get_collection("c", timeout_ms=None).find_one()
+    assert told(deployment, "find") == [None, None]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda client, limit: client.get_database("db", timeout_ms=limit),
+        lambda client, limit: client.get_default_database("db", timeout_ms=limit),
+        lambda client, limit: client.db.with_options(timeout_ms=limit),
+        lambda client, limit: client.db.get_collection("c", timeout_ms=limit),
+        lambda client, limit: client.db.c.with_options(timeout_ms=limit),
+        lambda client, limit: client.start_session(default_timeout_ms=limit),
+        lambda client, limit: client.db.c.find(timeout_ms=limit),
+        lambda client, limit: client.db.c.aggregate([], timeout_ms=limit),
+        lambda client, limit: client.db.c.watch(timeout_ms=limit),
+        lambda client, limit: client.start_session().with_transaction(lambda session: None, timeout_ms=limit),
+    ],
+)
+def test_what_is_no_limit_is_refused_when_the_object_is_made(make, client, deployment):
+    for wrong in ("1", True, object()):
+        with pytest.raises(TypeError, match="timeout_ms must be a number of milliseconds"):
+            make(client, wrong)
+    for wrong in (-1, float("nan")):
+        with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
+            make(client, wrong)
+    assert nothing_asked(deployment)
+
+
+# Sessions and transactions
+
+
+def test_a_session_has_a_limit_for_commit_and_abort(client, deployment):
+    assert SessionOptions(default_timeout_ms=DATABASE).default_timeout_ms == DATABASE
+    with client.start_session(default_timeout_ms=DATABASE) as session:
+        with session.start_transaction():
+            client.db.c.insert_one({}, session=session)
+        with session.start_transaction():
+            client.db.c.insert_one({}, session=session)
+            session.abort_transaction()
+    assert_limit(deployment, "insert", CLIENT)  # operations have that of their collection
+    assert_limit(deployment, "commitTransaction", DATABASE)
+    assert_limit(deployment, "abortTransaction", DATABASE)
+
+
+def test_a_commit_and_an_abort_may_have_their_own(client, deployment):
+    with client.start_session() as session:
+        for end in (session.commit_transaction, session.abort_transaction):
+            session.start_transaction()
+            client.db.c.insert_one({}, session=session)
+            end(timeout_ms=OPERATION)
+    assert_limit(deployment, "commitTransaction", OPERATION)
+    assert_limit(deployment, "abortTransaction", OPERATION)
+
+
+@pytest.mark.parametrize("given", ["session", "call"])
+def test_all_operations_of_a_transaction_share_its_limit(given, client, deployment):
+    limited = client.db.get_collection("c", timeout_ms=COLLECTION)
+    with client.start_session(default_timeout_ms=DATABASE) as session:
+        limit = DATABASE if given == "session" else OPERATION
+        timeout_ms = None if given == "session" else OPERATION
+        session.with_transaction(lambda session: limited.insert_one({}, session=session), timeout_ms=timeout_ms)
+    assert_limit(deployment, "insert", limit)
+    assert_limit(deployment, "commitTransaction", limit)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_the_limit_of_a_transaction_cannot_be_changed_inside(bound, client, deployment):
+    def callback(session: Any) -> None:
+        given = {} if bound else {"session": session}
+        for operate in (client.db.c.find, client.db.c.watch):
+            with pytest.raises(InvalidOperation, match="limit inside the callback"):
+                operate(timeout_ms=OPERATION, **given)
+        with pytest.raises(InvalidOperation, match="limit inside the callback"):
+            client.db.c.aggregate([], timeout_ms=OPERATION, **given)
+        with pytest.raises(InvalidOperation, match="limit inside the callback"):
+            session.commit_transaction(timeout_ms=OPERATION)
+
+    with client.start_session() as session:
+        if bound:
+            with session.bind(end_session=False):
+                session.with_transaction(callback)
+        else:
+            session.with_transaction(callback)
+    assert nothing_asked(deployment)
+
+
+def test_a_limited_collection_uses_the_sessions_of_its_client(client, connect, deployment):
+    limited = client.db.get_collection("c", timeout_ms=COLLECTION)
+    with client.start_session() as session:
+        limited.insert_one({}, session=session)
+        with session.bind(end_session=False):
+            limited.find_one()
+        with pytest.raises(InvalidOperation, match="MongoClient that started it"):
+            connect(deployment).db.get_collection("c", timeout_ms=1000).find_one(session=session)
+    lsids = {
+        bytes(command.body["lsid"]["id"])
+        for command in deployment.commands.named("insert", "find")
+        if "lsid" in command.body
+    }
+    assert len(lsids) == 1
+
+
+# Cursors
+
+
+def drained(deployment: Deployment, connect: Callable[..., Client], opened: Callable[[Any], Any]) -> int:
+    """How many documents come out of a cursor with batches of 2 under a limit of 100 ms, when each command takes 60."""
+    client = connect(deployment)
+    client.db.c.insert_many([{"_id": number} for number in range(6)])
+    slow(deployment, "find", "getMore", "aggregate", milliseconds=60)
+    got = 0
+    try:
+        for _ in opened(client.db.c):
+            got += 1
+    except PyMongoError as error:
+        assert error.timeout
+    return got
+
+
+OPENERS: dict[str, Callable[..., Any]] = {
+    "find": lambda c, **how: c.find({}, batch_size=2, timeout_ms=100, **how),
+    "aggregate": lambda c, **how: c.aggregate([], batchSize=2, timeout_ms=100, **how),
+    "cursor_command": lambda c, **how: c.database.cursor_command(
+        "find", "c", batchSize=2, timeout_ms=100, **how
+    ).batch_size(2),
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize(("mode", "expected"), [(None, 2), ("cursor_lifetime", 2), ("iteration", 6)])
+def test_a_limit_is_for_the_lifetime_or_for_each_iteration(opener, mode, expected, connect):
+    with VirtualTime(), Deployment.replica_set(1) as deployment:
+        how = {} if mode is None else {"timeout_mode": mode}
+        assert drained(deployment, connect, lambda c: OPENERS[opener](c, **how)) == expected
+        first = "aggregate" if opener == "aggregate" else "find"
+        limits = [each for each in told(deployment, first) if each is not None]
+        assert bool(limits) is (mode != "iteration")
+        assert set(told(deployment, "getMore")) == {None}
+
+
+def test_a_limit_of_iterations_replaces_max_time_ms(client, deployment):
+    client.db.c.find(max_time_ms=99, timeout_mode="iteration").to_list()
+    client.db.c.find(max_time_ms=99).to_list()
+    without, with_lifetime = told(deployment, "find")
+    assert without is None and with_lifetime is not None and with_lifetime > 99
+
+
+def test_a_mode_needs_a_limit(connect, deployment):
+    client = connect(deployment)
+    for operate in (
+        client.db.c.find,
+        lambda **how: client.db.c.aggregate([], **how),
+        lambda **how: client.db.aggregate([], **how),
+        client.db.c.list_indexes,
+        client.db.list_collections,
+        client.db.list_collection_names,
+        lambda **how: client.db.cursor_command("find", "c", **how),
+    ):
+        with pytest.raises(ConfigurationError, match="there is none: set timeout_ms"):
+            operate(timeout_mode="iteration")
+    with gmongo.timeout(10):
+        client.db.c.find(timeout_mode="iteration").to_list()
+    client.db.with_options(timeout_ms=0).c.find(timeout_mode="iteration").to_list()
+
+
+def test_modes_that_make_no_sense(client, deployment):
+    with pytest.raises(ValueError, match="timeout_mode must be"):
+        client.db.c.find(timeout_mode="for ever")
+    with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
+        client.db.c.find(cursor_type=CursorType.TAILABLE, timeout_mode="cursor_lifetime")
+    with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
+        client.db.cursor_command("find", "c", tailable=True, timeout_mode="cursor_lifetime")
+    for stage in ({"$out": "d"}, {"$merge": "d"}):
+        with pytest.raises(ConfigurationError, match="a pipeline that writes"):
+            client.db.c.aggregate([stage], timeout_mode="iteration")
+    assert nothing_asked(deployment)
+
+
+def test_the_limit_of_a_cursor_can_only_shorten_that_of_a_block(client, deployment):
+    with gmongo.timeout(BLOCK / 1000):
+        client.db.c.find(timeout_ms=OPERATION).to_list()
+    assert_limit(deployment, "find", BLOCK)
+    deployment.commands.clear()
+    with gmongo.timeout(COLLECTION / 1000):
+        client.db.c.find(timeout_ms=OPERATION).to_list()
+    assert_limit(deployment, "find", OPERATION)
+
+
+def test_one_iteration_has_one_limit_however_often_it_asks(connect, monkeypatch):
+    """Empty batches make one iteration several commands; together they have its limit."""
+    with VirtualTime(), Deployment.replica_set(1) as deployment:
+        client = connect(deployment)
+        client.db.c.insert_many([{"_id": number} for number in range(3)])
+        cursor = client.db.c.find({}, batch_size=1, timeout_ms=100, timeout_mode="iteration")
+        next(cursor)
+        asked = 0
+        fetch = ServerCursor._fetch
+
+        def fetch_nothing(engine: ServerCursor, deadline: float | None) -> bool:
+            nonlocal asked
+            asked += 1
+            fetch(engine, deadline)
+            engine.documents.clear()
+            return False
+
+        monkeypatch.setattr(ServerCursor, "_fetch", fetch_nothing)
+        slow(deployment, "getMore", milliseconds=60)
+        with pytest.raises(PyMongoError) as raised:
+            next(cursor)
+        assert raised.value.timeout and asked == 2
+
+
+def test_a_wait_for_documents_ends_with_the_limit(client, deployment):
+    client.db.create_collection("capped", capped=True, size=4096)
+    client.db.capped.insert_one({})
+    cursor = client.db.capped.find(cursor_type=CursorType.TAILABLE_AWAIT, timeout_ms=10_000).max_await_time_ms(50)
+    next(cursor)
+    with pytest.raises(StopIteration):
+        next(cursor)
+    with gmongo.timeout(0.02), pytest.raises((StopIteration, PyMongoError)):
+        next(cursor)
+    first, second = told(deployment, "getMore")
+    assert first == 50 and second is not None and second <= 20
+
+
+# Change streams
+
+
+def test_a_change_stream_has_its_limit_for_each_iteration(client, deployment):
+    with client.db.c.watch(timeout_ms=OPERATION, max_await_time_ms=5) as stream:
+        assert stream.try_next() is None
+        client.db.c.insert_one({"_id": "new"})
+        assert next(stream)["documentKey"] == {"_id": "new"}
+    assert_limit(deployment, "aggregate", OPERATION)
+    assert set(told(deployment, "getMore")) == {5}
+
+
+def test_a_change_stream_goes_on_after_its_limit(connect):
+    with VirtualTime(), Deployment.replica_set(1) as deployment:
+        client = connect(deployment)
+        client.db.c.insert_one({})
+        with client.db.c.watch(timeout_ms=100, max_await_time_ms=20) as stream:
+            with pytest.raises(PyMongoError) as raised:
+                next(stream)
+            assert raised.value.timeout
+            client.db.c.insert_one({"_id": "new"})
+            assert next(stream)["documentKey"] == {"_id": "new"}

@@ -1,0 +1,265 @@
+"""Operations that are interrupted while their reply is on its way, on a client that keeps their connections.
+
+Each question has a number, and so has its reply: a reply to another's question, or a piece of one, would show. The
+server answers after a random time, in random pieces and sizes, so that interruptions land before the reply, inside its
+header, inside a long reply, and after it.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from collections.abc import Callable
+from itertools import count
+from time import monotonic
+from typing import Any
+
+import bson
+import gevent
+from bson import Int64
+
+import gmongo
+from gmongo import MongoClient
+from gmongo.cmap.connection import Connection
+from gmongo.errors import PyMongoError
+from tests.hostile.peer import OP_COMPRESSED, OP_MSG, HostilePeer, hello, message
+from tests.hostile.replies import hello_message
+from tests.hostile.witness import Commands, Findings, Violation, check_at_rest
+
+_WORKERS = 24
+INTERRUPTS_PER_STEP = 4000
+_MAX_BYTES = 150_000
+_DATABASE = "late"
+_IMPATIENT, _PATIENT = (
+    2,
+    2_000,
+)  # how long a late reply is waited for, in milliseconds; none takes longer than the latter
+# What a reply has beside its number. Most fit the buffer; some have memory of their own, some are above the limit.
+_SIZES = (0, 0, 0, 0, 100, 5_000, 60_000, 70_000, 140_000, 400_000)
+_WEIGHTS = (60, 60, 60, 60, 60, 30, 3, 3, 2, 1)
+
+
+class _Mine(Exception):
+    """What a worker is interrupted with, beside time-outs and kills."""
+
+
+class _Server:
+    """Answers with the number of the question."""
+
+    def __init__(self, rng: random.Random, compresses: bool) -> None:
+        self.rng = rng
+        self.compresses = compresses
+        self.cursors = count(1)
+        self.open: set[int] = set()  # cursors
+        self.peer = HostilePeer(self.answer)
+        self._filling = {size: bytes(size) for size in _SIZES}
+
+    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+        if name == "hello":
+            reply = {**hello(self.peer.name), **({"compression": ["zlib"]} if self.compresses else {})}
+            return hello_message(reply, command, number)
+        if name == "killCursors":
+            self.open -= set(command["cursors"])
+            return message(bson.encode({"ok": 1.0}), number)
+        if name == "endSessions":
+            return message(bson.encode({"ok": 1.0}), number)
+        wait = self.rng.random() * 0.004 - 0.001
+        if wait > 0:
+            gevent.sleep(wait)
+        return self._wrapped(message(bson.encode(self._content(name, command)), number))
+
+    def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
+        if name != "find":
+            return {"ok": 1.0, "n": 1, "asked": command["asked"]}
+        filling = self._filling[self.rng.choices(_SIZES, _WEIGHTS)[0]]
+        document = {"_id": command["filter"]["_id"], "filling": filling}
+        cursor_id = 0
+        if not command.get("singleBatch"):
+            document["filling"] = filling[:30_000]  # or its connection is closed, and the client never knows of it
+            cursor_id = next(self.cursors)
+            self.open.add(cursor_id)
+        return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
+
+    def _wrapped(self, plain: bytes) -> bytes:
+        if not self.compresses:
+            return plain
+        _, number, response_to, _ = struct.unpack_from("<iiii", plain)
+        payload = struct.pack("<iiB", OP_MSG, len(plain) - 16, 2) + zlib.compress(plain[16:], 1)
+        return struct.pack("<iiii", 16 + len(payload), number, response_to, OP_COMPRESSED) + payload
+
+
+class _Counted:
+    """Counts the late replies that are read, and those that are given up."""
+
+    def __init__(self) -> None:
+        self.read = self.given_up = 0
+
+    def __enter__(self) -> _Counted:
+        self._original = original = Connection.read_late_reply
+
+        def read(connection: Connection, seconds: float, most: int) -> None:
+            try:
+                original(connection, seconds, most)
+            except BaseException:
+                self.given_up += 1
+                raise
+            self.read += 1
+
+        Connection.read_late_reply = read  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Connection.read_late_reply = self._original  # type: ignore[method-assign]
+
+
+class _Step:
+    """One server, one client, and workers that are interrupted."""
+
+    def __init__(self, seed: int, number: int, interrupts: int) -> None:
+        self.rng = rng = random.Random(f"{seed}:{number}")
+        self.numbers = count(number * 10_000_000)
+        self.server = _Server(random.Random(rng.random()), compresses=rng.random() < 0.2)
+        self.left = interrupts
+        self.interrupted = self.answered = 0
+        self.faults: list[str] = []
+        self.patience = rng.choice((_IMPATIENT, _PATIENT, _PATIENT))
+        self.commands = Commands()
+        self._pace = 0.002  # how long a question takes that is left in peace, in seconds
+
+    def run(self) -> None:
+        """Run it.
+
+        :raises Violation: something is not as it must be.
+        """
+        options: dict[str, Any] = {
+            "maxPoolSize": self.rng.choice((4, 30, 100)),
+            "drainLateReplies": True,
+            "drainLateRepliesMS": self.patience,
+            "drainLateRepliesBytes": _MAX_BYTES,
+            "serverMonitoringMode": "poll",
+            **({"compressors": "zlib"} if self.server.compresses else {}),
+            **({"event_listeners": [self.commands]} if self.rng.random() < 0.3 else {}),
+        }
+        with self.server.peer, MongoClient(f"mongodb://{self.server.peer.name}/?replicaSet=rs", **options) as client:
+            self.collection: Any = client[_DATABASE].c
+            for _ in range(20):
+                self._ask()
+            workers = [gevent.spawn(self._work) for _ in range(_WORKERS)]
+            while self.left > 0 and not self.faults:
+                gevent.sleep(self.rng.random() * self._pace)
+                index = self.rng.randrange(_WORKERS)
+                if workers[index].dead:
+                    workers[index] = gevent.spawn(self._work)
+                elif self.rng.random() < 0.5:
+                    workers[index].kill(block=False)
+                else:
+                    workers[index].kill(_Mine, block=False)
+            gevent.killall(workers)
+            if self.faults:
+                raise Violation("; ".join(self.faults[:3]))
+            self._ask()  # uninterrupted
+            self._settle(client)
+            check_at_rest(client, self.commands)
+
+    def _settle(self, client: MongoClient[Any]) -> None:
+        for _ in range(1000):
+            # A cursor whose reply was lost with its connection is forgotten by the server itself, after a while.
+            lost = self.server.peer.lost if self.patience == _IMPATIENT else 0
+            if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
+                return
+            gevent.sleep(0.002)
+        raise Violation(f"left: {client.pool_stats()} and the cursors {sorted(self.server.open)[:5]}")
+
+    def _work(self) -> None:
+        try:
+            while self.left > 0 and not self.faults:
+                self._interrupted_ask()
+        except _Mine:
+            self._count()
+
+    def _count(self) -> None:
+        self.interrupted += 1
+        self.left -= 1
+
+    def _interrupted_ask(self) -> None:
+        limit = self.rng.random() * 4 * self._pace
+        mine = gevent.Timeout(limit)
+        try:
+            if self.rng.random() < 0.5:
+                with mine:
+                    self._ask()
+            else:
+                with gmongo.timeout(limit):
+                    self._ask()
+        except gevent.Timeout as timeout:
+            if timeout is not mine:
+                self.faults.append(f"{timeout!r} of another")
+            self._count()
+        except PyMongoError as error:
+            if not error.timeout:
+                self.faults.append(f"{type(error).__name__}: {error}")
+            self._count()
+        except gevent.GreenletExit:
+            self._count()
+            raise
+
+    def _ask(self) -> None:
+        begun = monotonic()
+        number = next(self.numbers)
+        kind = self.rng.random()
+        if kind < 0.5:
+            found = self.collection.find_one({"_id": number})["_id"]
+        elif kind < 0.7:
+            with self.collection.find({"_id": number}) as cursor:
+                found = next(cursor)["_id"]
+        else:
+            found = self.collection.database.command("ask", asked=number)["asked"]
+        if found != number:
+            self.faults.append(f"the reply to {found} came for {number}")
+        self.answered += 1
+        self._pace += (monotonic() - begun - self._pace) / 20  # on a busy machine it takes longer
+
+
+class LateReplies:
+    """The campaign.
+
+    :param seed: of all that is random but time.
+    :param interrupts_per_step: with one client.
+    """
+
+    def __init__(self, seed: int, interrupts_per_step: int = INTERRUPTS_PER_STEP) -> None:
+        self.findings = Findings("late replies", seed)
+        self._per_step = interrupts_per_step
+
+    def run(
+        self,
+        interrupts: int,
+        seconds: float | None = None,
+        first: int = 0,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> Findings:
+        """Run until so many operations were interrupted, or the time is up.
+
+        :param first: the number of the step to begin with.
+        :param tell: hears how it goes.
+        """
+        findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first
+        answered, counted = 0, _Counted()
+        while findings.cases < interrupts and (end is None or monotonic() < end):
+            step = _Step(findings.seed, number, min(self._per_step, interrupts - findings.cases))
+            try:
+                with counted:
+                    step.run()
+            except Violation as violation:
+                findings.violations.append((number, str(violation)))
+            findings.cases += step.interrupted
+            answered += step.answered
+            number += 1
+            findings.outcomes = {
+                "right replies": answered,
+                "late replies read": counted.read,
+                "late replies given up": counted.given_up,
+            }
+            tell(f"{findings.report()}; next step {number}")
+        return findings

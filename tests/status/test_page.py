@@ -1,0 +1,282 @@
+"""The state of a process, and the WSGI application that shows it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+from wsgiref.validate import validator
+
+import gevent
+import pytest
+from gevent.event import Event
+
+import gmongo
+from gmongo import MongoClient
+from gmongo.errors import PyMongoError
+from gmongo.status import StatusPage, process_state
+from gmongo.testing import Deployment
+from tests.support.wait import eventually
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(members=1) as started:
+        yield started
+
+
+@pytest.fixture
+def connect(deployment: Deployment) -> Iterator[Callable[..., MongoClient[Any]]]:
+    clients: list[MongoClient[Any]] = []
+
+    def make(**options: Any) -> MongoClient[Any]:
+        clients.append(MongoClient(deployment.uri, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def state_of(client: MongoClient[Any], query_text: bool = False) -> dict[str, Any]:
+    """What is shown of one client, as it comes out of JSON."""
+    state = json.loads(json.dumps(process_state(query_text)))
+    (found,) = [each for each in state["clients"] if each["number"] == client._executor.number]
+    return dict(found)
+
+
+def phases(client: MongoClient[Any]) -> list[str]:
+    return [each["phase"] for each in state_of(client)["operations"]]
+
+
+def request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
+    """Have a WSGI application answer, under the eyes of a validator."""
+    answered: list[Any] = []
+    environ = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "/debug/mongodb",
+        "PATH_INFO": "",
+        "QUERY_STRING": query,
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "wsgi.version": (1, 0),
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": io.StringIO(),
+        "wsgi.url_scheme": "http",
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+
+    def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> Any:
+        answered.append((status, dict(headers)))
+        return lambda _data: None
+
+    body = validator(application)(environ, start_response)
+    content = b"".join(body)
+    body.close()
+    ((status, headers),) = answered
+    return status, headers, content
+
+
+# What runs, and what it waits for
+
+
+def test_who_holds_a_connection_and_who_waits_for_one(connect: Any, deployment: Deployment) -> None:
+    client = connect(maxPoolSize=1)
+    client.admin.command("ping")
+    deployment.members[0].freeze()
+    greenlets = [gevent.spawn(client.shop.orders.find_one, {"secret": "hunter2"}) for _ in range(3)]
+    eventually(lambda: phases(client).count("connection check-out") == 2)
+    state = state_of(client)
+    assert phases(client).count("on a connection") == 1
+    (holding,) = [each for each in state["operations"] if each["phase"] == "on a connection"]
+    assert holding["operation"] == "find"
+    assert "Greenlet" in holding["greenlet"]
+    assert holding["sinceMS"] > 0
+    (server,) = state["servers"]
+    assert (server["pool"]["inUse"], server["pool"]["waiting"], server["pool"]["maxPoolSize"]) == (1, 2, 1)
+    assert server["pool"]["oldestWaitMS"] > 0
+    assert "hunter2" not in json.dumps(process_state(True))
+    deployment.members[0].thaw()
+    gevent.joinall(greenlets)
+    assert phases(client) == []
+
+
+def test_who_waits_for_a_server(connect: Any, deployment: Deployment) -> None:
+    deployment.members[0].kill()
+    client = connect()
+    waiting = gevent.spawn(client.shop.orders.insert_one, {})
+    eventually(lambda: phases(client) == ["server selection"])
+    assert state_of(client)["operations"][0]["operation"] == "insert"
+    state = eventually(lambda: (found := state_of(client))["history"] and found)
+    assert state["servers"][0]["type"] == "Unknown"
+    assert state["history"][0]["what"] == "check failed"
+    assert "refused" in state["history"][0]["error"]
+    deployment.members[0].restart()
+    waiting.kill()
+    assert phases(client) == []
+
+
+def test_who_connects(connect: Any, deployment: Deployment) -> None:
+    client = connect()
+    client.admin.command("ping")
+    holding, release = Event(), Event()
+
+    def hold() -> None:
+        with client._topology.pools()[0].checkout():
+            holding.set()
+            release.wait()
+
+    holder = gevent.spawn(hold)
+    holding.wait()
+    deployment.members[0].delay(0.2)
+    connecting = gevent.spawn(client.shop.orders.find_one)
+    eventually(lambda: "connecting" in phases(client))
+    (shown,) = [each for each in state_of(client)["operations"] if each["phase"] == "connecting"]
+    assert "find_one" in shown["greenlet"]
+    deployment.members[0].delay(0)
+    release.set()
+    gevent.joinall([connecting, holder], raise_error=True)
+
+
+def test_who_backs_off_and_what_it_has_cost(connect: Any, deployment: Deployment) -> None:
+    client = connect(baseBackoffMS=60_000)
+    labels = ["SystemOverloadedError", "RetryableError"]
+    data = {"failCommands": ["find"], "errorCode": 462, "errorLabels": labels}
+    deployment.set_fail_point("failCommand", {"times": 1}, data)
+    client._executor.overload.jitter = lambda: 1.0
+    waiting = gevent.spawn(client.shop.orders.find_one)
+    eventually(lambda: phases(client) == ["back-off"])
+    assert state_of(client)["operations"][0]["operation"] == "find"
+    assert state_of(client)["retries"]["tokens"] == 999
+    waiting.kill()
+    assert phases(client) == []
+    deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 89})
+    client.shop.orders.find_one()
+    retries = state_of(client)["retries"]
+    assert (retries["retries"], retries["others"]) == (1, 1)
+
+
+def test_an_election_is_in_the_history() -> None:
+    with (
+        Deployment.replica_set(members=3) as deployment,
+        MongoClient(deployment.uri, heartbeatFrequencyMS=500) as client,
+    ):
+        client.shop.orders.insert_one({})
+        first = deployment.members.primary
+        assert first is not None
+        first.step_down()
+        eventually(lambda: "elected primary" in [each["what"] for each in state_of(client)["history"]])
+        happened = state_of(client)["history"]
+        assert ("primary lost", first.address) in [(each["what"], each["server"]) for each in happened]
+        assert all(each["agoMS"] >= 0 for each in happened)
+
+
+def test_the_history_is_bounded(connect: Any, deployment: Deployment) -> None:
+    client = connect()
+    client.admin.command("ping")
+    (description,) = client.topology_description.server_descriptions().values()
+    history = client._topology.history
+    for _ in range(1000):  # what goes on does not push out what went before
+        history.check_failed(description.to_unknown(ValueError("x")))
+    assert [(each["what"], each["times"]) for each in state_of(client)["history"]] == [
+        ("check failed", 1000),
+        ("found: primary", 1),
+    ]
+    for number in range(1000):
+        history.check_failed(description.to_unknown((ValueError, KeyError)[number % 2]("x")))
+    assert len(state_of(client)["history"]) == 100
+
+
+def test_slow_operations_are_shown_with_their_text_on_request_only(connect: Any) -> None:
+    client = connect(slow_operation_ms=0, tracing={"query_text_max_length": 100})
+    client.shop.orders.find_one({"name": "hunter2"})
+    (slow,) = state_of(client)["slow"]
+    assert slow["operation"] == "find shop.orders"
+    assert "text" not in slow
+    (slow,) = state_of(client, query_text=True)["slow"]
+    assert slow["text"].startswith('{"find": "orders", "filter": {"name": "hunter2"}')
+    assert len(slow["text"]) <= 100
+    page = StatusPage()
+    assert b"hunter2" not in request(page, "format=json")[2]
+    assert b"hunter2" in request(StatusPage(query_text=True), "format=json")[2]
+
+
+# Secrets
+
+
+def test_a_password_is_nowhere(deployment: Deployment) -> None:
+    with Deployment.standalone(users={"ada": "hunter2"}) as locked:
+        address = locked.members[0].address
+        with pytest.raises(PyMongoError):
+            MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500).admin.command("ping")
+        with MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
+            client.admin.command("ping")
+            shown = json.dumps(process_state(True))
+            assert "hunter2" not in shown
+            assert "hunter3" not in shown
+            assert "ada" not in shown
+
+
+# Life
+
+
+def test_clients_that_are_closed_or_dropped_are_not_shown(connect: Any, deployment: Deployment) -> None:
+    client = connect()
+    number = client._executor.number
+    assert number in [each["number"] for each in process_state()["clients"]]
+    client.close()
+    assert number not in [each["number"] for each in process_state()["clients"]]
+
+
+def test_to_look_at_a_client_sends_nothing_and_opens_nothing(deployment: Deployment) -> None:
+    with MongoClient(deployment.uri, connect=False) as client:
+        deployment.commands.clear()
+        assert state_of(client)["servers"][0]["type"] == "Unknown"
+        gevent.sleep(0.05)
+        assert list(deployment.commands) == []
+
+
+# The application
+
+
+def test_the_page_and_its_headers() -> None:
+    status, headers, body = request(StatusPage())
+    assert status == "200 OK"
+    assert headers["Content-Type"].startswith("text/html")
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert b"http" not in body.replace(b"HTTP", b"")  # it loads nothing from elsewhere
+
+
+def test_the_same_as_json(connect: Any) -> None:
+    connect(appName="shop")
+    status, headers, body = request(StatusPage(), "format=json")
+    assert (status, headers["Content-Type"]) == ("200 OK", "application/json")
+    (process,) = json.loads(body)["processes"]
+    assert process["version"] == gmongo.version
+    assert "shop" in [each["application"] for each in process["clients"]]
+
+
+def test_it_answers_nothing_but_get() -> None:
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        status, headers, body = request(StatusPage(), method=method)
+        assert status.startswith("405")
+        assert headers["Allow"] == "GET, HEAD"
+        assert body == b""
+    assert request(StatusPage(), method="HEAD")[2] == b""
+
+
+def test_a_process_that_mounts_nothing_loads_no_page() -> None:
+    program = (
+        "import gmongo, sys; gmongo.MongoClient(connect=False); print([m for m in sys.modules if 'gmongo.status' in m])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "gmongo.status" not in result.stdout

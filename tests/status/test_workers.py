@@ -1,0 +1,151 @@
+"""Several processes side by side: their sockets, and the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gevent
+import gevent.subprocess
+import pytest
+from gevent import socket
+
+from gmongo.errors import ConfigurationError
+from gmongo.status import StatusPage, publish, worker_states, workers
+from gmongo.testing import Deployment
+from tests.status.test_page import request
+from tests.support.wait import eventually
+
+# What a worker does: it makes a client before it is forked, as under ``gunicorn --preload``.
+_PROGRAM = """
+import sys
+import gevent
+import gevent.os
+from gmongo import MongoClient
+from gmongo.status import publish
+publish(sys.argv[1])
+client = MongoClient(sys.argv[2], appName="worker")
+client.admin.command("ping")
+gevent.sleep(0.3)  # it serves its own state by now
+if len(sys.argv) > 3:
+    gevent.os.fork() and gevent.os.fork()
+    client.admin.command("ping")
+gevent.sleep(60)
+"""
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.standalone() as started:
+        yield started
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def start(processes: Any, directory: Path, uri: str, *more: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(directory), uri, *more])
+    processes.append(process)
+    return process
+
+
+def states(directory: Path) -> list[dict[str, Any]]:
+    return [each for each in worker_states(directory) if each["clients"] and each["clients"][0]["servers"][0]["pool"]]
+
+
+def test_workers_are_gathered_and_the_dead_are_forgotten(tmp_path: Path, deployment: Any, started: Any) -> None:
+    processes = [start(started, tmp_path / "states", deployment.uri) for _ in range(2)]
+    found = eventually(lambda: len(each := states(tmp_path / "states")) == 2 and each, 20)
+    assert {each["process"] for each in found} == {process.pid for process in processes}
+    assert [each["clients"][0]["application"] for each in found] == ["worker"] * 2
+    processes[0].kill()
+    processes[0].wait()
+    assert [each["process"] for each in worker_states(tmp_path / "states")] == [processes[1].pid]
+    assert [path.stem for path in (tmp_path / "states").iterdir()] == [str(processes[1].pid)]
+
+
+def test_forked_workers_serve_themselves(tmp_path: Path, deployment: Any, started: Any) -> None:
+    parent = start(started, tmp_path, deployment.uri, "fork")
+    found = eventually(lambda: len(each := states(tmp_path)) == 3 and each, 20)
+    processes = {each["process"] for each in found}
+    assert len(processes) == 3
+    assert parent.pid in processes
+    for child in processes:
+        os.kill(child, 9)
+
+
+def test_only_the_user_gets_in(tmp_path: Path) -> None:
+    directory = tmp_path / "states"
+    publish(directory)
+    publish(directory)  # once more changes nothing
+    path = eventually(lambda: next(directory.glob("*.sock"), None))
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert path.stat().st_mode & 0o177 == 0
+    assert [each["process"] for each in worker_states(directory)] == [os.getpid()]
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(ConfigurationError, match="writable for nobody else"):
+        publish(tmp_path / "open")
+
+
+def test_the_page_gathers_and_the_query_text_is_not_served(tmp_path: Path) -> None:
+    page = StatusPage(tmp_path)
+    eventually(lambda: list(tmp_path.glob("*.sock")))
+    (process,) = json.loads(request(page, "format=json")[2])["processes"]
+    assert process["process"] == os.getpid()
+
+
+def test_a_worker_that_does_not_answer_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_PATIENCE", 0.1)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
+        deaf.bind(str(tmp_path / "12345.sock"))
+        deaf.listen(1)
+        (state,) = worker_states(tmp_path)
+    assert (state["process"], state["clients"]) == ("12345", [])
+    assert "does not answer" in state["error"]
+
+
+def test_a_worker_that_holds_its_loop_cannot_hold_up_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(tmp_path)
+    eventually(lambda: list(tmp_path.glob("*.sock")))
+    gevent.spawn(time.sleep, 0.05)
+    assert worker_states(tmp_path)[0]["clients"] is not None
+
+
+def test_the_server_of_states_lets_the_program_end(tmp_path: Path) -> None:
+    publishing = f"from gmongo.status import publish; publish({str(tmp_path)!r})"
+    program = f"import gevent; {publishing}; gevent.sleep(0.1); gevent.get_hub().join()"
+    subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
+
+
+def test_the_terminal(tmp_path: Path, deployment: Any, started: Any) -> None:
+    start(started, tmp_path, deployment.uri)
+    eventually(lambda: states(tmp_path), 20)
+    shown = run(str(tmp_path), "--once")
+    assert shown.returncode == 0
+    for word in ("Servers", "Standalone", deployment.members[0].address, "Running operations", "worker"):
+        assert word in shown.stdout
+    missing = run(str(tmp_path / "nothing"))
+    assert missing.returncode == 1
+    assert "there is no directory" in missing.stderr
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gmongo.status", *arguments]
+    environment = {**os.environ, "COLUMNS": "200"}
+    result: subprocess.CompletedProcess[str] = gevent.subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=environment
+    )
+    return result

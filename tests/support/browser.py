@@ -1,0 +1,120 @@
+"""A real browser: headless Chromium, driven over a pipe by its DevTools protocol. Nothing of it leaves the machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import gevent
+from gevent.os import make_nonblocking, nb_read, nb_write
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+_OPTIONS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server"),
+    *(
+        "--remote-debugging-pipe",
+        "--window-size=1280,1100",
+        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    ),
+)
+
+
+class Page:
+    """One page in a browser.
+
+    :param reading: the pipe that the browser writes to.
+    :param writing: the pipe that it reads from.
+    """
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._reading, self._writing = reading, writing
+        self._numbers = count(1)
+        self._buffer = b""
+        self._session: str | None = None
+        self.console: list[str] = []
+
+    def open(self, url: str) -> None:
+        """Open an address."""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Runtime", "Log", "Page"):
+            self.call(f"{domain}.enable")
+        self.call("Page.navigate", url=url)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression of JavaScript in the page."""
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def text(self) -> str:
+        """What is to be read on the page."""
+        return str(self.evaluate("document.body ? document.body.innerText : ''"))
+
+    def screenshot(self, path: Path) -> None:
+        """Take a picture of the page."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Have the browser do something, and return its answer."""
+        number = next(self._numbers)
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        if self._session is not None and not method.startswith("Target."):
+            message["sessionId"] = self._session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[nb_write(self._writing, data) :]
+        while True:
+            answer = self._next()
+            if answer.get("id") == number:
+                assert "error" not in answer, (method, answer["error"])
+                result: dict[str, Any] = answer["result"]
+                return result
+            if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
+                self.console.append(json.dumps(answer["params"]))
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            data = nb_read(self._reading, 1 << 16)
+            assert data, "the browser has ended"
+            self._buffer += data
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        answer: dict[str, Any] = json.loads(message)
+        return answer
+
+
+@contextmanager
+def browser(seconds: float = 90) -> Iterator[Page]:
+    """A page in a browser of its own, which ends with the block.
+
+    :param seconds: for all that is done with it.
+    """
+    assert CHROMIUM is not None
+    (there_reading, writing), (reading, there_writing) = os.pipe(), os.pipe()
+    make_nonblocking(reading)
+    make_nonblocking(writing)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, gevent.Timeout(seconds):
+        script = f'exec "$@" 3<&{there_reading} 4>&{there_writing}'
+        command = ["bash", "-c", script, "bash", CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}"]
+        process = subprocess.Popen(
+            command, pass_fds=(there_reading, there_writing), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        os.close(there_reading)
+        os.close(there_writing)
+        try:
+            yield Page(reading, writing)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(reading)
+            os.close(writing)

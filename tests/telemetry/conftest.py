@@ -1,0 +1,80 @@
+"""A replica set, and clients whose spans are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+
+Client = MongoClient[dict[str, Any]]
+
+
+class Collected(SpanProcessor):
+    """The spans that have ended, and those that have not."""
+
+    def __init__(self) -> None:
+        self.open: list[Any] = []
+        self.ended: list[ReadableSpan] = []
+        self.provider = TracerProvider(shutdown_on_exit=False)
+        self.provider.add_span_processor(self)
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        self.open.append(span)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.open = [each for each in self.open if each.context != span.context]
+        self.ended.append(span)
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        """The spans with this name, in the order in which they ended."""
+        return [span for span in self.ended if span.name == name]
+
+    def one(self, name: str) -> ReadableSpan:
+        """The only one with this name."""
+        (span,) = self.named(name)
+        return span
+
+    def clear(self) -> None:
+        self.ended.clear()
+
+
+def inside(inner: ReadableSpan, outer: ReadableSpan) -> bool:
+    """Whether a span is directly in another."""
+    return inner.parent is not None and outer.context is not None and inner.parent.span_id == outer.context.span_id
+
+
+def events(span: ReadableSpan) -> list[str]:
+    return [event.name for event in span.events]
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(members=1) as started:
+        yield started
+
+
+@pytest.fixture
+def spans() -> Collected:
+    return Collected()
+
+
+@pytest.fixture
+def connect(deployment: Deployment, spans: Collected) -> Iterator[Callable[..., Client]]:
+    """Makes clients that are traced."""
+    clients: list[Client] = []
+
+    def make(query_text_max_length: int | None = None, **options: Any) -> Client:
+        tracing = {"enabled": True, "tracer_provider": spans.provider}
+        if query_text_max_length is not None:
+            tracing["query_text_max_length"] = query_text_max_length
+        clients.append(MongoClient(deployment.uri, tracing=tracing, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()

@@ -1,0 +1,203 @@
+"""Metrics, as an exporter collects them (OpenTelemetry's semantic conventions for databases)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from gmongo import MongoClient, errors
+from gmongo.testing import Deployment
+from tests.support.wait import eventually
+
+UNITS = {
+    "db.client.operation.duration": "s",
+    "db.client.connection.count": "{connection}",
+    "db.client.connection.idle.max": "{connection}",
+    "db.client.connection.idle.min": "{connection}",
+    "db.client.connection.max": "{connection}",
+    "db.client.connection.pending_requests": "{request}",
+    "db.client.connection.timeouts": "{timeout}",
+    "db.client.connection.create_time": "s",
+    "db.client.connection.wait_time": "s",
+    "db.client.connection.use_time": "s",
+    "gmongo.client.retries": "{retry}",
+    "gmongo.client.retry.backoff": "s",
+    "gmongo.client.retry.exhausted": "{operation}",
+    "gmongo.client.retry.tokens": "{token}",
+}
+
+
+class Collected:
+    """What an exporter finds."""
+
+    def __init__(self) -> None:
+        self._reader = InMemoryMetricReader()
+        self.provider = MeterProvider([self._reader], shutdown_on_exit=False)
+
+    def metrics(self) -> dict[str, Any]:
+        data = self._reader.get_metrics_data()
+        found = [] if data is None else [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics]
+        return {metric.name: metric for metric in found}
+
+    def points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+        metric = self.metrics().get(name)
+        return [] if metric is None else [(dict(point.attributes), point) for point in metric.data.data_points]
+
+    def value(self, name: str, **only: str) -> Any:
+        """The sum of the values, or how many were recorded."""
+        wanted = {f"db.client.connection.{key}": value for key, value in only.items()}
+        points = [point for attributes, point in self.points(name) if wanted.items() <= attributes.items()]
+        return sum(getattr(point, "count", None) or getattr(point, "value", 0) for point in points)
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(members=1) as started:
+        yield started
+
+
+@pytest.fixture
+def collected() -> Collected:
+    return Collected()
+
+
+@pytest.fixture
+def connect(deployment: Deployment, collected: Collected) -> Iterator[Callable[..., MongoClient[Any]]]:
+    clients: list[MongoClient[Any]] = []
+
+    def make(**options: Any) -> MongoClient[Any]:
+        metrics = {"enabled": True, "meter_provider": collected.provider}
+        clients.append(MongoClient(deployment.uri, metrics=metrics, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def fail_once(deployment: Deployment, **data: Any) -> None:
+    deployment.set_fail_point("failCommand", {"times": 1}, data)
+
+
+def test_all_metrics_have_their_units(connect: Any, collected: Collected, deployment: Deployment) -> None:
+    client = connect(maxPoolSize=1, waitQueueTimeoutMS=10)
+    fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=100)
+    holding = gevent.spawn(client.shop.orders.find_one)
+    eventually(lambda: collected.value("db.client.connection.count", state="used"))
+    with pytest.raises(errors.WaitQueueTimeoutError):
+        client.shop.orders.find_one()
+    holding.get()
+    assert {name: metric.unit for name, metric in collected.metrics().items()} == UNITS
+
+
+def test_durations_of_operations(connect: Any, collected: Collected, deployment: Deployment) -> None:
+    client = connect()
+    client.shop.orders.insert_one({"_id": 1})
+    with pytest.raises(errors.DuplicateKeyError):
+        client.shop.orders.insert_one({"_id": 1})
+    host, port = client.address
+    common = {
+        "db.system.name": "mongodb",
+        "db.namespace": "shop",
+        "db.collection.name": "orders",
+        "db.operation.name": "insert",
+        "server.address": host,
+        "server.port": port,
+    }
+    failed = {"error.type": "gmongo.errors.DuplicateKeyError", "db.response.status_code": "11000"}
+    points = collected.points("db.client.operation.duration")
+    assert [attributes for attributes, _ in points] == [common, {**common, **failed}]
+    assert all(point.sum > 0 and point.explicit_bounds[0] == 0.001 for _, point in points)
+
+
+def test_connections_are_read_from_the_pools(connect: Any, collected: Collected, deployment: Deployment) -> None:
+    client = connect(maxPoolSize=2, minPoolSize=1)
+    client.shop.orders.find_one()
+    deployment.members[0].freeze()
+    greenlets = [gevent.spawn(client.shop.orders.find_one) for _ in range(5)]
+    eventually(lambda: collected.value("db.client.connection.pending_requests") == 4)
+    (pool,) = client.pool_stats()
+    assert collected.value("db.client.connection.count", state="used") == pool["in_use"] == 1
+    assert pool["waiting"] + pool["pending"] == 4
+    ((attributes, _),) = collected.points("db.client.connection.max")
+    assert attributes == {"db.client.connection.pool.name": deployment.members[0].address}
+    sizes = {name: collected.value(f"db.client.connection.{name}") for name in ("max", "idle.max", "idle.min")}
+    assert sizes == {"max": 2, "idle.max": 2, "idle.min": 1}
+    deployment.members[0].thaw()
+    gevent.joinall(greenlets, raise_error=True)
+    assert collected.value("db.client.connection.pending_requests") == 0
+    assert collected.value("db.client.connection.count", state="idle") == client.pool_stats()[0]["available"]
+
+
+def test_clients_of_one_server_are_summed_and_closed_ones_are_gone(connect: Any, collected: Collected) -> None:
+    clients = [connect(maxPoolSize=3), connect(maxPoolSize=4)]
+    for client in clients:
+        client.admin.command("ping")
+    assert collected.value("db.client.connection.max") == 7
+    assert collected.value("db.client.connection.count", state="idle") == 2
+    tokens = "gmongo.client.retry.tokens"
+    assert len(collected.points(tokens)) == 2
+    clients[0].close()
+    assert collected.value("db.client.connection.max") == 4
+    ((attributes, _),) = collected.points(tokens)
+    assert attributes == {"gmongo.client.number": clients[1]._executor.number}
+
+
+def test_no_limit_is_no_number(connect: Any, collected: Collected) -> None:
+    connect(maxPoolSize=0).admin.command("ping")
+    assert collected.points("db.client.connection.max") == []
+
+
+def test_times_of_connections_those_of_the_background_included(connect: Any, collected: Collected) -> None:
+    client = connect(minPoolSize=3)
+    eventually(lambda: collected.value("db.client.connection.create_time") == 3)
+    before = collected.value("db.client.connection.wait_time")
+    client.shop.orders.find_one()
+    client.shop.orders.find_one()
+    assert collected.value("db.client.connection.wait_time") == before + 2
+    assert collected.value("db.client.connection.use_time") == before + 2
+    assert collected.value("db.client.connection.create_time") == 3
+
+
+def test_retries_and_tokens(connect: Any, collected: Collected, deployment: Deployment) -> None:
+    client = connect(baseBackoffMS=10)
+    client._executor.overload.jitter = lambda: 1.0
+    fail_once(deployment, failCommands=["find"], errorCode=89)
+    client.shop.orders.find_one()
+    labels = ["SystemOverloadedError", "RetryableError"]
+    fail_once(deployment, failCommands=["find"], errorCode=462, errorLabels=labels)
+    client.shop.orders.find_one()
+    retries = {
+        attributes["gmongo.retry.reason"]: point.value
+        for attributes, point in collected.points("gmongo.client.retries")
+    }
+    assert retries == {"overload": 1, "other": 1}
+    assert collected.value("gmongo.client.retry.backoff") == pytest.approx(0.01)
+    assert collected.value("gmongo.client.retry.tokens") == pytest.approx(client.retry_stats()["tokens"])
+
+
+def test_metrics_and_traces_go_together(deployment: Deployment, collected: Collected) -> None:
+    from tests.telemetry.conftest import Collected as Spans
+
+    spans = Spans()
+    with MongoClient(
+        deployment.uri,
+        metrics={"enabled": True, "meter_provider": collected.provider},
+        tracing={"enabled": True, "tracer_provider": spans.provider},
+        slow_operation_ms=0,
+    ) as client:
+        client.shop.orders.find_one()
+    assert spans.one("find shop.orders")
+    assert collected.value("db.client.operation.duration") >= 1
+
+
+@pytest.mark.parametrize("metrics", [1, "yes", {"enable": True}, {"enabled": 1}, {"meter_provider": 1}])
+def test_the_option_is_checked(metrics: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="metrics must be a mapping"):
+        MongoClient(connect=False, metrics=metrics)
+    assert MongoClient(connect=False, metrics=False)._executor.observers is None

@@ -1,0 +1,450 @@
+"""Spans, as applications see them (OpenTelemetry specification of the drivers); its files are in ``tests/spec``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from gmongo import MongoClient, errors
+from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
+from gmongo.operations import InsertOne, UpdateOne
+from gmongo.testing import Deployment
+from tests.support.listeners import HearsPools
+from tests.support.wait import eventually
+from tests.telemetry.conftest import Client, Collected, events, inside
+
+PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
+Connect = Callable[..., Client]
+
+
+def fail_once(deployment: Deployment, **data: Any) -> None:
+    deployment.set_fail_point("failCommand", {"times": 1}, data)
+
+
+# The prose tests of the specification
+
+
+def test_prose_1_the_environment_switches_tracing_on_and_off(
+    deployment: Deployment, spans: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracing = {"tracer_provider": spans.provider}
+    monkeypatch.setenv(f"{PREFIX}ENABLED", "false")
+    with MongoClient(deployment.uri, tracing=tracing) as client:
+        client.shop.orders.find_one()
+    assert spans.ended == []
+    for value in ("1", "TRUE", "yes"):
+        monkeypatch.setenv(f"{PREFIX}ENABLED", value)
+        with MongoClient(deployment.uri, tracing=tracing) as client:
+            client.shop.orders.find_one()
+        assert spans.one("find shop.orders")
+        spans.clear()
+    with MongoClient(deployment.uri, tracing={**tracing, "enabled": False}) as client:  # the option decides
+        client.shop.orders.find_one()
+    assert spans.ended == []
+
+
+def test_prose_2_the_environment_asks_for_the_text_of_queries(
+    connect: Connect, spans: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH", "1024")
+    connect().shop.orders.find_one({"x": 1})
+    assert spans.one("find").attributes["db.query.text"].startswith('{"find": "orders", "filter": {"x": 1}')
+    spans.clear()
+    connect(0).shop.orders.find_one({"x": 1})  # the option decides
+    assert "db.query.text" not in spans.one("find").attributes
+    spans.clear()
+    monkeypatch.delenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH")
+    connect().shop.orders.find_one({"x": 1})
+    assert "db.query.text" not in spans.one("find").attributes
+
+
+def test_prose_3_get_more_is_in_the_transaction_beside_find(connect: Connect, spans: Collected) -> None:
+    client = connect()
+    client.shop.orders.insert_many([{"x": x} for x in range(3)])
+    spans.clear()
+    with client.start_session() as session:
+        session.with_transaction(lambda session: list(client.shop.orders.find({}, batch_size=2, session=session)))
+    transaction = spans.one("transaction")
+    assert inside(spans.one("find shop.orders"), transaction)
+    assert inside(spans.one("getMore shop.orders"), transaction)
+    assert inside(spans.one("commitTransaction admin"), transaction)
+    assert dict(transaction.attributes or {}) == {"db.system.name": "mongodb"}
+
+
+def test_prose_4_get_more_has_the_cursor_that_it_asks_for(connect: Connect, spans: Collected) -> None:
+    client = connect()
+    client.shop.orders.insert_many([{"x": x} for x in range(3)])
+    cursor = client.shop.orders.find({}, batch_size=2)
+    next(cursor)
+    asked = cursor.cursor_id
+    assert len(list(cursor)) == 2
+    assert cursor.cursor_id == 0
+    for name in ("getMore shop.orders", "getMore"):
+        assert spans.one(name).attributes["db.mongodb.cursor_id"] == asked
+    assert spans.one("find").attributes["db.mongodb.cursor_id"] == asked
+
+
+def test_an_error_of_the_server_is_named_by_its_class_on_the_operation_and_its_code_on_the_command(
+    connect: Connect, spans: Collected, deployment: Deployment
+) -> None:
+    fail_once(deployment, failCommands=["find"], errorCode=2)
+    with pytest.raises(errors.OperationFailure):
+        connect().shop.orders.find_one()
+    operation, command = spans.one("find shop.orders"), spans.one("find")
+    assert operation.attributes["error.type"] == operation.attributes["exception.type"]
+    assert operation.attributes["error.type"] == "gmongo.errors.OperationFailure"
+    assert command.attributes["db.response.status_code"] == command.attributes["error.type"] == "2"
+    for span in (operation, command):
+        assert span.status.status_code is StatusCode.ERROR
+        assert "exception" in events(span)
+
+
+# What is a span
+
+
+def test_what_takes_several_commands_is_one_operation(connect: Connect, spans: Collected) -> None:
+    orders = connect().shop.orders
+    orders.bulk_write([InsertOne({"_id": 1}), UpdateOne({"_id": 1}, {"$set": {"x": 1}}), InsertOne({"_id": 2})])
+    operation = spans.one("bulkWrite shop.orders")
+    commands = [span for span in spans.ended if span.name in ("insert", "update")]
+    assert [span.name for span in commands] == ["insert", "update", "insert"]
+    assert all(inside(span, operation) for span in commands)
+    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # takes two messages
+    operation = spans.one("insert shop.orders")
+    assert sum(inside(span, operation) for span in spans.named("insert")) == 2
+
+
+def test_operations_have_the_names_of_the_specification(connect: Connect, spans: Collected) -> None:
+    client = connect()
+    shop, orders = client.shop, client.shop.orders
+    orders.estimated_document_count()
+    orders.find_one_and_delete({})
+    shop.create_collection("new")
+    shop.command("ping")
+    shop.drop_collection("new")
+    client.list_database_names()
+    client.admin.command("ping")
+    client.drop_database("shop")
+    names = [span.name for span in spans.ended if span.parent is None and span.kind is SpanKind.CLIENT]
+    assert [name for name in names if not name.startswith("listCollections")] == [
+        "count shop.orders",
+        "findAndModify shop.orders",
+        "createCollection shop.new",
+        "runCommand shop",
+        "dropCollection shop.new",
+        "listDatabases admin",
+        "runCommand admin",
+        "dropDatabase shop",
+    ]
+
+
+def test_a_user_is_no_collection_and_a_secret_command_no_span(connect: Connect, spans: Collected) -> None:
+    client = connect(10_000)
+    client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
+    with pytest.raises(errors.OperationFailure):
+        client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
+    client.shop.command("usersInfo", "somebody")
+    shown = [(span.name, dict(span.attributes or {})) for span in spans.ended]
+    assert [name for name, _ in shown] == ["runCommand admin", "runCommand admin", "usersInfo", "runCommand shop"]
+    assert "hunter2" not in str(shown)
+    assert "db.collection.name" not in shown[2][1]
+
+
+def test_the_users_data_are_not_in_spans_that_show_no_text(connect: Connect, spans: Collected) -> None:
+    orders = connect().shop.orders
+    orders.insert_one({"_id": "private"})
+    with pytest.raises(errors.DuplicateKeyError, match="private"):
+        orders.insert_one({"_id": "private"})
+    with pytest.raises(Exception, match="private"):
+        orders.insert_one({"x": Unknown()})
+    with pytest.raises(errors.OperationFailure, match="private"):
+        orders.find_one({"$private": 1})
+    shown = [
+        (dict(span.attributes or {}), span.status.description, [dict(event.attributes or {}) for event in span.events])
+        for span in spans.ended
+    ]
+    assert sum("exception.type" in attributes for attributes, *_ in shown) >= 4
+    assert "private" not in str(shown)
+    assert any(attributes.get("exception.message") == "DuplicateKeyError (code 11000)" for attributes, *_ in shown)
+
+
+class Unknown:
+    def __repr__(self) -> str:
+        return "private"
+
+
+def test_the_text_is_cut(connect: Connect, spans: Collected) -> None:
+    connect(20).shop.orders.insert_one({"x": "y" * 1000})
+    assert spans.one("insert").attributes["db.query.text"] == '{"insert": "orders",'
+
+
+def test_each_try_is_a_span_and_the_operation_says_why(
+    connect: Connect, spans: Collected, deployment: Deployment
+) -> None:
+    client = connect()
+    client.shop.orders.find_one()
+    spans.clear()
+    fail_once(deployment, failCommands=["find"], errorCode=89)
+    client.shop.orders.find_one()
+    operation = spans.one("find shop.orders")
+    assert [inside(span, operation) for span in spans.named("find")] == [True, True]
+    assert "retry" in events(operation)
+    assert operation.status.status_code is StatusCode.UNSET
+
+
+# Waits
+
+
+def test_waits_are_events_with_their_durations(connect: Connect, spans: Collected, deployment: Deployment) -> None:
+    client = connect(maxPoolSize=1, baseBackoffMS=20)
+    fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=50)
+    first = gevent.spawn(client.shop.orders.find_one)
+    eventually(lambda: client.pool_stats() and client.pool_stats()[0]["in_use"])
+    client.shop.orders.count_documents({})
+    first.get()
+    waiting = spans.one("aggregate shop.orders")
+    (event,) = [each for each in waiting.events if each.name == "connection check-out"]
+    assert event.attributes is not None
+    assert event.attributes["gmongo.wait.duration"] >= 0.03
+    (made,) = [each for each in spans.one("find shop.orders").events if each.name == "connection check-out"]
+    assert made.attributes is not None
+    assert 0 < made.attributes["gmongo.wait.connecting"] <= made.attributes["gmongo.wait.duration"]
+
+
+def test_a_wait_for_a_server_is_an_event(connect: Connect, spans: Collected, deployment: Deployment) -> None:
+    deployment.members[0].delay(0.02)
+    connect(connect=False).shop.orders.find_one()
+    (event,) = [each for each in spans.one("find shop.orders").events if each.name == "server selection"]
+    assert event.attributes is not None
+    assert event.attributes["gmongo.wait.duration"] >= 0.02
+
+
+def test_a_back_off_is_an_event(
+    connect: Connect, spans: Collected, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(baseBackoffMS=10)
+    client._executor.overload.jitter = lambda: 1.0
+    labels = ["SystemOverloadedError", "RetryableError"]
+    fail_once(deployment, failCommands=["find"], errorCode=462, errorLabels=labels)
+    client.shop.orders.find_one()
+    (event,) = [each for each in spans.one("find shop.orders").events if each.name == "back-off"]
+    assert event.attributes is not None
+    assert event.attributes["gmongo.wait.duration"] >= 0.01
+
+
+# Interruptions
+
+
+@pytest.mark.parametrize("where", ["selection", "check-out", "command"])
+@pytest.mark.parametrize("how", ["kill", "timeout"])
+def test_an_interrupted_operation_ends_its_span_with_the_reason(
+    connect: Connect, spans: Collected, deployment: Deployment, where: str, how: str
+) -> None:
+    if where == "selection":
+        deployment.members[0].kill()
+    client = connect(maxPoolSize=1)
+    if where != "selection":
+        client.shop.orders.find_one()
+        deployment.members[0].freeze()
+    if where == "check-out":
+        holder = gevent.spawn(client.shop.orders.count_documents, {})
+        eventually(lambda: client.pool_stats()[0]["in_use"])
+
+    def find() -> None:
+        if how == "kill":
+            client.shop.orders.find_one()
+        else:
+            with gevent.Timeout(0.05):
+                client.shop.orders.find_one()
+
+    spans.clear()
+    finding = gevent.spawn(find)
+    gevent.sleep(0.02)
+    if how == "kill":
+        finding.kill()
+    finding.join()
+    reason = "GreenletExit" if how == "kill" else "Timeout"
+    span = spans.one("find shop.orders")
+    assert span.attributes["error.type"].split(".")[-1] == reason
+    assert span.status.status_code is StatusCode.ERROR
+    if where == "command":
+        assert spans.one("find").status.status_code is StatusCode.ERROR
+    else:
+        assert ("server selection" if where == "selection" else "connection check-out") in events(span)
+    deployment.members[0].thaw()
+    if where == "check-out":
+        holder.get()
+    assert spans.open == []
+
+
+def test_a_transaction_that_nobody_ends_ends_with_its_session(connect: Connect, spans: Collected) -> None:
+    client = connect()
+    with client.start_session() as session:
+        session.start_transaction()  # nothing is sent
+    with client.start_session() as session:
+        session.start_transaction()
+        client.shop.orders.insert_one({}, session=session)
+    assert len(spans.named("transaction")) == 2
+    assert spans.open == []
+
+
+# Context
+
+
+def test_spans_are_in_the_span_of_their_greenlet(connect: Connect, spans: Collected) -> None:
+    client = connect(maxPoolSize=1)
+    tracer = spans.provider.get_tracer("application")
+
+    def request(number: int) -> None:
+        with tracer.start_as_current_span(f"request {number}") as request_span:
+            for _ in range(3):
+                client.shop.orders.insert_one({"request": number})
+                assert trace.get_current_span() is request_span
+
+    gevent.joinall([gevent.spawn(request, number) for number in range(5)], raise_error=True)
+    operations = spans.named("insert shop.orders")
+    assert len(operations) == 15
+    for number in range(5):
+        assert sum(inside(span, spans.one(f"request {number}")) for span in operations) == 3
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+def test_what_happens_in_the_background_is_in_no_span(spans: Collected, deployment: Deployment) -> None:
+    """Monitors, and the connections that the pool makes by itself, begin in a greenlet that is in a span."""
+    tracing = {"enabled": True, "tracer_provider": spans.provider}
+    seen = []
+
+    class Watching(HearsPools):
+        def hear(self, event: Any) -> None:
+            if isinstance(event, ConnectionCreatedEvent):
+                seen.append(trace.get_current_span())
+
+    with (
+        spans.provider.get_tracer("application").start_as_current_span("request"),
+        MongoClient(deployment.uri, tracing=tracing, minPoolSize=3, event_listeners=[Watching()]) as client,
+    ):
+        eventually(lambda: len(seen) == 3)
+        assert seen == [trace.INVALID_SPAN] * 3
+        client.shop.orders.find_one()
+
+
+def test_what_is_read_ahead_is_in_the_span_of_the_reader(connect: Connect, spans: Collected) -> None:
+    client = connect()
+    client.shop.orders.insert_many([{"x": x} for x in range(10)])
+    with spans.provider.get_tracer("application").start_as_current_span("request"):
+        assert len(list(client.shop.orders.find({}, batch_size=2).read_ahead())) == 10
+    batches = spans.named("getMore shop.orders")
+    assert len(batches) >= 4
+    assert all(inside(span, spans.one("request")) for span in batches)
+
+
+def test_an_operation_is_the_current_span_of_listeners(deployment: Deployment, spans: Collected) -> None:
+    current = []
+
+    class Watching(CommandListener):
+        def started(self, event: Any) -> None:
+            current.append(trace.get_current_span())
+
+        def succeeded(self, event: Any) -> None:
+            current.append(trace.get_current_span())
+
+        def failed(self, event: Any) -> None: ...
+
+    tracing = {"enabled": True, "tracer_provider": spans.provider}
+    with MongoClient(deployment.uri, tracing=tracing, event_listeners=[Watching()]) as client:
+        client.shop.orders.find_one()
+        assert [span.name for span in current] == ["find shop.orders"] * 2  # type: ignore[attr-defined]
+
+
+# Off
+
+
+def test_without_a_provider_operations_run_as_if_nobody_observed(deployment: Deployment) -> None:
+    with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
+        client.shop.orders.find_one()
+        assert client._executor._all_are_special is False
+
+
+def test_the_provider_may_come_after_the_client(deployment: Deployment) -> None:
+    program = f"""
+from opentelemetry import trace
+from gmongo import MongoClient
+client = MongoClient({deployment.uri!r}, tracing={{"enabled": True}})
+client.shop.orders.find_one()
+from tests.telemetry.conftest import Collected
+spans = Collected()
+trace.set_tracer_provider(spans.provider)
+client.shop.orders.find_one()
+print([span.name for span in spans.ended])
+"""
+    assert run(program) == "['find', 'find shop.orders']\n"
+
+
+def test_a_client_that_is_not_traced_loads_no_opentelemetry() -> None:
+    assert run("import gmongo, sys; gmongo.MongoClient(connect=False); print('opentelemetry' in sys.modules)") == (
+        "False\n"
+    )
+
+
+def run(program: str) -> str:
+    command = [sys.executable, "-c", f"import gevent\n{program}"]
+    result = gevent.get_hub().threadpool.apply(
+        subprocess.run, (command,), {"capture_output": True, "text": True, "timeout": 60}
+    )
+    assert result.returncode == 0, result.stderr
+    return str(result.stdout)
+
+
+def test_the_option_needs_the_package_and_the_environment_only_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo._telemetry.settings.find_spec", lambda name: None)
+    with pytest.raises(errors.ConfigurationError, match=r"tracing needs the package opentelemetry-api.*gmongo\["):
+        MongoClient(connect=False, tracing={"enabled": True})
+    with pytest.raises(errors.ConfigurationError, match=r"metrics needs the package opentelemetry-api"):
+        MongoClient(connect=False, metrics=True)
+    monkeypatch.setenv(f"{PREFIX}ENABLED", "true")
+    with pytest.warns(UserWarning, match=f"{PREFIX}ENABLED is of no effect"):
+        MongoClient(connect=False)
+
+
+@pytest.mark.parametrize(
+    ("tracing", "message"),
+    [
+        (True, "tracing must be a mapping with enabled, query_text_max_length, tracer_provider"),
+        ({"enable": True}, "no other keys than enabled, query_text_max_length, tracer_provider"),
+        ({"enabled": "yes"}, "enabled is True or False"),
+        ({"query_text_max_length": -1}, "query_text_max_length is 0 or above"),
+        ({"query_text_max_length": "1"}, "query_text_max_length is an integer"),
+        ({"query_text_max_length": True}, "query_text_max_length is an integer"),
+        ({"tracer_provider": 1}, "tracer_provider has the method get_tracer"),
+    ],
+)
+def test_the_option_is_checked(tracing: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        MongoClient(connect=False, tracing=tracing)
+
+
+def test_the_option_is_not_for_uris() -> None:
+    with pytest.warns(UserWarning, match="tracing"):
+        assert MongoClient("mongodb://localhost/?tracing=true", connect=False)
+
+
+def test_what_an_observer_raises_does_no_harm(
+    deployment: Deployment, spans: Collected, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("a broken processor")
+
+    spans.on_start = spans.on_end = fail  # type: ignore[assignment, method-assign]
+    tracing = {"enabled": True, "tracer_provider": spans.provider}
+    with MongoClient(deployment.uri, tracing=tracing) as client:
+        client.shop.orders.insert_one({"_id": 1})
+        assert client.shop.orders.find_one() == {"_id": 1}
+    assert "a broken processor" in capsys.readouterr().err
+    assert trace.get_current_span() is trace.INVALID_SPAN

@@ -1,0 +1,159 @@
+"""CRC-32C, by the published vectors, and what becomes of replies that have one."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.errors import ProtocolError
+from gmongo.testing import Deployment
+from gmongo.wire.checksum import crc32c, verify, with_checksum
+from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
+from tests.hostile.peer import HostilePeer, hello
+from tests.simulation.servers.wire_client import WireClient
+
+# RFC 3720, appendix B.4; and the check value of CRC-32/ISCSI in the catalogue of parametrised CRC algorithms.
+VECTORS = {
+    bytes(32): 0x8A9136AA,
+    b"\xff" * 32: 0x62A8AB43,
+    bytes(range(32)): 0x46DD794E,
+    bytes(range(31, -1, -1)): 0x113FDB5C,
+    bytes.fromhex(
+        "01c00000 00000000 00000000 00000000 14000000 00000400 00000014 00000018 28000000 00000000 02000000 00000000"
+    ): 0xD9963A56,
+    b"123456789": 0xE3069283,
+    b"": 0,
+}
+
+
+@pytest.mark.parametrize("data", VECTORS, ids=lambda data: data[:9].hex() or "nothing")
+def test_published_vectors(data: bytes) -> None:
+    assert crc32c(data) == VECTORS[data]
+
+
+def slow(data: bytes) -> int:
+    """By the definition, bit by bit."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 8191, 8192, 8193, 20_000])
+def test_any_length_and_any_cut(size: int) -> None:
+    choose = random.Random(size)
+    data = choose.randbytes(size)
+    cut = choose.randrange(size)
+    assert crc32c(data) == slow(data)
+    assert crc32c(data[cut:], crc32c(data[:cut])) == slow(data)
+    assert crc32c(memoryview(bytearray(data))) == slow(data)
+
+
+def test_a_changed_bit_is_found() -> None:
+    sealed = bytearray(with_checksum(bytes(range(100))))
+    verify(sealed[:16], memoryview(sealed)[16:])
+    for bit in range(len(sealed) * 8):
+        sealed[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(ProtocolError, match="checksum"):
+            verify(sealed[:16], memoryview(sealed)[16:])
+        sealed[bit // 8] ^= 1 << bit % 8
+
+
+def test_a_large_message_does_not_hold_the_loop() -> None:
+    turns = 0
+
+    def others() -> None:
+        nonlocal turns
+        while True:
+            gevent.sleep(0.0005)
+            turns += 1
+
+    ticker = gevent.spawn(others)
+    gevent.sleep(0)
+    crc32c(bytes(1_000_000))
+    ticker.kill()
+    assert turns > 5
+
+
+# Of a server
+
+
+class Sealing:
+    """A server whose replies have checksums, which are false if it is told so."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.damage: set[str] = set()
+
+    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes:
+        reply = {key: value for key, value in hello(self.name).items() if key != "topologyVersion"}
+        if name == "find":
+            size = command["filter"]["size"]
+            reply = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": [{"text": "x" * size}]}}
+        body = bson.encode(reply)
+        message = struct.pack("<iiiiIB", 25 + len(body), 9, number, OP_MSG, CHECKSUM_PRESENT, 0) + body
+        sealed = bytearray(with_checksum(message))
+        if name in self.damage:
+            sealed[-6] ^= 1  # the last byte of the text, or near it
+        return bytes(sealed)
+
+
+@pytest.fixture
+def sealing() -> Iterator[Sealing]:
+    sealing = Sealing()
+    with HostilePeer(sealing.answer) as peer:
+        sealing.name = peer.name
+        yield sealing
+
+
+@pytest.mark.parametrize("size", [1, 10_000, 200_000])
+def test_a_reply_with_a_checksum_is_read_and_verified(sealing: Sealing, size: int) -> None:
+    client: MongoClient[Any]
+    with MongoClient(sealing.name, directConnection=True, serverMonitoringMode="poll") as client:
+        assert client.db.c.find_one({"size": size}) == {"text": "x" * size}
+        sealing.damage.add("find")
+        with pytest.raises(ProtocolError, match="checksum"):
+            client.db.c.find_one({"size": size})
+        assert client.pool_stats()[0]["total"] == 0  # a connection that damages bytes is closed
+        sealing.damage.clear()
+        assert client.db.c.find_one({"size": size})
+
+
+# Of the simulation
+
+
+@pytest.fixture
+def wire() -> Iterator[WireClient]:
+    with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as wire:
+        yield wire
+
+
+def request(damaged: bool) -> bytes:
+    body = bson.encode({"ping": 1, "$db": "admin"})
+    sealed = with_checksum(struct.pack("<iiiiIB", 25 + len(body), 5, 0, OP_MSG, CHECKSUM_PRESENT, 0) + body)
+    return sealed[:-1] + bytes([sealed[-1] ^ damaged])
+
+
+def test_a_simulated_server_replies_with_a_checksum_to_one(wire: WireClient) -> None:
+    wire.socket.sendall(request(damaged=False))
+    header = wire.read(16)
+    payload = wire.read(struct.unpack_from("<i", header)[0] - 16)
+    assert struct.unpack_from("<I", payload)[0] & CHECKSUM_PRESENT
+    verify(header, memoryview(payload))
+    wire.send({"ping": 1})
+    reply, _more = wire.receive()
+    assert reply["ok"] == 1
+
+
+def test_a_simulated_server_takes_no_false_checksum(wire: WireClient) -> None:
+    wire.socket.sendall(request(damaged=True))
+    assert wire.is_closed()

@@ -1,0 +1,66 @@
+"""The ``_id`` that an inserted document gets: as the ObjectId specification has it, and like those of ``bson``."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from bson import ObjectId
+
+from gmongo import _clock, _object_ids
+from gmongo._object_ids import new_object_id
+
+
+def parts(object_id):
+    data = object_id.binary
+    return data[:4], data[4:9], int.from_bytes(data[9:], "big")
+
+
+def test_it_has_the_time():
+    before = int(time.time())
+    made = new_object_id()
+    assert before <= made.generation_time.timestamp() <= time.time()
+    assert type(made) is ObjectId
+
+
+def test_those_of_a_process_share_the_random_part_and_count_on():
+    made = [parts(new_object_id()) for _ in range(1000)]
+    assert len({random for _, random, _ in made}) == 1
+    first = made[0][2]
+    assert [number for _, _, number in made] == [(first + n) % 2**24 for n in range(1000)]
+
+
+def test_the_random_part_is_not_that_of_another_maker():
+    assert parts(new_object_id())[1] != parts(ObjectId())[1]
+    assert len({parts(_object_ids._Maker().make())[1] for _ in range(10)}) == 10
+
+
+def test_the_counter_begins_anywhere_and_goes_on_from_zero_after_its_last(monkeypatch):
+    assert len({parts(_object_ids._Maker().make())[2] for _ in range(10)}) == 10
+    monkeypatch.setattr(_object_ids.os, "urandom", lambda size: b"\xff" * size)
+    maker = _object_ids._Maker()
+    assert [parts(maker.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0x7FFFFFFF, b"\x7f\xff\xff\xff"), (0x80000000, b"\x80\0\0\0"), (0xFFFFFFFF, b"\xff" * 4)]
+)
+def test_the_time_has_no_sign(monkeypatch, seconds, shown):
+    monkeypatch.setattr(_clock, "time", lambda: seconds + 0.9)
+    assert parts(new_object_id())[0] == shown
+
+
+def test_a_forked_child_has_a_random_part_of_its_own():
+    mine = new_object_id()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, new_object_id().binary)
+        os._exit(0)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as pipe:
+        os.close(writer)
+        its = ObjectId(pipe.read(12))
+    assert parts(its)[1] != parts(mine)[1]
+    assert parts(new_object_id())[1] == parts(mine)[1]

@@ -1,0 +1,88 @@
+"""Cursors that the application has dropped are ended by the process that opened them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from gmongo.engines.reaper import CursorReaper, Dropped
+
+
+class Executor:
+    """Notes what is run, and can be forked."""
+
+    def __init__(self):
+        self.epoch = 0
+        self.run_operations = []
+        self.topology = SimpleNamespace(hub=gevent.get_hub())
+        self.commands = SimpleNamespace(orphan_taker=None)
+
+    def run(self, operation, session):
+        self.run_operations.append((self.epoch, operation.command(None)["cursors"]))
+
+
+class Pin:
+    """A connection that a cursor holds."""
+
+    releases = 0
+
+    def release(self):
+        self.releases += 1
+
+
+def dropped(number, pin=None):
+    return Dropped(number, "db.c", ("127.0.0.1", 1), None, pin)
+
+
+@pytest.mark.parametrize("make_pin", [lambda: None, Pin])
+def test_a_forked_child_leaves_its_parents_to_the_parent(make_pin):
+    executor = Executor()
+    reaper = CursorReaper(executor)
+    inherited = make_pin()
+    reaper.take(dropped(1, inherited))
+    executor.epoch = 1  # what the parent took waits still, and a child has begun with a copy of it
+    reaper.take(dropped(2, make_pin()))
+    gevent.idle()
+    assert executor.run_operations == [(1, [2])]
+    assert inherited is None or inherited.releases == 0
+
+
+def test_one_with_a_connection_of_its_own_does_not_queue_behind_one_that_waits_for_one():
+    executor, let_go = Executor(), Event()
+    run = executor.run
+    executor.run = lambda operation, session: (operation.pin or let_go.wait(), run(operation, session))
+    reaper = CursorReaper(executor)
+    pins = [Pin(), Pin()]
+    reaper.take(dropped(1))
+    reaper.take(dropped(2, pins[0]))
+    reaper.take(dropped(3, pins[1]))
+    gevent.idle()
+    assert executor.run_operations == [(0, [2]), (0, [3])]
+    assert [pin.releases for pin in pins] == [1, 1]
+    let_go.set()
+    gevent.idle()
+    assert executor.run_operations[2:] == [(0, [1])]
+
+
+def test_closing_ends_what_no_greenlet_has_begun_with():
+    executor, pin = Executor(), Pin()
+    reaper = CursorReaper(executor)
+    reaper.take(dropped(1))
+    reaper.take(dropped(2, pin))
+    reaper.reap()
+    assert executor.run_operations == [(0, [2]), (0, [1])]
+    gevent.idle()
+    assert (len(executor.run_operations), pin.releases) == (2, 1)
+
+
+def test_all_that_were_dropped_until_then_are_ended_in_one_go():
+    executor = Executor()
+    reaper = CursorReaper(executor)
+    for number in (1, 2, 3):
+        reaper.take(dropped(number))
+    assert executor.run_operations == []
+    gevent.idle()
+    assert executor.run_operations == [(0, [1]), (0, [2]), (0, [3])]
