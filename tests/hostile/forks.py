@@ -17,7 +17,9 @@ from typing import Any
 
 import gevent
 import gevent.os
+import gevent.socket
 from bson.errors import BSONError
+from gevent import GreenletExit
 from gevent.util import format_run_info
 
 from gmongo.errors import PyMongoError
@@ -74,6 +76,7 @@ class Child:
 
     def __init__(self, fork: Callable[[], int], leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
         self._reads, writes = os.pipe()
+        self._parent = os.getpid()
         self.pid = fork()
         if self.pid == 0:
             _be_child(writes, leave_servers, live)
@@ -81,7 +84,6 @@ class Child:
         # Until then a member that is restarted would find its port taken by the child's copy of its socket.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
-        gevent.os.make_nonblocking(self._reads)  # type: ignore[no-untyped-call]
 
     def end(self) -> dict[str, Any]:
         """Wait until it has ended; returns what it tells.
@@ -92,7 +94,7 @@ class Child:
         too_late = gevent.Timeout(2 * _LONGEST, Violation("a forked child does not end"))
         try:
             with too_late:
-                while piece := gevent.os.nb_read(self._reads, 1 << 16):
+                while piece := self._read():
                     text += piece
         except Violation:
             os.kill(self.pid, signal.SIGKILL)
@@ -106,6 +108,14 @@ class Child:
         except ValueError:
             raise Violation(f"a forked child ended so: {text.decode() or 'without a word'}") from None
         return told
+
+    def _read(self) -> bytes:
+        gevent.socket.wait_read(self._reads)
+        if os.getpid() != self._parent:
+            # This greenlet is its copy in a child that was forked later. It is killed, but may have been due to run
+            # before that, and what it read would be missing from its parent.
+            raise GreenletExit
+        return os.read(self._reads, 1 << 16)
 
 
 def _be_child(writes: int, leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:

@@ -19,22 +19,35 @@ _READ = 1
 _RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
 
 
+def reserve(port: int) -> plain_socket.socket:
+    """A socket that has a port and does not listen: connections are refused, and no other program is given the port.
+
+    :param port: 0 is any free one.
+    """
+    # Not gevent's socket, which would be closed later than close() returns: the port may be wanted at once.
+    sock = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(plain_socket.SOL_SOCKET, plain_socket.SO_REUSEADDR, 1)
+        sock.bind((HOST, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 class Listener:
     """Accepts connections on one port, each of which is served in a greenlet of its own.
 
-    :param port: 0 is any free one.
+    :param reserved: a socket of :func:`reserve`, which is the listener's from now on.
     :param serve: called with the socket of each connection.
     :ivar thread: the native thread whose hub serves it.
     """
 
-    def __init__(self, port: int, serve: Callable[[Any], None]) -> None:
+    def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
         self._serve = serve
-        # Not gevent's socket, which would be closed later than close() returns: the port may be wanted at once.
-        self._socket = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
-        self._socket.setblocking(False)
-        self._socket.setsockopt(plain_socket.SOL_SOCKET, plain_socket.SO_REUSEADDR, 1)
+        self._socket = reserved
         try:
-            self._socket.bind((HOST, port))
             self._socket.listen(_BACKLOG)
         except BaseException:
             self._socket.close()

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from gmongo.testing.simulation.listener import HOST, Listener
+from gmongo.testing.simulation.listener import HOST, Listener, reserve
 from gmongo.testing.simulation.member import Member
 
 
@@ -19,7 +19,7 @@ class LoadBalancer:
     def __init__(self, services: Sequence[Member], port: int = 0) -> None:
         self._services = services
         self._turns = itertools.cycle(services)
-        self._listener = Listener(port, self._pass_on)
+        self._listener = Listener(reserve(port), self._pass_on)
         self.port = self._listener.port
 
     @property

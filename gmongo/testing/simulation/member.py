@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -12,7 +13,7 @@ from gmongo.testing import clock
 from gmongo.testing.simulation import dispatch, proxy_protocol
 from gmongo.testing.simulation.connection import Connection
 from gmongo.testing.simulation.fail_points import FailPoints
-from gmongo.testing.simulation.listener import HOST, Listener
+from gmongo.testing.simulation.listener import HOST, Listener, reserve
 from gmongo.testing.simulation.network import Faults
 from gmongo.testing.simulation.parameters import Parameters
 from gmongo.testing.simulation.tls import Stream, TlsStream
@@ -55,6 +56,7 @@ class Member:
         self._change = Change()
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
+        self._reserved: socket | None = None  # has the port while the member is down
         self._begin()
 
     def __repr__(self) -> str:
@@ -80,7 +82,8 @@ class Member:
 
     def start(self) -> None:
         """Listen."""
-        self._listener = Listener(self.port, self.accept)
+        reserved, self._reserved = self._reserved or reserve(self.port), None
+        self._listener = Listener(reserved, self.accept)
         self.port = self._listener.port
         self.alive = True
 
@@ -89,6 +92,7 @@ class Member:
         if not self.alive:
             return
         self.stop()
+        self._reserved = reserve(self.port)  # so that no other program has it when the member starts again
         self.cluster.store.member_lost(self.address)
         self.cluster.topology.lost(self)
 
@@ -98,6 +102,9 @@ class Member:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
         for arriving in list(self._arriving):
             arriving.kill(block=False)
         self.drop_connections()

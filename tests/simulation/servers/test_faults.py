@@ -54,6 +54,18 @@ def test_kill_closes_and_restart_listens_on_the_same_port(member, client):
         assert again.run(PING)["ok"] == 1
 
 
+def test_a_member_that_is_down_keeps_its_port(standalone, member):
+    def bind():
+        with socket.socket() as other:
+            other.bind((member.host, member.port))
+
+    member.kill()
+    with pytest.raises(OSError, match="in use"):
+        bind()
+    standalone.close()
+    bind()
+
+
 def test_a_restarted_member_is_another_process(member, client):
     before = client.run({"hello": 1})["topologyVersion"]["processId"]
     member.restart()
