@@ -19,7 +19,6 @@ from gmongo.testing.process import TetheredProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_TIMEOUT = 30.0
-ROUNDS_TO_MEET_ALL = 20
 
 
 class WebServerError(Exception):
@@ -84,12 +83,14 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
 
 
 def meet_workers(port: int, workers: int) -> list[dict[str, Any]]:
-    """What each worker says of its health. A worker that never answers, though asked many times, is missing."""
+    """What each worker says of its health. Which one answers is chance, and one of them may still be starting; a
+    worker that does not answer in 30 seconds is missing.
+    """
     met: dict[int, dict[str, Any]] = {}
-    for _round in range(ROUNDS_TO_MEET_ALL):
+    end = monotonic() + READY_TIMEOUT
+    while len(met) < workers and monotonic() < end:
         for status, health in Pool().map(lambda _: get(port, "/health"), range(8 * workers)):
             if status == 200:
                 met[health["process"]] = health
-        if len(met) >= workers:
-            break
+        gevent.sleep(0.01)
     return [met[process] for process in sorted(met)]

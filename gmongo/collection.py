@@ -274,9 +274,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         """
         checked_mapping("document", document)
         inserted_id = ensure_id(document)
-        fields = without_none(_ORDERED, bypassDocumentValidation=bypass_document_validation, comment=comment)
+        fields = _fields_of_write(bypass_document_validation, None, comment)
         acknowledged = self._acknowledged(session)
-        self._write("insert", document, fields, session, acknowledged)
+        operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, True)
+        self._executor.run(operation, session)
         return InsertOneResult(inserted_id, acknowledged)
 
     def insert_many(
@@ -329,19 +330,6 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def _acknowledged(self, session: ClientSession | None) -> bool:
         """Whether a write is acknowledged. All are in a transaction, whose one write concern comes with its end."""
         return self._is_acknowledged or in_transaction(self._executor, session)
-
-    def _write(
-        self,
-        kind: str,
-        statement: Mapping[str, Any],
-        fields: Mapping[str, Any],
-        session: ClientSession | None,
-        acknowledged: bool,
-        retryable: bool = True,
-    ) -> dict[str, Any]:
-        """Run one insert, update or delete of one statement."""
-        operation = SingleWrite(self._context, kind, (statement,), fields, acknowledged, retryable)
-        return self._executor.run(operation, session)
 
     # Updating
 
@@ -515,9 +503,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else sort_document(sort),
         )
-        fields = without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
+        fields = _fields_of_write(bypass, let, comment)
         acknowledged = self._acknowledged(session)
-        reply = self._write("update", statement, fields, session, acknowledged, retryable=not multi)
+        operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, not multi)
+        reply: dict[str, Any] = self._executor.run(operation, session)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if reply.get("upserted"):
@@ -608,10 +597,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = without_none(_ORDERED, let=checked_let(let), comment=comment)
+        fields = _fields_of_write(None, let, comment)
         acknowledged = self._acknowledged(session)
-        reply = self._write("delete", statement, fields, session, acknowledged, retryable=limit == 1)
-        return DeleteResult(reply, acknowledged)
+        operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, limit == 1)
+        return DeleteResult(self._executor.run(operation, session), acknowledged)
 
     # Writing in bulk
 
@@ -1884,6 +1873,13 @@ def _selector_of_write(collection: Collection[Any]) -> Any:
     oldest = topology.description.common_wire_version
     secondaries_write = oldest is not None and oldest >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
     return collection.read_preference if secondaries_write else WRITABLE
+
+
+def _fields_of_write(bypass: bool | None, let: Mapping[str, Any] | None, comment: Any) -> Mapping[str, Any]:
+    """The fields of the command of a single write, which are mostly the same."""
+    if bypass is None and let is None and comment is None:
+        return _ORDERED
+    return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
 
 
 def _returning(return_document: bool, upsert: bool) -> dict[str, Any]:

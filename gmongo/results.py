@@ -28,9 +28,8 @@ class _Result:
         """Whether the server confirmed the write. If not (``w=0``), nothing is known of what it did."""
         return self._acknowledged
 
-    def _require_acknowledged(self, name: str) -> None:
-        if not self._acknowledged:
-            raise InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
+    def _unknown(self, name: str) -> InvalidOperation:
+        return InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
     def _show(self, value: Any) -> str:
         return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
@@ -48,7 +47,7 @@ class InsertOneResult(_Result):
     __slots__ = ("_inserted_id",)
 
     def __init__(self, inserted_id: Any, acknowledged: bool) -> None:
-        super().__init__(acknowledged)
+        self._acknowledged = acknowledged
         self._inserted_id = inserted_id
 
     @property
@@ -98,7 +97,7 @@ class UpdateResult(_Result):
     __slots__ = ("_in_client_bulk", "_raw_result")
 
     def __init__(self, raw_result: Mapping[str, Any] | None, acknowledged: bool, in_client_bulk: bool = False) -> None:
-        super().__init__(acknowledged)
+        self._acknowledged = acknowledged
         self._raw_result = raw_result
         self._in_client_bulk = in_client_bulk
 
@@ -113,7 +112,8 @@ class UpdateResult(_Result):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        self._require_acknowledged("matched_count")
+        if not self._acknowledged:
+            raise self._unknown("matched_count")
         # In the reply to `update` an upsert counts in `n`, though nothing matched.
         reply = self._reply
         return 0 if not self._in_client_bulk and reply.get("upserted") is not None else reply.get("n", 0)
@@ -124,7 +124,8 @@ class UpdateResult(_Result):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        self._require_acknowledged("modified_count")
+        if not self._acknowledged:
+            raise self._unknown("modified_count")
         modified: int = self._reply.get("nModified", 0)
         return modified
 
@@ -134,7 +135,8 @@ class UpdateResult(_Result):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        self._require_acknowledged("upserted_id")
+        if not self._acknowledged:
+            raise self._unknown("upserted_id")
         upserted = self._reply.get("upserted")
         return upserted["_id"] if self._in_client_bulk and upserted is not None else upserted
 
@@ -144,7 +146,8 @@ class UpdateResult(_Result):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        self._require_acknowledged("did_upsert")
+        if not self._acknowledged:
+            raise self._unknown("did_upsert")
         return "upserted" in self._reply
 
     @property
@@ -167,7 +170,7 @@ class DeleteResult(_Result):
     __slots__ = ("_raw_result",)
 
     def __init__(self, raw_result: Mapping[str, Any], acknowledged: bool) -> None:
-        super().__init__(acknowledged)
+        self._acknowledged = acknowledged
         self._raw_result = raw_result
 
     @property
@@ -181,7 +184,8 @@ class DeleteResult(_Result):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        self._require_acknowledged("deleted_count")
+        if not self._acknowledged:
+            raise self._unknown("deleted_count")
         deleted: int = self._raw_result.get("n", 0)
         return deleted
 
@@ -242,7 +246,8 @@ class _BulkResult(_Result):
         return self._count("upserted_count", "nUpserted")
 
     def _count(self, name: str, field: str) -> int:
-        self._require_acknowledged(name)
+        if not self._acknowledged:
+            raise self._unknown(name)
         count: int = self._bulk_api_result.get(field, 0)
         return count
 
@@ -264,7 +269,8 @@ class BulkWriteResult(_BulkResult):
 
         :raises InvalidOperation: the write was not acknowledged.
         """
-        self._require_acknowledged("upserted_ids")
+        if not self._acknowledged:
+            raise self._unknown("upserted_ids")
         return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
 
     def __repr__(self) -> str:
@@ -325,7 +331,8 @@ class ClientBulkWriteResult(_BulkResult):
         return self._verbose("delete_results", "deleteResults")
 
     def _verbose(self, name: str, field: str) -> Mapping[int, Any]:
-        self._require_acknowledged(name)
+        if not self._acknowledged:
+            raise self._unknown(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results=True was not asked for")
         results: Mapping[int, Any] = self._bulk_api_result.get(field, {})

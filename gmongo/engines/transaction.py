@@ -110,7 +110,7 @@ def with_transaction(
     :param jitter: where the random numbers from 0 to 1 come from.
     """
     begin = _clock.monotonic()
-    loop = _Loop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
+    loop = _Loop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None, jitter)
     limit = None if deadline is None else deadline - begin
     try:
         with until(deadline):
@@ -126,7 +126,7 @@ def with_transaction(
                 else:
                     if not ending.is_due or loop.commit():
                         return result
-                loop.back_off(jitter())
+                loop.back_off()
     finally:
         loop.error = PyMongoError()  # it refers to this frame
 
@@ -134,10 +134,11 @@ def with_transaction(
 class _Loop:
     """One call, its time, and the error that made it try again last."""
 
-    def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool) -> None:
+    def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool, jitter: Callable[[], float]) -> None:
         self._ending = ending
         self._end = end
         self._end_is_deadline = end_is_deadline
+        self._jitter = jitter
         self._tries = 0
         self.error: Exception = PyMongoError()
 
@@ -157,6 +158,7 @@ class _Loop:
 
     def commit(self) -> bool:
         """Commit; False if the whole transaction has to be tried again."""
+        tries = 0
         while True:
             try:
                 self._ending.commit()
@@ -167,15 +169,23 @@ class _Loop:
                     return False
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
+                if tries:
+                    # The first time it is tried again at once, as specified. But behind a load balancer no try waits
+                    # for a server: one that closes every connection would be called thousands of times a second.
+                    self._wait(tries - 1, error)
+                tries += 1
             else:
                 return True
 
-    def back_off(self, jitter: float) -> None:
+    def back_off(self) -> None:
         """Wait before the whole transaction is tried again, unless there is no time left for that."""
-        delay = jitter * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**self._tries)
         self._tries += 1
+        self._wait(self._tries - 1, self.error)
+
+    def _wait(self, tries: int, error: Exception) -> None:
+        delay = self._jitter() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**tries)
         if _clock.monotonic() + delay >= self._end:
-            raise self._timeout(self.error)
+            raise self._timeout(error)
         sleep(delay)
 
     def _timeout(self, error: Exception) -> PyMongoError:

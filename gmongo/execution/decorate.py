@@ -68,8 +68,7 @@ class Decorator:
         cluster_time = self._topology.cluster_time
         if attempt is not None:
             cluster_time = self._add_session(command, attempt, connection, cluster_time)
-        elif server_session is not None:
-            server_session.last_used = _clock.monotonic()
+        elif server_session is not None:  # taken for this command, and so used now
             command["lsid"] = server_session.lsid
             if is_retryable_write:
                 command["txnNumber"] = _number(operation, server_session)

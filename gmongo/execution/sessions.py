@@ -250,13 +250,14 @@ class ServerSessionPool:
         return len(self._idle)
 
     def acquire(self) -> ServerSession:
-        """A session that the server still knows for a while, or a new one."""
+        """A session that the server still knows for a while, or a new one. It counts as used now."""
         self.in_use += 1
-        idle = self._idle
-        oldest_use = _clock.monotonic() - self._topology.description.session_lifetime + _MARGIN
+        idle, now = self._idle, _clock.monotonic()
+        oldest_use = now - self._topology.description.session_lifetime + _MARGIN
         while idle:
             session = idle.pop()
             if session.last_used >= oldest_use:
+                session.last_used = now
                 return session
         return ServerSession(self._epoch)
 

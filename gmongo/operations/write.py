@@ -18,6 +18,7 @@ from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
@@ -127,6 +128,7 @@ class _Write(Operation):
     """
 
     is_write = True
+    selector = WRITABLE
     takes_write_concern = True
 
     __slots__ = ("_encoded", "_fields", "acknowledged", "name", "retryable", "taken", "transaction_number")

@@ -7,14 +7,17 @@ from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 from bson import Timestamp
 
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.sessions import ServerSession, ServerSessionPool
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import fail
 from tests.support.clients import Client
+
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
 LIFETIME = 30 * 60.0
 
@@ -81,6 +84,13 @@ def test_a_lost_connection_makes_its_session_dirty(deployment: Deployment, clien
     assert [each.body["lsid"] for each in deployment.commands.named("insert")] == [before] * 3, "the retry has it too"
     client.db.c.insert_one({"_id": 3})
     assert deployment.commands.named("insert")[-1].body["lsid"] != before
+
+
+def test_a_session_that_is_used_stays_young(virtual_time: VirtualTime, deployment: Deployment, client: Client) -> None:
+    for number in range(4):
+        client.db.c.insert_one({"_id": number})
+        gevent.sleep(20 * 60)
+    assert len({each.body["lsid"]["id"] for each in deployment.commands.named("insert")}) == 1
 
 
 def test_an_error_of_the_server_does_not(deployment: Deployment, client: Client) -> None:

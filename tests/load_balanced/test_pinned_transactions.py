@@ -7,6 +7,7 @@ from typing import Any
 import gevent
 import pytest
 
+from gmongo.engines import transaction
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import PINNING, collect, connections, held
@@ -277,3 +278,36 @@ def test_a_closed_connection_ends_the_transaction(deployment: Any, client: Any, 
     session.end_session()
     assert held(client) == {}
     assert client.db.c.count_documents({"_id": "new"}) == 0
+
+
+def test_a_commit_is_not_tried_again_without_a_pause(
+    deployment: Any, connect: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All services are down, and what stands before them closes each connection at once. They are up again at the
+    fifth pause; without pauses, hundreds of connections are opened until then.
+    """
+    client = connect(deployment, baseBackoffMS=1)
+    calls: list[Any] = []
+    pauses: list[float] = []
+
+    def work(session: Any) -> None:
+        client.db.c.insert_one({"_id": "new"}, session=session)
+        calls.append(session)
+        if len(calls) == 1:
+            for service in deployment.members:
+                service.kill()
+            recorder.forget()
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 5:
+            for service in deployment.members:
+                service.restart()
+        gevent.sleep(seconds)
+
+    monkeypatch.setattr(transaction, "sleep", pause)
+    with client.start_session() as session:
+        session.with_transaction(work)
+    assert len(calls) == 2  # the services knew the first transaction no more
+    assert client.db.c.find_one({"_id": "new"})
+    assert len(recorder.only("ConnectionCreated")) < 100
