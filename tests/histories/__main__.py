@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 import time
 import traceback
 from collections import Counter
+from types import FrameType
 
 from tests.histories.history import TOPOLOGIES, History
+
+_LONGEST = 60  # seconds of real time that a history may take; most take a tenth of one
 
 
 def main(arguments: list[str]) -> int:
@@ -32,6 +37,7 @@ def _run(topology: str, given: argparse.Namespace) -> int:
     violations = seed = 0
     for seed in range(given.first, given.first + given.count):
         history = History(topology, seed)
+        _limit(history)
         try:
             history.run()
         except Exception:
@@ -44,6 +50,7 @@ def _run(topology: str, given: argparse.Namespace) -> int:
         outcomes += history.outcomes
         if given.minutes and time.monotonic() - began > given.minutes * 60:
             break
+    signal.alarm(0)
     count, used = seed - given.first + 1, time.process_time() - processor
     print(
         f"{topology}: {count} histories from seed {given.first} on, {violations} violations, "
@@ -51,6 +58,20 @@ def _run(topology: str, given: argparse.Namespace) -> int:
     )
     print("  " + ", ".join(f"{name} {number}" for name, number in outcomes.most_common()), flush=True)
     return violations
+
+
+def _limit(history: History) -> None:
+    """End the process if the history does not end. While something happens all the time, virtual time does not pass,
+    and no limit in it strikes.
+    """
+
+    def give_up(_signal: int, frame: FrameType | None) -> None:
+        where = "".join(traceback.format_stack(frame, 12))
+        print(f"{history.topology} {history.seed} does not end:\n{where}", *history.told, sep="\n", flush=True)
+        os._exit(1)
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(_LONGEST)
 
 
 if __name__ == "__main__":
