@@ -102,7 +102,7 @@ class Worker:
     def __init__(self, wanted: Measurement, port: int, timeout: float) -> None:
         self._timeout = timeout
         self._errors = TemporaryFile("w+")  # noqa: SIM115
-        command = [sys.executable, "-m", "benchmarks.worker", "--turns", *_arguments(wanted, port)]
+        command = [sys.executable, "-m", "benchmarks.worker", "--turns", *worker_arguments(wanted, port)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
         )
@@ -191,7 +191,8 @@ def run_python(arguments: Sequence[str], timeout: float) -> Any:
     return json.loads(done.stdout)
 
 
-def _arguments(wanted: Measurement, port: int) -> list[str]:
+def worker_arguments(wanted: Measurement, port: int) -> list[str]:
+    """The command line of a worker process."""
     arguments = ["--port", str(port), "--contender", wanted.contender, "--operation", wanted.operation]
     arguments += ["--greenlets", str(wanted.greenlets), "--count", str(wanted.repeats)]
     arguments += ["--circumstance", wanted.circumstance] if wanted.circumstance else []
