@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -45,28 +44,45 @@ SENSITIVE = frozenset(
 _HELLOS = frozenset({"hello", "ismaster"})
 
 
-@dataclass
 class Sent:
-    """A command on its way, for the publisher."""
+    """A command on its way, for the publisher.
 
-    command: Mapping[str, Any]
-    database: str
-    request_id: int
-    operation_id: int
-    connection: Connection
-    account: Any = None  # of the operation, if the client is observed
-    started: float = field(default_factory=lambda: _clock.monotonic())
+    :param command: as it is shown.
+    :param account: of the operation, if the client is observed.
+    :ivar sensitive: whether command and reply must not be shown.
+    """
 
-    @property
-    def name(self) -> str:
-        """The command's name."""
-        return next(iter(self.command))
+    __slots__ = (
+        "account",
+        "command",
+        "connection",
+        "database",
+        "name",
+        "operation_id",
+        "request_id",
+        "sensitive",
+        "started",
+    )
 
-    @property
-    def sensitive(self) -> bool:
-        """Whether command and reply must not be shown."""
+    def __init__(
+        self,
+        command: Mapping[str, Any],
+        database: str,
+        request_id: int,
+        operation_id: int,
+        connection: Connection,
+        account: Any = None,
+    ) -> None:
+        self.command = command
+        self.database = database
+        self.request_id = request_id
+        self.operation_id = operation_id
+        self.connection = connection
+        self.account = account
+        self.name: str = next(iter(command))
         name = self.name.lower()
-        return name in SENSITIVE or (name in _HELLOS and "speculativeAuthenticate" in self.command)
+        self.sensitive = name in SENSITIVE or (name in _HELLOS and "speculativeAuthenticate" in command)
+        self.started = _clock.monotonic()
 
 
 class CommandEvents:

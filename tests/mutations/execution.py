@@ -531,8 +531,8 @@ MUTATIONS = (
         "e101",
         "a hello with credentials is shown",
         "events/command.py",
-        'return name in SENSITIVE or (name in _HELLOS and "speculativeAuthenticate" in self.command)',
-        "return name in SENSITIVE",
+        'self.sensitive = name in SENSITIVE or (name in _HELLOS and "speculativeAuthenticate" in command)',
+        "self.sensitive = name in SENSITIVE",
         "execution/test_events_and_logs",
     ),
     M(
