@@ -117,14 +117,14 @@ class Attempt:
 
     def _run_on(self, connection: Connection, commands: CommandRunner) -> None:
         self.hello = connection.hello
-        if not self.operation.in_background:
-            self.result = commands.run(self.operation, connection, None, self.is_retryable_write, self.deadline, self)
-            return
-        connection.hold_hub(False)
+        in_background = self.operation.in_background
+        if in_background:
+            connection.hold_hub(False)
         try:
             self.result = commands.run(self.operation, connection, None, self.is_retryable_write, self.deadline, self)
         finally:
-            connection.hold_hub(True)
+            if in_background:
+                connection.hold_hub(True)
 
     def _select(self, topology: Topology, retry: Retry | None, deadline: float | None) -> Server:
         operation, transaction = self.operation, self.transaction
