@@ -103,6 +103,7 @@ def test_every_fault_reaches_the_member(replica_set, client):
             with pytest.raises((AutoReconnect, OperationFailure, Exception)):
                 direct.admin.command("ping")
     primary.drop_connections()
+    client.db.c.find_one()  # the lost connections are noticed: a write is tried again only once
     primary.step_down(0.1)
     client.db.c.insert_one({"_id": 3})
     with pytest.raises(ValueError, match="not the primary"):
