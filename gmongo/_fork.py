@@ -1,7 +1,7 @@
-"""Forking. A child inherits the parent's sockets and its greenlets, which go on running in it.
+"""Forking. A child inherits the parent's sockets, the epoll set of its loop, and its greenlets, which go on running.
 
-The hook below runs in the child before any of them, and before gevent has mended its loop: so it only marks, and the
-topology begins again when it is first used. CMAP-45, CMAP-169 to CMAP-171.
+The hook below runs in the child before any of them. It marks what belongs to the parent, and the topology begins again
+when it is first used. CMAP-45, CMAP-169 to CMAP-171.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 import weakref
 from importlib import import_module
 from typing import Any, Protocol
+
+import gevent
 
 
 class Forkable(Protocol):
@@ -43,6 +45,10 @@ def _mark_all() -> None:
     _process = os.getpid()
     for forkable in list(_registered):
         forkable.mark_forked()
+    # gevent.os.fork() does this by itself, os.fork() in a program that is not monkey-patched does not. The loop
+    # compares its process ID only when its next iteration begins. Until then it shares the epoll set with the parent,
+    # and takes out of it a socket that nothing in the child waits for: the parent is never woken for it again.
+    gevent.reinit()
 
 
 def _register_with_uwsgi(uwsgi: Any) -> None:

@@ -325,6 +325,41 @@ print(list(cursor))
     assert len(server.commands("getMore")) == 2
 
 
+def test_a_child_that_waits_for_less_takes_nothing_from_the_parents_loop(fork):
+    """Without the hook, the loop of a child of plain os.fork() polls once in the epoll set that it shares with its
+    parent. It finds a socket there that nothing in the child waits for, and takes it out: the parent waits for ever.
+    """
+    program = """
+import socket, gevent.socket
+ours, theirs = socket.socketpair()
+waiting = gevent.spawn(gevent.socket.wait_read, ours.fileno(), timeout=5)
+gevent.sleep(0.01)  # until the loop polls for it
+gevent.sleep(0)  # on as a callback of the loop: the child polls next
+theirs.send(b"reply")
+child = FORK()
+if child == 0:
+    waiting.kill(block=False)
+    gevent.sleep(0.01)
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # the parent's loop stands still until the child has ended
+waiting.get()
+print(ours.recv(9).decode())
+ours.close(), theirs.close()
+"""
+    assert fork(program) == "reply\n"
+
+
+def test_a_child_resolves_names_at_once(fork, server):
+    """The threads that resolved the parent's names do not exist in the child."""
+    program = """
+client = MongoClient(sys.argv[1].replace("127.0.0.1", "localhost"))
+client.db.c.find_one({"_id": "parent"})
+gevent.sleep(0)
+in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
+"""
+    assert fork(program) == "child\n"
+
+
 def test_cursors_dropped_before_the_fork_are_ended_by_the_parent_alone(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     program = (

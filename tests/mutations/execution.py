@@ -680,6 +680,14 @@ MUTATIONS = (
         "execution/test_session_pool execution/test_sessions_in_use",
     ),
     M(
+        "e127",
+        "a child of plain os.fork() polls in its parent's epoll set",
+        "_fork.py",
+        "    gevent.reinit()\n",
+        "",
+        "gevent/test_fork",
+    ),
+    M(
         "e118",
         "after the deadline the application is told of no time-out",
         RETRY,
