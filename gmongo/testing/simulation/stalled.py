@@ -51,14 +51,16 @@ def watch(*listeners: Listener) -> None:
 
 
 def _watch() -> None:
-    since: dict[int, float] = {}  # when somebody was first seen to wait at a port
+    # When a thread was first seen to wait while somebody waits at its port. It was at each look since then: one that is
+    # only busy may happen to be in the code of a socket once.
+    since: dict[int, float] = {}
     while listeners := list(_watched):
-        waiting = {listener.port: listener for listener in listeners if listener.is_waited_for()}
+        waiting = {each.port: each for each in listeners if each.is_waited_for() and _waits(each.thread)}
         del listeners
         now = time.monotonic()
         since = {port: since.get(port, now) for port in waiting}
         for port, listener in waiting.items():
-            if now - since[port] >= _PATIENCE and _waits(listener.thread):
+            if now - since[port] >= _PATIENCE:
                 _log.error(MESSAGE)
                 for sock in listener.take_waiting():
                     _explain(sock)
