@@ -198,25 +198,30 @@ class Connection:
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
         self.mid_message = True
+        limit = None
         try:
             transport = self._transport or self._open_transport()
-            if timeout is None:
-                body = self._round_trip(transport, request_id, buffers)
-            else:
+            if timeout is not None:
                 self.mid_message = timeout > 0
                 limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address))
                 limit.begin(timeout)
-                try:
-                    body = self._round_trip(transport, request_id, buffers)
-                finally:
+            try:
+                if self._compressor is not None:
+                    buffers = self._compressed(transport, buffers, self._compressor)
+                whole = transport.round_trip(buffers, request_id)
+                if whole is None:
+                    body = self._receive(transport, request_id)
+                else:
+                    body, self.mid_message = whole, False
+            finally:
+                if limit is not None:
                     limit.end()
         except BaseException as error:
-            if not self.mid_message:
-                raise
-            self._note_unanswered(error, request_id)
-            if not isinstance(error, Exception):
-                raise
-            raise self._failed(error)
+            if self.mid_message:
+                self._note_unanswered(error, request_id)
+                if isinstance(error, Exception):
+                    raise self._failed(error)
+            raise
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -224,20 +229,8 @@ class Connection:
                 self.spoil(error)
             raise
         finally:
-            if not transport.release() and not self.mid_message:
+            if whole is None and not transport.release() and not self.mid_message:
                 self.spoil(ProtocolError("the server sent more than the reply"))
-
-    def _round_trip(self, transport: Transport, request_id: int, buffers: Sequence[bytes]) -> Buffer:
-        if self._compressor is not None:
-            buffers = self._compressed(transport, buffers, self._compressor)
-        if len(buffers) == 1:
-            body = transport.round_trip(buffers[0], request_id)
-            if body is not None:
-                self.mid_message = False
-                return body
-        else:
-            transport.send(buffers)
-        return self._receive(transport, request_id)
 
     def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
         try:

@@ -117,8 +117,8 @@ class TlsTransport(Transport):
                 view = view[self._perform(self._engine.write, view[:_CHUNK_SIZE]) :]
                 work.checkpoint()
 
-    def round_trip(self, request: bytes, request_id: int) -> memoryview | None:
-        self.send([request])
+    def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
+        self.send(buffers)
         return None
 
     def _receive_into(self, into: memoryview) -> int:

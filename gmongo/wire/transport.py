@@ -114,16 +114,20 @@ class Transport:
 
     # Both at once
 
-    def round_trip(self, request: bytes, request_id: int) -> memoryview | None:
+    def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply, as :meth:`send` and :meth:`receive` do, but in one function: almost all
         commands go this way.
 
-        :returns: the body of a reply that has come in one piece and has nothing else, valid until :meth:`release`; None
-            for any other, on which :meth:`receive` goes on.
+        :returns: the body of a reply that has come in one piece and has nothing else; None for any other, on which
+            :meth:`receive` goes on.
         :raises TransportError: the connection is lost.
         """
+        if len(buffers) != 1:
+            self.send(buffers)
+            return None
         if self._interruption is not None:
             raise without_frames(self._interruption)
+        request = buffers[0]
         try:
             sent = self._socket.send(request)
         except BlockingIOError:
@@ -149,19 +153,21 @@ class Transport:
             watcher.stop()
         if self._interruption is not None:
             raise without_frames(self._interruption)
-        view = self._view = _free_buffers.pop() if _free_buffers else memoryview(bytearray(_BUFFER_SIZE))
         try:
-            count = self._end = self._socket.recv_into(view)
+            data = self._socket.recv(_BUFFER_SIZE)
         except BlockingIOError:
             return None
         except OSError as error:
             raise TransportError(*error.args) from error
+        count = len(data)
         if count > BEFORE_BODY + 4:
-            length, _, response_to, opcode, flags, kind, size = read_beginning(view)
+            length, _, response_to, opcode, flags, kind, size = read_beginning(data)
             body_alone = opcode == OP_MSG and not flags and not kind and size == length - BEFORE_BODY
             if body_alone and length == count <= self.max_message_size and response_to == request_id:
-                self._start = count
-                return view[BEFORE_BODY:count]
+                return data[BEFORE_BODY:]
+        view = self._view = _free_buffer()
+        view[:count] = data
+        self._end = count
         return None
 
     # Sending
@@ -251,7 +257,7 @@ class Transport:
             self._wait(self._readable)  # the reply is hardly ever there at once
         view = self._view
         if view is None:
-            view = self._view = _free_buffers.pop() if _free_buffers else memoryview(bytearray(_BUFFER_SIZE))
+            view = self._view = _free_buffer()
         start, end = self._start, self._end
         if start == end:
             self._start = self._end = end = 0
@@ -373,6 +379,10 @@ class Transport:
 
     def __del__(self) -> None:
         self._close_socket()
+
+
+def _free_buffer() -> memoryview:
+    return _free_buffers.pop() if _free_buffers else memoryview(bytearray(_BUFFER_SIZE))
 
 
 def without_frames(error: BaseException) -> BaseException:

@@ -152,7 +152,7 @@ MUTATIONS = (
         CURSOR,
         "        if self._pin is None or self._pin.connection.usable:\n",
         "        if True:\n",
-        "load_balanced/test_pinned_cursors",
+        "load_balanced/test_pinned_cursors execution/test_exhaust",
     ),
     M(
         "l20",
