@@ -119,7 +119,12 @@ class TlsTransport(Transport):
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         self.send(buffers)
-        return None
+        if self._view is not None or self._incoming.pending or self._engine.pending():  # there are bytes already
+            return None
+        # As in receive, for a reply that is one record.
+        self._feed()
+        data: bytes = self._perform(self._engine.read, _BUFFER_SIZE)
+        return self._whole(data, request_id)
 
     def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):

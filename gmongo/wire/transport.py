@@ -159,6 +159,10 @@ class Transport:
             return None
         except OSError as error:
             raise TransportError(*error.args) from error
+        return self._whole(data, request_id)
+
+    def _whole(self, data: bytes, request_id: int) -> bytes | None:
+        """The body, if `data` is a reply to `request_id` and nothing else; if not, it is kept for :meth:`receive`."""
         count = len(data)
         if count > BEFORE_BODY + 4:
             length, _, response_to, opcode, flags, kind, size = read_beginning(data)

@@ -1,0 +1,181 @@
+"""A reply that comes in one piece takes a short way. It must say what the long way says, which one in pieces takes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import bson
+import gevent
+import gevent.socket
+import pytest
+from gevent.server import StreamServer
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gmongo.cmap.connection import Connection
+from gmongo.options.tls import tls_context
+from gmongo.wire import checksum
+from gmongo.wire.message import CHECKSUM_PRESENT, MORE_TO_COME, OP_COMPRESSED, OP_MSG, OP_REPLY, encode_op_msg
+from gmongo.wire.tls import Tls
+from tests.support.tls import server_context
+
+REQUEST_ID = 7
+LONGEST = 4_000
+SECONDS = 5  # that an exchange may take
+BODY = bson.encode({"ok": 1, "text": "x" * 100})
+
+
+def reply(
+    body: bytes = BODY,
+    response_to: int = REQUEST_ID,
+    opcode: int = OP_MSG,
+    flags: int = 0,
+    kind: int = 0,
+    length: int = 0,
+    tail: bytes = b"",
+) -> bytes:
+    """A reply, true or false.
+
+    :param length: what the header says beyond the true length.
+    :param tail: what comes after the message.
+    """
+    payload = struct.pack("<IB", flags, kind) + body
+    return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
+
+
+CHECKED = checksum.with_checksum(reply(flags=CHECKSUM_PRESENT, length=4))
+SEQUENCE = b"documents\0" + BODY
+REPLIES = {
+    "plain": reply(),
+    "of another request": reply(response_to=8),
+    "longer than allowed": reply(bson.encode({"text": "x" * LONGEST})),
+    "with bytes behind": reply(tail=b"\0"),
+    "with another behind": reply(tail=reply()),
+    "with more to come": reply(flags=MORE_TO_COME, tail=reply()),
+    "with a checksum": CHECKED,
+    "with a false checksum": CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]),
+    "with an unknown flag": reply(flags=1 << 5),
+    "with an optional flag": reply(flags=1 << 20),
+    "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, kind=1),
+    "a sequence alone": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE, kind=1),
+    "an unknown section": reply(kind=2),
+    "a document that is too long": reply(struct.pack("<i", len(BODY) + 1) + BODY[4:]),
+    "a document that is too short": reply(struct.pack("<i", len(BODY) - 1) + BODY[4:]),
+    "no document": reply(b""),
+    "a length beyond the end": reply(length=1),
+    "a length before the end": reply(length=-1),
+    "a length below a header": reply(length=-len(reply())),
+    "compressed": reply(opcode=OP_COMPRESSED),
+    "of the old kind": reply(opcode=OP_REPLY),
+    "of no kind": reply(opcode=1000),
+    "nothing": b"",
+    "half a header": reply()[:9],
+    "half a body": reply()[:50],
+}
+
+
+class Forger(StreamServer):
+    """Replies to a request with the bytes that it is given, in pieces, and closes the connection."""
+
+    def __init__(self, **tls: Any) -> None:
+        super().__init__(("127.0.0.1", 0), self.serve, **tls)
+        self.pieces: list[bytes] = []
+        self.goes_on = False  # at once, and with the next request
+
+    def serve(self, sock: Any, address: Any) -> None:
+        sock.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
+        try:
+            while sock.recv(65536):
+                for piece in self.pieces:
+                    sock.sendall(piece)
+                    if not self.goes_on:
+                        gevent.sleep(0.002)  # the client takes it before the next one comes
+                if not self.goes_on:
+                    break
+        except OSError:
+            pass
+        finally:
+            sock.close()
+
+
+@pytest.fixture(scope="module", params=["plain", "TLS"])
+def forger(request: Any, files: SimpleNamespace) -> Iterator[Forger]:
+    encrypted = request.param == "TLS"
+    forger = Forger(ssl_context=server_context(files.server)) if encrypted else Forger()
+    forger.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if encrypted else None
+    forger.start()
+    yield forger
+    forger.stop()
+
+
+def connected(forger: Forger) -> Connection:
+    connection = Connection(("127.0.0.1", forger.server_port))
+    connection.connect(forger.tls)
+    connection._open_transport().limit_messages(LONGEST)
+    return connection
+
+
+def exchange(connection: Connection) -> bytes:
+    return connection.exchange(REQUEST_ID, encode_op_msg(REQUEST_ID, 0, BODY), SECONDS, bytes)
+
+
+def outcome(forger: Forger, *pieces: bytes) -> Any:
+    """What comes out of an exchange, and how it leaves the connection."""
+    forger.pieces = [piece for piece in pieces if piece]
+    connection = connected(forger)
+    try:
+        found: Any = exchange(connection)
+    except Exception as error:
+        found = type(error), str(error)
+    connection.close()
+    return found, connection.mid_message, repr(connection.error), connection.unanswered
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_in_one_piece_as_in_several(forger: Forger, name: str) -> None:
+    whole = REPLIES[name]
+    found = outcome(forger, whole)
+    for cut in (1, 16, 24, 100):  # within the first message
+        assert outcome(forger, whole[:cut], whole[cut:]) == found
+    if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
+        assert found[0] == BODY
+        assert found[2] == "None"
+    elif name.startswith("with") and name.endswith("behind"):
+        assert found[0] == BODY
+        assert "more than the reply" in found[2]
+    else:
+        assert isinstance(found[0], tuple)
+        assert found[1] and found[2] != "None"
+
+
+FALSE = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    response_to=st.sampled_from([REQUEST_ID, REQUEST_ID, REQUEST_ID, 0, 8, -1]),
+    opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),
+    flags=st.sampled_from([0, 0, 0, CHECKSUM_PRESENT, MORE_TO_COME, 1 << 4, 1 << 16, 1 << 31]),
+    kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
+    length=FALSE,
+    size=FALSE,
+    tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),
+    cut=st.integers(1, 100),
+)
+def test_whatever_is_false_in_a_reply(forger: Forger, cut: int, size: int, **false: Any) -> None:
+    body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + size))) + BODY[4:]
+    whole = reply(body, **false)
+    assert outcome(forger, whole[:cut], whole[cut:]) == outcome(forger, whole)
+
+
+def test_what_is_there_already_is_not_waited_for(forger: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forger, "goes_on", True)
+    forger.pieces = [reply(), reply()]  # with TLS, two records that are received at once
+    connection = connected(forger)
+    assert exchange(connection) == BODY
+    forger.pieces = []
+    assert exchange(connection) == BODY
+    connection.close()
