@@ -735,8 +735,8 @@ MUTATIONS = (
         "c98",
         "an interrupted exchange leaves no mark",
         CONNECTION,
-        "        self.mid_message = True\n        try:\n            transport = self",
-        "        try:\n            transport = self",
+        "        self.mid_message = True\n        limit = None\n",
+        "        limit = None\n",
         "cmap/test_connection",
     ),
     M(
