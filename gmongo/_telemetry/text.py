@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bson import json_util
-
 from gmongo.errors import ConnectionFailure, OperationFailure
 
 _NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})
@@ -17,6 +15,8 @@ def query_text(command: Mapping[str, Any], length: int) -> str:
 
     :param length: of the text at most.
     """
+    from bson import json_util  # late, as in gmongo.events.log
+
     try:
         text = json_util.dumps({name: value for name, value in command.items() if name not in _NOT_SHOWN})
     except (RuntimeError, ValueError, TypeError, OverflowError) as error:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
 
-from bson import json_util
-
 from gmongo._safe_log import safely
 from gmongo.wire.address import Address
 
@@ -121,6 +119,8 @@ def _handle(logger: logging.Logger, text: object, structured: dict[str, Any], le
 
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
+    from bson import json_util  # takes a fortieth of the time that the import of gmongo does
+
     try:
         text = json_util.dumps(document)
     except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # a server may have sent it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from enum import Enum
 from reprlib import repr as short
@@ -210,6 +209,8 @@ def unknown_option(name: str, in_uri: bool) -> str:
     :param name: as it was given.
     :param in_uri: whether it was in a URI, where keyword arguments cannot have been meant.
     """
+    import difflib  # a hundredth of the time that the import of gmongo takes, for a mistake
+
     allowed = [key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE]
     nearest = difflib.get_close_matches(name.lower(), allowed, n=1)
     hint = f" (did you mean {_BY_NAME[nearest[0]].name!r}?)" if nearest else ""
