@@ -27,7 +27,7 @@ class Repeat(Enum):
     ERROR = "an error"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Option:
     """One option.
 

@@ -29,7 +29,7 @@ class SrvRecords(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TopologySettings:
     """The client's settings for discovery, monitoring and selection. Times are in seconds, None is without limit.
 

@@ -21,7 +21,7 @@ _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tls:
     """How connections of a client are encrypted.
 
