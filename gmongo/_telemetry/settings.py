@@ -16,7 +16,7 @@ _YES = frozenset({"1", "true", "yes"})
 _NEEDED = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TelemetrySettings:
     """What is observed of a client.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ConnectionOptions:
     """How connections are made. Times are in seconds, None is without limit.
 
@@ -41,7 +41,7 @@ class ConnectionOptions:
     authenticator: Authenticator | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PoolOptions:
     """The connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ExecutionOptions:
     """What is retried, and for how long.
 

@@ -88,7 +88,7 @@ def _to_answer(record_type: str, reply: Any) -> Answer:
     return Answer(records, reply.rrset.ttl)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SrvName:
     """The name in a ``mongodb+srv`` URI, and how it is to be resolved.
 

@@ -33,7 +33,7 @@ class ProxyError(TransportError):
     """A proxy was reached, but did not connect on to the server."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Proxy:
     """A SOCKS5 proxy.
 
