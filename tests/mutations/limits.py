@@ -436,6 +436,6 @@ MUTATIONS = (
         "execution/attempt.py",
         "    return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)\n",
         "    return deadline\n",
-        "execution/test_time_limits",
+        "execution/test_time_limits execution/test_prose_time_limits",
     ),
 )
