@@ -432,6 +432,28 @@ print(waiting.get())
     assert len(server.commands("find")) + len(server.commands("insert")) == (2 if in_child == "done" else 1)
 
 
+@pytest.mark.parametrize("name", ["find_one", "insert_one"])
+def test_copy_of_a_greenlet_that_waits_for_a_server_in_a_session(fork, server, name):
+    """Read or write, it is the parent's, whose session it is in; the child sends nothing of it."""
+    gate = Event()
+    server.fail("handshake", held(gate))  # of the parent's monitor
+    server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
+    program = (
+        OUTCOME
+        + f"""
+waiting = gevent.spawn(outcome, client.db.c.{name}, session=client.start_session())
+gevent.sleep(0.1)
+def work():
+    client.admin.command("release")
+    print(waiting.get())
+in_child(work)
+print(waiting.get())
+"""
+    )
+    assert fork(program).splitlines() == ["AutoReconnect", "done"]
+    assert len(server.commands("find")) + len(server.commands("insert")) == 1
+
+
 def child_sessions(server):
     return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
 

@@ -721,7 +721,7 @@ MUTATIONS = (
     ),
     M(
         "e122",
-        "a forked child's copy of a greenlet that waited does the parent's write, under a limit",
+        "a forked child's copy of a greenlet that waited does the parent's write, in a session",
         ATTEMPT,
         "            if topology.epoch != epoch:  # there was a fork while it waited for a server or a connection\n",
         "            if False:\n",
