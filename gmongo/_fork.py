@@ -38,7 +38,7 @@ def forkables() -> list[Forkable]:
 _process = os.getpid()
 
 
-def _mark_all() -> None:
+def _begin_in_child() -> None:
     global _process
     if _process == os.getpid():  # called twice, or in the parent
         return
@@ -56,11 +56,11 @@ def _register_with_uwsgi(uwsgi: Any) -> None:
     decorators share out.
     """
     try:
-        import_module("uwsgidecorators").postfork(_mark_all)
+        import_module("uwsgidecorators").postfork(_begin_in_child)
     except ImportError:
-        uwsgi.post_fork_hook = _mark_all
+        uwsgi.post_fork_hook = _begin_in_child
 
 
-os.register_at_fork(after_in_child=_mark_all)
+os.register_at_fork(after_in_child=_begin_in_child)
 if "uwsgi" in sys.modules:
     _register_with_uwsgi(sys.modules["uwsgi"])
