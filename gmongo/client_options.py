@@ -55,10 +55,13 @@ class ClientOptions(InheritedOptions):
     :param host: a host, a URI, or a list of hosts and URIs.
     :param port: of hosts that have none; None is 27017.
     :param keywords: options that override those of a URI.
+    :param silent: whether nothing of the client is logged, published, traced, measured or shown; False by default.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(self, host: str | Sequence[str], port: int | None, keywords: Mapping[str, Any]) -> None:
+    def __init__(
+        self, host: str | Sequence[str], port: int | None, keywords: Mapping[str, Any], *, silent: bool = False
+    ) -> None:
         if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
             raise TypeError(f"port must be an integer, not {port!r}")
         if port is not None and not 1 <= port <= _LARGEST_PORT:
@@ -82,7 +85,8 @@ class ClientOptions(InheritedOptions):
             client_options.read_concern(merged),
         )
         self.server_api: ServerApi | None = merged.get("server_api")
-        self.listeners = EventListeners(merged.get("event_listeners") or ())
+        self.silent = silent
+        self.listeners = EventListeners(merged.get("event_listeners") or (), registered=not silent)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle the options of a client, which may hold a password; pass the URI on instead")
@@ -263,6 +267,8 @@ class ClientOptions(InheritedOptions):
         :raises ConfigurationError: an option asks for what needs a package that is not there.
         """
         get = self.merged.get
+        if self.silent:  # whatever the environment asks for
+            return TelemetrySettings()
         return telemetry_settings(get("tracing"), get("metrics"), get("slow_operation_ms"))
 
     def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
@@ -284,6 +290,7 @@ class ClientOptions(InheritedOptions):
             srv=self._srv,
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
+            silent=self.silent,
             pool=self._pool(),
             connection=self._connection(),
         )

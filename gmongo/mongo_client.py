@@ -201,6 +201,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     HOST = "localhost"
     PORT = 27017
     _wrappers: tuple[DriverInfo, ...] = ()
+    _is_silent = False
 
     def __init__(
         self,
@@ -221,7 +222,10 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         self._given = {"host": host, "port": port, **kwargs}
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
         self._client_options = ClientOptions(
-            self.HOST if host is None else host, self.PORT if port is None else port, keywords
+            self.HOST if host is None else host,
+            self.PORT if port is None else port,
+            keywords,
+            silent=self._is_silent,
         )
         chosen = self._client_options
         codec_options = chosen.codec_options
@@ -235,9 +239,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             # It brings libmongocrypt with it, which other clients need not load.
             from gmongo._encryption.automatic import Encrypter
 
-            self._encrypter = Encrypter(
-                self, chosen.auto_encryption_opts, MongoClient, {"host": host, "port": port, **keywords}
-            )
+            construction = {"host": host, "port": port, **keywords}
+            self._encrypter = Encrypter(self, chosen.auto_encryption_opts, MongoClient, _SilentClient, construction)
         self._executor = self._make_executor(chosen, observers)
         self._reaper = CursorReaper(self._executor)
         if chosen.connect:
@@ -252,7 +255,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             kind = EncryptingExecutor
         encrypters = () if self._encrypter is None else (self._encrypter,)
         if observers is None:
-            events = CommandEvents(chosen.listeners.command)
+            events = CommandEvents(chosen.listeners.command, silent=chosen.silent)
             return kind(self._topology, chosen.execution(), events, *encrypters)
         from gmongo.execution.observed import ObservedCommands, observed
 
@@ -827,6 +830,14 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             **{name: _shown(name, value) for name, value in chosen.merged.items() if name not in _NOT_SHOWN},
         }
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+class _SilentClient(MongoClient[Any]):
+    """A client of the driver's own for what is sent in plaintext: nothing of it is logged, published, traced, measured
+    or shown, whatever is registered for all clients or asked for by the environment.
+    """
+
+    _is_silent = True
 
 
 def _is_same_library(one: DriverInfo, other: DriverInfo) -> bool:

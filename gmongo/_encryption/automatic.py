@@ -30,7 +30,8 @@ class Encrypter:
 
     :param client: the client, which owns this.
     :param options: what it is to do.
-    :param new_client: makes further clients, for the key vault and for mongocryptd.
+    :param new_client: makes a further client, for the key vault and for the schemas of collections.
+    :param new_silent_client: makes one of which nothing is seen, for mongocryptd: that is asked in plaintext.
     :param construction: the arguments that another client like this one is made with.
     :raises EncryptionError: libmongocrypt refuses the options.
     """
@@ -40,6 +41,7 @@ class Encrypter:
         client: MongoClient[Any],
         options: AutoEncryptionOpts,
         new_client: Callable[..., MongoClient[Any]],
+        new_silent_client: Callable[..., MongoClient[Any]],
         construction: Mapping[str, Any],
     ) -> None:
         split_namespace(options._key_vault_namespace)
@@ -53,7 +55,7 @@ class Encrypter:
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
-            self._mongocryptd = Mongocryptd(options, new_client)
+            self._mongocryptd = Mongocryptd(options, new_silent_client)
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
 
     def check_server(self, hello: Hello) -> None:

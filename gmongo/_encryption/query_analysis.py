@@ -29,7 +29,7 @@ class Mongocryptd:
     """Asks mongocryptd, and starts it when it cannot be reached.
 
     :param options: where it is, and how it is started.
-    :param new_client: makes the client that it is asked through.
+    :param new_client: makes the client that it is asked through, of which nothing is seen: it sends plaintext.
     """
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., MongoClient[Any]]) -> None:

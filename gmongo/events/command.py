@@ -18,6 +18,7 @@ from gmongo.events.log import (
     document_text,
     log,
     milliseconds,
+    silence,
     where,
 )
 from gmongo.monitoring import (
@@ -89,16 +90,18 @@ class CommandEvents:
     """The publisher of one client.
 
     :param listeners: command listeners.
+    :param silent: whether nothing is logged.
     """
 
-    __slots__ = ("_listeners", "wanted")
+    __slots__ = ("_listeners", "_logger", "wanted")
 
     wanted: Callable[[], bool]
     """Whether there is a listener or a log. The hot path asks before it calls any method below."""
 
-    def __init__(self, listeners: tuple[Any, ...]) -> None:
+    def __init__(self, listeners: tuple[Any, ...], *, silent: bool = False) -> None:
         self._listeners = listeners
-        self.wanted = asks(command_log, listeners)
+        self._logger = silence if silent else command_log
+        self.wanted = asks(self._logger, listeners)
 
     def shown(self, operation: Any, reply: dict[str, Any]) -> Mapping[str, Any]:
         """A reply to `operation` as it is published."""
@@ -119,7 +122,7 @@ class CommandEvents:
             )
             event.command = command
             publish(self._listeners, "started", event)
-        if command_log.isEnabledFor(DEBUG):
+        if self._logger.isEnabledFor(DEBUG):
             self._log("Command started", sent, {"command": (document_text, command)})
 
     def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
@@ -127,7 +130,7 @@ class CommandEvents:
         if self._listeners:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
             publish(self._listeners, "succeeded", event)
-        if command_log.isEnabledFor(DEBUG):
+        if self._logger.isEnabledFor(DEBUG):
             self._log("Command succeeded", sent, {"reply": (document_text, shown)}, duration)
 
     def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
@@ -137,7 +140,7 @@ class CommandEvents:
         if self._listeners:
             event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
             publish(self._listeners, "failed", event)
-        if command_log.isEnabledFor(DEBUG):
+        if self._logger.isEnabledFor(DEBUG):
             self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
 
     def _log(
@@ -165,7 +168,7 @@ class CommandEvents:
         if connection.service_id is not None:
             fields["serviceId"] = str(connection.service_id)
         structured = Structured(fields, later)
-        log(command_log, Details(structured), structured)
+        log(self._logger, Details(structured), structured)
 
 
 def _rest(sent: Sent) -> tuple[Any, ...]:

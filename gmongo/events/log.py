@@ -28,6 +28,10 @@ topology_log = logging.getLogger("gmongo.topology")
 server_selection_log = logging.getLogger("gmongo.serverSelection")
 encryption_log = logging.getLogger("gmongo.encryption")
 
+silence = logging.Logger("gmongo.silence")
+"""What a client of the driver's own logs to if it handles plaintext: nothing is ever enabled."""
+silence.disabled = True
+
 
 def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], bool]:
     """A function that says whether an event is wanted: there is a listener, or the logger is at ``DEBUG`` now.

@@ -7,7 +7,7 @@ from typing import Any
 
 from gmongo import monitoring
 from gmongo.events.delivery import Delivery
-from gmongo.events.log import DEBUG, asks, connection_log, log, milliseconds, where
+from gmongo.events.log import DEBUG, asks, connection_log, log, milliseconds, silence, where
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
 from gmongo.wire.address import Address, address_text
 
@@ -33,9 +33,10 @@ class PoolEvents:
     :param listeners: connection pool listeners.
     :param delivery: of the client, which calls the methods that publish.
     :param made: is called for each connection that was established, if anybody wants to know only that.
+    :param silent: whether nothing is logged.
     """
 
-    __slots__ = ("_address", "_listeners", "_made", "_where", "delivery", "wanted", "where")
+    __slots__ = ("_address", "_listeners", "_logger", "_made", "_where", "delivery", "wanted", "where")
 
     wanted: Callable[[], bool]
     """Whether there is a listener or a log. The hot path asks before it calls any method below."""
@@ -46,6 +47,8 @@ class PoolEvents:
         listeners: tuple[Any, ...],
         delivery: Delivery,
         made: Callable[[Address, float], None] | None = None,
+        *,
+        silent: bool = False,
     ) -> None:
         self._made = made
         self.delivery = delivery
@@ -53,7 +56,8 @@ class PoolEvents:
         self._listeners = listeners
         self.where = address_text(address)
         self._where = where(address)
-        self.wanted = asks(connection_log, listeners)
+        self._logger = silence if silent else connection_log
+        self.wanted = asks(self._logger, listeners)
 
     def note(self, publish: Callable[..., None], *what: Any) -> None:
         """Have one of the methods below called in turn, if there is a listener or a log. Does not switch."""
@@ -130,8 +134,8 @@ class PoolEvents:
         self._log(message, text, driverConnectionId=connection_id, **extra)
 
     def _log(self, message: str, text: str, **extra: Any) -> None:
-        if connection_log.isEnabledFor(DEBUG):
-            log(connection_log, text, {"message": message, **self._where, **extra})
+        if self._logger.isEnabledFor(DEBUG):
+            log(self._logger, text, {"message": message, **self._where, **extra})
 
     def _publish(self, method: str, event: type, *fields: Any) -> None:
         if self._listeners:

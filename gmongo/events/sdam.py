@@ -9,7 +9,7 @@ from typing import Any
 
 from gmongo import monitoring
 from gmongo.events.delivery import Delivery
-from gmongo.events.log import DEBUG, document_text, log, milliseconds, topology_log, where
+from gmongo.events.log import DEBUG, document_text, log, milliseconds, silence, topology_log, where
 from gmongo.monitoring import EventListeners, publish
 from gmongo.wire.address import Address
 
@@ -20,11 +20,15 @@ class TopologyEvents:
     :param topology_id: identity of the topology.
     :param listeners: of all kinds.
     :param delivery: of the client, which calls the methods that publish.
+    :param silent: whether nothing is logged.
     """
 
-    __slots__ = ("_id", "_listeners", "delivery")
+    __slots__ = ("_id", "_listeners", "_logger", "delivery")
 
-    def __init__(self, topology_id: Any, listeners: EventListeners, delivery: Delivery) -> None:
+    def __init__(
+        self, topology_id: Any, listeners: EventListeners, delivery: Delivery, *, silent: bool = False
+    ) -> None:
+        self._logger = silence if silent else topology_log
         self.delivery = delivery
         self._id = topology_id
         self._listeners = listeners
@@ -73,7 +77,7 @@ class TopologyEvents:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
             publish(self._listeners.heartbeat, "succeeded", event)
-        if topology_log.isEnabledFor(DEBUG):
+        if self._logger.isEnabledFor(DEBUG):
             text = document_text(reply)
             self._log(
                 "Server heartbeat succeeded",
@@ -102,10 +106,10 @@ class TopologyEvents:
         )
 
     def _log(self, message: str, detail: str = "", **extra: Any) -> None:
-        if topology_log.isEnabledFor(DEBUG):
+        if self._logger.isEnabledFor(DEBUG):
             place = f" for {extra['serverHost']}:{extra.get('serverPort')}" if "serverHost" in extra else ""
             text = f"{message}{place} (topology {self._id}){detail}"
-            log(topology_log, text, {"message": message, "topologyId": self._id, **extra})
+            log(self._logger, text, {"message": message, "topologyId": self._id, **extra})
 
 
 def _of(connection: Any) -> dict[str, Any]:

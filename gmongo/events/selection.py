@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, server_selection_log, where
+from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, server_selection_log, silence, where
 from gmongo.wire.address import Address
 
 
@@ -22,12 +22,17 @@ class Asked(NamedTuple):
 
 
 class SelectionEvents:
-    """The publisher of server selection, which logs only; there are no events."""
+    """The publisher of server selection, which logs only; there are no events.
 
-    __slots__ = ()
+    :param silent: whether nothing is logged.
+    :ivar wanted: whether every selection is logged.
+    """
 
-    wanted = staticmethod(asks(server_selection_log))
-    """Whether every selection is logged."""
+    __slots__ = ("_logger", "wanted")
+
+    def __init__(self, *, silent: bool = False) -> None:
+        self._logger = silence if silent else server_selection_log
+        self.wanted = asks(self._logger)
 
     def started(self, asked: Asked, topology: Any) -> None:
         self._log("Server selection started", asked, topology)
@@ -43,7 +48,7 @@ class SelectionEvents:
         self._log(message, asked, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
     def _log(self, message: str, asked: Asked, topology: Any, level: int = DEBUG, **extra: Any) -> None:
-        if not server_selection_log.isEnabledFor(level):
+        if not self._logger.isEnabledFor(level):
             return
         selector, operation, operation_id = asked
         if operation_id is not None:
@@ -51,7 +56,7 @@ class SelectionEvents:
         fields = {"message": message, "operation": operation, **extra}
         # Neither of the two ever changes.
         structured = Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
-        log(server_selection_log, _Text(structured, extra), structured, level)
+        log(self._logger, _Text(structured, extra), structured, level)
 
 
 class _Text:

@@ -283,15 +283,16 @@ class EventListeners:
     """The listeners of one client, sorted by kind: those registered for all clients first, then its own.
 
     :param listeners: the client's own listeners; none by default.
+    :param registered: whether those registered for all clients are among them; True by default.
     :raises TypeError: one of them is not a listener, or `listeners` is not a sequence.
     """
 
     __slots__ = ("all", "command", "heartbeat", "pool", "server", "topology")
 
-    def __init__(self, listeners: Sequence[Any] = ()) -> None:
+    def __init__(self, listeners: Sequence[Any] = (), *, registered: bool = True) -> None:
         if not isinstance(listeners, Sequence):
             raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
-        every = self.all = [*_registered, *map(_checked_listener, listeners)]
+        every = self.all = [*(_registered if registered else ()), *map(_checked_listener, listeners)]
         self.command = _of_kind(CommandListener, every)
         self.pool = _of_kind(ConnectionPoolListener, every)
         self.heartbeat = _of_kind(ServerHeartbeatListener, every)

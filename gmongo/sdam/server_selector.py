@@ -42,7 +42,7 @@ class ServerSelector:
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
-        self._events = SelectionEvents()
+        self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.wanted
         self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()

@@ -40,6 +40,7 @@ class TopologySettings:
     :param srv: where the seeds are from, if that is DNS.
     :param srv_max_hosts: the most hosts taken from there; 0 is without limit.
     :param connection_made: is called for each connection that was established, with the address and the seconds.
+    :param silent: whether nothing is logged, nor shown of the client.
     :param srv_rescan_interval: DNS is asked again no more often than this.
     """
 
@@ -57,6 +58,7 @@ class TopologySettings:
     srv_max_hosts: int = 0
     srv_rescan_interval: float = SRV_RESCAN_INTERVAL
     connection_made: Callable[[Address, float], None] | None = None
+    silent: bool = False
     pool: PoolOptions = field(default_factory=PoolOptions)
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     topology_id: Any = field(default_factory=ObjectId)

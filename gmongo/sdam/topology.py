@@ -69,7 +69,7 @@ class Topology:
         self.history = History()
         self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
         self._delivery = Delivery()
-        self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery)
+        self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery, silent=settings.silent)
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
@@ -360,8 +360,11 @@ class Topology:
             self.servers[address].supports_retryable_writes = description.retryable_writes_supported
 
     def _make_pool(self, address: Address) -> Pool:
-        events = PoolEvents(address, self.settings.listeners.pool, self._delivery, self.settings.connection_made)
-        return Pool(address, self.settings.pool, self.settings.connection, events, _PoolOwner(self))
+        chosen = self.settings
+        events = PoolEvents(
+            address, chosen.listeners.pool, self._delivery, chosen.connection_made, silent=chosen.silent
+        )
+        return Pool(address, chosen.pool, chosen.connection, events, _PoolOwner(self))
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         if self.settings.load_balanced:

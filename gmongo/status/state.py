@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 from gmongo import _clock
 from gmongo._fork import forkables
@@ -33,12 +33,17 @@ def process_state(query_text: bool = False) -> dict[str, Any]:
     :param query_text: whether the text of slow operations is in it, which holds the users' data; False by default.
         There is such text if ``query_text_max_length`` of the client's ``tracing`` asks for it.
     """
-    executors = sorted((each for each in forkables() if isinstance(each, Executor)), key=lambda each: each.number)
+    executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
     return {
         "process": os.getpid(),
         "version": __version__,
-        "clients": [_client(each, query_text) for each in executors if not each.topology.closed],
+        "clients": [_client(each, query_text) for each in executors],
     }
+
+
+def _is_shown(each: Any) -> TypeGuard[Executor]:
+    """Whether it is the executor of a client that is open, and not one of the driver's own that sends plaintext."""
+    return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
 def _client(executor: Executor, query_text: bool) -> dict[str, Any]:
