@@ -25,6 +25,8 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
             yield from _scene(database.uri, request.param)
     elif uri is None:
         pytest.skip("MONGODB_URI names no server")
+    elif hasattr(request.config, "workerinput"):
+        pytest.skip("the calls share one database of the server of MONGODB_URI: run tests/differential without -n")
     else:
         yield from _scene(uri, "MONGODB_URI")
 

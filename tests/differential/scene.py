@@ -28,7 +28,7 @@ import gmongo.errors
 import gmongo.gridfs
 
 from .portrait import Portrait
-from .tap import Sent, Tap
+from .tap import SERVERS_OWN, Sent, Tap
 
 DATABASE = "differential"
 DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
@@ -53,6 +53,10 @@ class Decimals(TypeCodec):  # type: ignore[misc]
 
     def transform_bson(self, value: Any) -> Any:
         return value.to_decimal()
+
+
+class ForeignDatabaseError(Exception):
+    """A call would touch a database that the server had before the tests."""
 
 
 class Driver(NamedTuple):
@@ -109,15 +113,21 @@ class Scene:
 
     def __init__(self, server: tuple[str, int], name: str) -> None:
         self.name = name
-        self._tap = Tap(server)
-        self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"
         self._control: Any = pymongo.MongoClient(*server, directConnection=True)
+        foreign = frozenset(self._control.list_database_names()) - SERVERS_OWN
+        if DATABASE in foreign:
+            raise ForeignDatabaseError(
+                f"the server has a database {DATABASE!r} already; the tests drop what they make there: rename or drop it"
+            )
+        self._tap = Tap(server, foreign)
+        self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"
         self._clients: dict[Driver, Any] = {}
         self._failing = False
         self._is_changed = True  # since the documents were put there
 
     def close(self) -> None:
-        """Close all clients."""
+        """Drop what the calls have made, and close all clients."""
+        self._drop_all()
         for client in (*self._clients.values(), self._control):
             client.close()
         self._tap.close()
@@ -141,6 +151,7 @@ class Scene:
         portrait, returned, error, text = Portrait(), None, None, ""
         if self._is_changed:
             self._reset()
+            self._tap.refused.clear()
         with self._names(driver) as names:
             self._tap.take()
             try:
@@ -150,6 +161,9 @@ class Scene:
             except (Exception, gevent.Timeout) as raised:
                 error, text = portrait.of_error(raised), str(raised)
             commands = [_without_what_says_nothing(sent, portrait) for sent in self._sent(names)]
+            if self._tap.refused:
+                named = ", ".join(sorted(self._tap.refused))
+                raise ForeignDatabaseError(f"the call uses {named}, which the server had before the tests")
         if self._failing:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
             self._failing = False
@@ -212,12 +226,12 @@ class Scene:
 
     def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
         """Have commands fail, as the fail point ``failCommand`` does."""
-        self._failing = True
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
         self._control.admin.command(
             "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
         )
+        self._failing = True  # the server knows fail points
 
     def _sent(self, names: dict[str, Any]) -> list[Sent]:
         """The commands of a call, of which the unacknowledged ones may still be on their way."""
@@ -225,10 +239,14 @@ class Scene:
             _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
         return [sent for sent in self._tap.take() if sent.body.get("comment") != _BARRIER]
 
+    def _drop_all(self) -> None:
+        """Drop the databases that the calls have made, and no other."""
+        for name in sorted(self._tap.used & set(self._control.list_database_names())):
+            self._control.drop_database(name)
+
     def _reset(self) -> None:
-        for name in self._control.list_database_names():
-            if name not in ("admin", "config", "local"):
-                self._control.drop_database(name)
+        self._drop_all()
+        self._tap.used.add(DATABASE)
         self._control[DATABASE].things.insert_many([dict(document) for document in DOCUMENTS])
 
     def _left(self, portrait: Portrait) -> Any:
@@ -236,9 +254,7 @@ class Scene:
         if self.name == "nx-27017":
             return None  # it lists what it has dropped, now and then
         left = []
-        for name in sorted(self._control.list_database_names()):
-            if name in ("admin", "config", "local"):
-                continue
+        for name in sorted(self._tap.used & set(self._control.list_database_names())):
             for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]
                 documents = sorted((portrait.of(each) for each in collection.find()), key=repr)

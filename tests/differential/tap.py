@@ -6,12 +6,15 @@ import socket
 import socketserver
 import struct
 import threading
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import bson
 
 _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
+SERVERS_OWN = frozenset({"admin", "config", "local"})
+"""The databases that every server has."""
 # What a driver sends in its own time: to find its servers, and to clean up.
 _OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors"})
 
@@ -28,9 +31,14 @@ class Tap:
     """Stands before one server, in native threads, so that it serves a driver that blocks the thread of the test.
 
     :param server: the host and port to pass everything on to.
+    :param foreign: the databases that are not the tests'. A command that names one is not passed on: its connection is
+        closed.
     """
 
-    def __init__(self, server: tuple[str, int]) -> None:
+    def __init__(self, server: tuple[str, int], foreign: Collection[str] = ()) -> None:
+        self.used: set[str] = set()  # the databases that commands which were passed on have named
+        self.refused: set[str] = set()  # the foreign databases that commands have named
+        self._foreign = foreign
         self._sent: list[Sent] = []
         self._lock = threading.Lock()
         tap = self
@@ -68,15 +76,19 @@ class Tap:
                 body = _receive(client, length - 16)
                 if body is None:
                     break
-                if opcode == _OP_MSG:
-                    self._note(body)
+                if opcode == _OP_MSG and not self._note(body):
+                    break
                 upstream.sendall(header + body)
         except OSError:
             pass
         finally:
             upstream.close()
 
-    def _note(self, message: bytes) -> None:
+    def _note(self, message: bytes) -> bool:
+        """Note a command.
+
+        :returns: whether it may be passed on.
+        """
         flags = struct.unpack_from("<I", message)[0]
         command: dict[str, Any] = {}
         beside: dict[str, list[Any]] = {}
@@ -91,10 +103,21 @@ class Tap:
                 end = section.index(b"\0", 4)
                 beside[section[4:end].decode()] = bson.decode_all(section[end + 1 :])
             position += 1 + size
-        name = next(iter(command))
-        if name not in _OWN_BUSINESS:
-            with self._lock:
-                self._sent.append(Sent(name, {**command, **beside}, not flags & 2))
+        name, body = next(iter(command)), {**command, **beside}
+        databases = _databases(body)
+        with self._lock:
+            self.used |= databases.difference(self._foreign)
+            self.refused |= databases & set(self._foreign)
+            if name not in _OWN_BUSINESS:
+                self._sent.append(Sent(name, body, not flags & 2))
+        return databases.isdisjoint(self._foreign)
+
+
+def _databases(body: dict[str, Any]) -> set[str]:
+    """The databases that a command names, but for the server's own."""
+    namespaces = (each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each)
+    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces)}
+    return names - SERVERS_OWN
 
 
 def _receive(connection: socket.socket, size: int) -> bytes | None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import random
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -49,15 +50,18 @@ def simulation() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def asked() -> Iterator[Any]:
-    """A database of the server of ``MONGODB_URI``, or else of a simulated deployment."""
+    """A new database of the server of ``MONGODB_URI``, or else of a simulated deployment."""
     uri = os.environ.get("MONGODB_URI")
     if uri is None:
         with simulation() as database:
             yield database
         return
     with MongoClient(uri) as client:
-        yield client.gmongo_semantics
-        client.drop_database("gmongo_semantics")
+        name = f"gmongo_semantics_{uuid.uuid4().hex[:12]}"
+        try:
+            yield client[name]
+        finally:
+            client.drop_database(name)
 
 
 def differing_cases(database: Any) -> Iterator[tuple[Case, Any]]:
