@@ -45,7 +45,7 @@ class StatusPage:
     def states(self) -> list[dict[str, Any]]:
         """What the page shows now: the state of each process, as :func:`~gmongo.status.process_state` has it."""
         if self._directory is not None:
-            return worker_states(self._directory)
+            return worker_states(self._directory, self._query_text)
         return [process_state(self._query_text)]
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

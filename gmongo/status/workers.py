@@ -34,11 +34,14 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     Each process serves on a Unix socket of its own, which only the same user can open.
 
     :param directory: it is made if it is not there, and must belong to the user and be writable for nobody else.
-    :param query_text: whether the text of slow operations is served, too; False by default.
+    :param query_text: whether the text of slow operations is served, too; False by default. If any call says so, it is
+        served, and each reader is shown it only on request.
     :raises ConfigurationError: the directory belongs to another user, or others may write there.
     """
     path = _checked(Path(directory))
-    if path not in _published:
+    if path in _published:
+        _published[path].query_text |= query_text
+    else:
         _published[path] = Publisher(path, query_text)
 
 
@@ -65,12 +68,12 @@ class Publisher:
     """Serves the state of the process that it finds itself in.
 
     :param directory: where the socket is.
-    :param query_text: whether the text of slow operations is served.
+    :param query_text: whether the text of slow operations is served; it may be changed.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
         self._directory = directory
-        self._query_text = query_text
+        self.query_text = query_text
         self._server: StreamServer | None = None
         self._process = 0
         # It goes on in forked children, and notices there that it is in another process.
@@ -97,8 +100,7 @@ class Publisher:
         unfinished.rename(path)  # whoever finds it there can connect: else it would be taken for that of a dead process
         if self._server is not None:
             self._server.close()  # this process's copy of its parent's
-        text = self._query_text
-        self._server = _Server(listener, lambda sock, _address: _answer(sock, text), spawn=_AT_A_TIME)
+        self._server = _Server(listener, lambda sock, _address: _answer(sock, self.query_text), spawn=_AT_A_TIME)
         self._server.start()
 
 
@@ -107,17 +109,28 @@ def _answer(sock: Any, query_text: bool) -> None:
         sock.sendall(json.dumps(process_state(query_text)).encode())
 
 
-def worker_states(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[dict[str, Any]]:
     """The states of all processes that serve theirs in a directory, in the order of their numbers.
 
     A process that does not answer within a second is there with ``error`` in place of its clients. What is left of
     processes that have ended is removed.
 
     :param directory: the one that was given to :func:`publish`.
+    :param query_text: whether the text of slow operations is in them, as far as processes serve it; False by default.
     """
     paths = sorted(Path(directory).glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
-    found = Pool(_AT_A_TIME).map(_ask, paths)
-    return [state for state in found if state is not None]
+    found = [state for state in Pool(_AT_A_TIME).map(_ask, paths) if state is not None]
+    if not query_text:
+        for state in found:
+            _remove_text(state)
+    return found
+
+
+def _remove_text(state: dict[str, Any]) -> None:
+    """A process serves it if any of its readers is to see it."""
+    for client in state["clients"]:
+        for slow in client["slow"]:
+            slow.pop("text", None)
 
 
 def _ask(path: Path) -> dict[str, Any] | None:

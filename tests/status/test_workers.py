@@ -16,6 +16,7 @@ import gevent.subprocess
 import pytest
 from gevent import socket
 
+from gmongo import MongoClient
 from gmongo.errors import ConfigurationError
 from gmongo.status import StatusPage, publish, worker_states, workers
 from gmongo.testing import Deployment
@@ -105,6 +106,21 @@ def test_the_page_gathers_and_the_query_text_is_not_served(tmp_path: Path) -> No
     eventually(lambda: list(tmp_path.glob("*.sock")))
     (process,) = json.loads(request(page, "format=json")[2])["processes"]
     assert process["process"] == os.getpid()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the text is asked for first", "the text is asked for later"])
+def test_each_reader_is_shown_the_text_of_operations_only_on_request(tmp_path: Path, first: bool) -> None:
+    """One directory has several readers, each of which is told by itself what to show."""
+    publish(tmp_path, query_text=first)
+    pages = {shown: StatusPage(tmp_path, query_text=shown) for shown in (first, not first)}
+    tracing = {"query_text_max_length": 1000}
+    with Deployment.standalone() as server, MongoClient(server.uri, slow_operation_ms=0, tracing=tracing) as client:
+        client.app.users.insert_one({"name": "hunter2"})
+        eventually(lambda: list(tmp_path.glob("*.sock")))
+        for shown, page in pages.items():
+            assert (b"hunter2" in request(page, "format=json")[2]) is shown
+            assert ("hunter2" in str(worker_states(tmp_path, shown))) is shown
+        assert "hunter2" not in str(worker_states(tmp_path))
 
 
 def test_a_worker_that_does_not_answer_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
