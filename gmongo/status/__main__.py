@@ -9,6 +9,7 @@ from typing import Any
 
 import gevent
 
+from gmongo.errors import ConfigurationError
 from gmongo.status.workers import worker_states
 
 
@@ -33,16 +34,19 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"there is no directory {chosen.directory}", file=sys.stderr)
         return 1
     console = Console()
-    if chosen.once:
-        console.print(tables(worker_states(chosen.directory)))
-        return 0
     try:
+        if chosen.once:
+            console.print(tables(worker_states(chosen.directory)))
+            return 0
         with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
             while True:
                 live.update(_shown(chosen.directory, tables), refresh=True)
                 gevent.sleep(1)
     except KeyboardInterrupt:
         return 0
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 def _shown(directory: Path, tables: Any) -> Any:

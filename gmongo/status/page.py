@@ -11,8 +11,9 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
 
+from gmongo.errors import ConfigurationError
 from gmongo.status.state import process_state
-from gmongo.status.workers import publish, worker_states
+from gmongo.status.workers import publish, unknown, worker_states
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -44,9 +45,12 @@ class StatusPage:
 
     def states(self) -> list[dict[str, Any]]:
         """What the page shows now: the state of each process, as :func:`~gmongo.status.process_state` has it."""
-        if self._directory is not None:
+        if self._directory is None:
+            return [process_state(self._query_text)]
+        try:
             return worker_states(self._directory, self._query_text)
-        return [process_state(self._query_text)]
+        except (ConfigurationError, OSError) as error:  # it was right when the page was made
+            return [unknown("", str(error))]
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request.

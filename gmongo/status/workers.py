@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"
+_NUMBER = re.compile("[1-9][0-9]{0,6}")
 _PATIENCE = 1.0  # seconds that a worker has to answer
 _LOOKS = 1.0  # seconds between two looks whether this is a forked child
 _PAUSE = 0.05  # seconds
@@ -38,7 +40,9 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
         served, and each reader is shown it only on request.
     :raises ConfigurationError: the directory belongs to another user, or others may write there.
     """
-    path = _checked(Path(directory))
+    path = Path(directory)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = _checked(path)
     if path in _published:
         _published[path].query_text |= query_text
     else:
@@ -46,7 +50,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
 
 def _checked(path: Path) -> Path:
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """The directory, if what is in it can only be this user's."""
     path = path.resolve()
     found = path.stat()
     if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -89,7 +93,11 @@ class Publisher:
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        unfinished.unlink(missing_ok=True)  # of a process that had the same number
+        for each in (unfinished, path):  # of a process that had the same number
+            if _is_own_socket(each):
+                each.unlink()
+        if os.path.lexists(path):
+            raise FileExistsError(f"{path} is not a socket of this user")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
@@ -113,17 +121,42 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     """The states of all processes that serve theirs in a directory, in the order of their numbers.
 
     A process that does not answer within a second is there with ``error`` in place of its clients. What is left of
-    processes that have ended is removed.
+    processes that have ended is removed: sockets that :func:`publish` has made. All else is left as it is.
 
-    :param directory: the one that was given to :func:`publish`.
+    :param directory: the one that was given to :func:`publish`; if it is not there, no process serves its state.
     :param query_text: whether the text of slow operations is in them, as far as processes serve it; False by default.
+    :raises ConfigurationError: the directory belongs to another user, or others may write there.
     """
-    paths = sorted(Path(directory).glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
+    try:
+        found_here = _checked(Path(directory)).glob(f"*{_SUFFIX}")
+    except FileNotFoundError:
+        return []
+    paths = sorted((each for each in found_here if _is_own_socket(each)), key=lambda each: int(each.stem))
     found = [state for state in Pool(_AT_A_TIME).map(_ask, paths) if state is not None]
     if not query_text:
         for state in found:
             _remove_text(state)
     return found
+
+
+def _is_own_socket(path: Path) -> bool:
+    """Whether it may be what a process of this user serves its state on."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return bool(_NUMBER.fullmatch(path.stem)) and stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _has_ended(process: int) -> bool:
+    """Whether there is no process with this number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is another user's now
+        return False
+    return False
 
 
 def _remove_text(state: dict[str, Any]) -> None:
@@ -143,10 +176,16 @@ def _ask(path: Path) -> dict[str, Any] | None:
                     return answer
                 gevent.sleep(_PAUSE)  # a child that was forked just now still has its parent's socket
     except (ConnectionRefusedError, FileNotFoundError):
-        path.unlink(missing_ok=True)
+        if _has_ended(int(path.stem)):
+            path.unlink(missing_ok=True)
         return None
     except (OSError, ValueError, gevent.Timeout) as error:
-        return {"process": path.stem, "error": f"does not answer ({type(error).__name__})", "clients": []}
+        return unknown(path.stem, f"does not answer ({type(error).__name__})")
+
+
+def unknown(process: str, reason: str) -> dict[str, Any]:
+    """What is shown in the place of a state that cannot be had."""
+    return {"process": process, "error": reason, "clients": []}
 
 
 def _read(path: Path) -> bytes:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -19,6 +22,7 @@ from gevent import socket
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError
 from gmongo.status import StatusPage, publish, worker_states, workers
+from gmongo.status.__main__ import main
 from gmongo.testing import Deployment
 from tests.status.test_page import request
 from tests.support.wait import eventually
@@ -97,8 +101,83 @@ def test_only_the_user_gets_in(tmp_path: Path) -> None:
     assert [each["process"] for each in worker_states(directory)] == [os.getpid()]
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(ConfigurationError, match="writable for nobody else"):
-        publish(tmp_path / "open")
+    for use in (publish, worker_states):
+        with pytest.raises(ConfigurationError, match="writable for nobody else"):
+            use(tmp_path / "open")
+
+
+def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = StatusPage(tmp_path)
+    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+    for use in (publish, worker_states):
+        with pytest.raises(ConfigurationError, match="belong to this user"):
+            use(tmp_path)
+    assert main([str(tmp_path), "--once"]) == 1
+    (process,) = json.loads(request(page, "format=json")[2])["processes"]
+    assert "belong to this user" in process["error"]
+    assert process["clients"] == []
+
+
+def test_a_directory_that_has_gone_is_an_empty_page(tmp_path: Path) -> None:
+    page = StatusPage(tmp_path / "states")
+    eventually(lambda: list((tmp_path / "states").glob("*.sock")))
+    shutil.rmtree(tmp_path / "states")
+    assert json.loads(request(page, "format=json")[2])["processes"] == []
+
+
+def number_of_a_dead_process() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_to_look_removes_nothing_but_sockets_of_processes_that_have_ended(tmp_path: Path) -> None:
+    dead = number_of_a_dead_process()
+    with ExitStack() as open_sockets:
+
+        def bind(name: str) -> socket.socket:
+            made = open_sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            made.bind(str(tmp_path / name))
+            return made
+
+        for name in ("notes.sock", f"{dead + 1}.sock", "1.sock"):
+            (tmp_path / name).write_text("precious")
+        (tmp_path / "2.sock").mkdir()
+        (tmp_path / "elsewhere").write_text("precious")
+        (tmp_path / "3.sock").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "4.sock").symlink_to(tmp_path / "nowhere")
+        bind("php-fpm.sock")  # another program's, which does not listen yet
+        bind(f"0{dead}.sock")
+        bind(f"{os.getppid()}.sock")  # of a process that lives, and does not listen yet
+        kept = set(os.listdir(tmp_path))
+        bind(f"{dead}.sock")
+        assert worker_states(tmp_path) == []
+        assert set(os.listdir(tmp_path)) == kept
+
+
+def test_a_socket_of_another_user_is_neither_asked_nor_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / f"{number_of_a_dead_process()}.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        real = Path.lstat
+
+        def lstat(self: Path) -> Any:
+            found = real(self)
+            return SimpleNamespace(st_mode=found.st_mode, st_uid=found.st_uid + 1) if self == path else found
+
+        monkeypatch.setattr(Path, "lstat", lstat)
+        assert worker_states(tmp_path) == []
+        assert path.exists()
+
+
+@pytest.mark.parametrize("suffix", ["sock", "new"])
+def test_to_publish_overwrites_nothing(tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / f"{os.getpid()}.{suffix}"
+    path.write_text("precious")
+    publish(tmp_path)
+    eventually(lambda: "was interrupted" in caplog.text)
+    assert path.read_text() == "precious"
+    assert workers._published.pop(tmp_path)._server is None
 
 
 def test_the_page_gathers_and_the_query_text_is_not_served(tmp_path: Path) -> None:
