@@ -52,11 +52,11 @@ _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnec
 class ClientOptions(InheritedOptions):
     """The options of one client, checked and sorted by who needs them.
 
-    :param host: a host, a URI, or a list of hosts and URIs.
+    :param host: a host, a URI, or a list of hosts, one of which may be a URI.
     :param port: of hosts that have none; None is 27017.
-    :param keywords: options that override those of a URI.
+    :param keywords: options that override those of the URI, but never by something less secure.
     :param silent: whether nothing of the client is logged, published, traced, measured or shown; False by default.
-    :raises ConfigurationError: an option is unknown, out of range, or contradicts another.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; there are several URIs.
     """
 
     def __init__(
@@ -70,7 +70,6 @@ class ClientOptions(InheritedOptions):
         self._username: str | None = checked.get("username")
         self._password: str | None = checked.pop("password", None)
         self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or DEFAULT_PORT, checked)
-        merged.update(checked)
         self.srv_hostname: str | None = srv_hostname
         client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
@@ -94,25 +93,19 @@ class ClientOptions(InheritedOptions):
     def _gather(
         self, host: str | Sequence[str], port: int, keywords: Mapping[str, Any]
     ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
-        """Seeds, default database and options of all hosts and URIs, and the host of a ``mongodb+srv`` URI."""
+        """Seeds, default database and options of all hosts and the URI, and the host if it is ``mongodb+srv``."""
         entities = [host] if isinstance(host, str) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
         seeds: dict[Address, None] = {}
-        database, merged, srv_hostname = None, Options(), None
+        uri: dict[str, Any] | None = None
         for entity in entities:
-            if not isinstance(entity, str):
-                raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
-            if "/" in entity and "://" not in entity and not entity.endswith(".sock"):
-                what = "this one" if "@" in entity else short(entity)  # before an at-sign may be a password
-                raise InvalidURI(
-                    f"a URI must begin with 'mongodb://' or 'mongodb+srv://', but {what} does not; "
-                    "as a host, only the path of a Unix domain socket may contain a '/'"
-                )
-            if "://" not in entity:
+            if not _is_uri(entity):
                 seeds.update(dict.fromkeys(split_hosts(entity, port)))
                 continue
-            parsed = read_uri(
+            if uri is not None:
+                raise ConfigurationError("host must not contain several URIs: one URI may name several hosts")
+            uri = read_uri(
                 entity,
                 port,
                 warn=True,
@@ -122,13 +115,13 @@ class ClientOptions(InheritedOptions):
                 srv_allowed_hosts_suffix=keywords.get("srvallowedhostssuffix"),
                 srv_host_validator=keywords.get("srv_host_validator"),
             )
-            seeds.update(dict.fromkeys(parsed["nodelist"]))
-            self._username = parsed["username"] if self._username is None else self._username
-            self._password = parsed["password"] if self._password is None else self._password
-            database = parsed["database"] or database
-            merged.update(parsed["options"])
-            srv_hostname = parsed["fqdn"] or srv_hostname
-        return tuple(seeds), database, merged, srv_hostname
+            seeds.update(dict.fromkeys(uri["nodelist"]))
+        if uri is None:
+            return tuple(seeds), None, Options(keywords), None
+        self._username = uri["username"] if self._username is None else self._username
+        self._password = uri["password"] if self._password is None else self._password
+        merged = Options({**uri["options"], **client_options.overriding(keywords, uri["own"])})
+        return tuple(seeds), uri["database"], merged, uri["fqdn"]
 
     # What applications may ask for
 
@@ -341,6 +334,22 @@ class ClientOptions(InheritedOptions):
             return None
         address = host, get("proxyport", _DEFAULT_PROXY_PORT)
         return Proxy(address, get("proxyusername") or None, get("proxypassword") or None)
+
+
+def _is_uri(entity: object) -> bool:
+    """Whether this is a URI, and not a host.
+
+    :raises InvalidURI: it cannot be either.
+    """
+    if not isinstance(entity, str):
+        raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
+    if "/" in entity and "://" not in entity and not entity.endswith(".sock"):
+        what = "this one" if "@" in entity else short(entity)  # before an at-sign may be a password
+        raise InvalidURI(
+            f"a URI must begin with 'mongodb://' or 'mongodb+srv://', but {what} does not; "
+            "as a host, only the path of a Unix domain socket may contain a '/'"
+        )
+    return "://" in entity
 
 
 def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None:

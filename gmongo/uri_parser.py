@@ -72,6 +72,7 @@ def parse_uri(
         srv_allowed_hosts_suffix,
         srv_host_validator,
     )
+    del parsed["own"]
     parsed["options"] = _spelled(parsed["options"])
     return parsed
 

@@ -10,7 +10,7 @@ from gmongo.options.client_values import (
     write_concern,
 )
 from gmongo.options.errors import InvalidHost, InvalidOption, InvalidOptionType
-from gmongo.options.keywords import validate_keyword_options
+from gmongo.options.keywords import overriding, validate_keyword_options
 from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination
 from gmongo.options.srv import srv_name
@@ -27,6 +27,7 @@ __all__ = [
     "Source",
     "check_combination",
     "codec_options",
+    "overriding",
     "read_concern",
     "read_preference",
     "srv_name",

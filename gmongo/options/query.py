@@ -69,10 +69,19 @@ def _refuse_contradictions(pairs: Pairs) -> None:
     complaint = exclusive_tls_options(names)
     if complaint:
         raise InvalidURI(complaint)
-    if len({value for name, value in pairs if name.lower() in ("tls", "ssl")}) > 1:
-        raise InvalidURI("tls and its alias ssl must have the same value wherever they are given")
+    _refuse_flags_with_two_values(pairs)
     if any(name.lower() == "authsource" and not value for name, value in pairs):
         raise InvalidURI("authSource must not be empty")
+
+
+def _refuse_flags_with_two_values(pairs: Pairs) -> None:
+    """The last of several values counts, but not of a flag of which one value is less secure than the other."""
+    flags: dict[str, str] = {}
+    for name, value in pairs:
+        option = find(name)
+        if option is not None and option.insecure is not None and flags.setdefault(option.name, value) != value:
+            names = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
+            raise InvalidURI(f"{names} must have the same value wherever given")
 
 
 def _collect(pairs: Pairs) -> Options:

@@ -38,6 +38,7 @@ class Option:
     :param secret: whether the value must never be shown.
     :param protects: whether to go on without it would be less secure than what was asked for, so that a wrong value is
         an error even where those of other options in a URI are warnings.
+    :param insecure: of a flag, the value that is less secure than the other. It never overrides the other.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Option:
     repeat: Repeat = Repeat.LAST_WINS
     secret: bool = False
     protects: bool = False
+    insecure: bool | None = None
 
     @property
     def key(self) -> str:
@@ -118,16 +120,16 @@ _CONNECTION = (
 )
 
 _TLS = (
-    Option("tls", validators.boolean, aliases=("ssl",), protects=True),
-    Option("tlsInsecure", validators.boolean),
-    Option("tlsAllowInvalidCertificates", validators.boolean),
-    Option("tlsAllowInvalidHostnames", validators.boolean),
+    Option("tls", validators.boolean, aliases=("ssl",), protects=True, insecure=False),
+    Option("tlsInsecure", validators.boolean, insecure=True),
+    Option("tlsAllowInvalidCertificates", validators.boolean, insecure=True),
+    Option("tlsAllowInvalidHostnames", validators.boolean, insecure=True),
     Option("tlsCAFile", validators.path, protects=True),
     Option("tlsCRLFile", validators.path, protects=True),
     Option("tlsCertificateKeyFile", validators.path, protects=True),
     Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True, protects=True),
-    Option("tlsDisableCertificateRevocationCheck", validators.boolean),
-    Option("tlsDisableOCSPEndpointCheck", validators.boolean),
+    Option("tlsDisableCertificateRevocationCheck", validators.boolean, insecure=True),
+    Option("tlsDisableOCSPEndpointCheck", validators.boolean, insecure=True),
 )
 
 _AUTHENTICATION = (

@@ -28,14 +28,15 @@ def read_uri(
     srv_host_validator: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
     """Parse a connection string; the parameters and what is returned are those of :func:`gmongo.uri_parser.parse_uri`,
-    but that the options may be looked up in any case.
+    but that the options may be looked up in any case, and that ``own`` has those that neither DNS nor the scheme added.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
     parts = split_uri(uri)
     username, password = (None, None) if parts.userinfo is None else parse_userinfo(parts.userinfo)
     database, collection = parse_namespace(parts.path)
-    options = split_options(parts.options, validate, warn, normalize) if parts.options else Options()
+    own = split_options(parts.options, validate, warn, normalize) if parts.options else Options()
+    options = own.copy()
     arguments = _checked_arguments(
         srvServiceName=srv_service_name,
         srvMaxHosts=srv_max_hosts,
@@ -48,7 +49,7 @@ def read_uri(
     else:
         name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
         nodes, defaults = name.seeds(), name.options(validate, warn, normalize)
-        options = Options({**defaults, **options})
+        options = Options({**defaults, **own})
         if "tls" not in options and "ssl" not in options:
             options["tls"] = True if validate else "true"
     if validate:
@@ -60,6 +61,7 @@ def read_uri(
         "database": database,
         "collection": collection,
         "options": options,
+        "own": own,
         "fqdn": fqdn,
     }
 
