@@ -1,4 +1,6 @@
-"""Logging that does no harm: a log handler that raises must end neither an operation nor a monitor."""
+"""Logging that does no harm: a log handler that raises must end neither an operation nor a monitor, and what a server
+says must not command a terminal, nor begin a line that looks like another message.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,15 @@ import logging
 import traceback
 from collections.abc import Callable
 from typing import Any
+
+
+def printable(text: str) -> str:
+    """A text in which what cannot be printed is escaped, as ``repr`` does it: control characters and line ends, marks
+    that turn the direction of writing, halves of characters.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def safely(log: Callable[..., None], *arguments: Any, **options: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bson.errors import InvalidDocument
 
+from gmongo._safe_log import printable
 from gmongo._server_facts import codes
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ class EncryptionError(PyMongoError):
     """
 
     def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
+        super().__init__(printable(str(cause)))
         self._cause = cause
 
     @property
@@ -420,6 +421,7 @@ class EncryptedCollectionError(EncryptionError):
 def _with_full_error(message: str, details: Any) -> str:
     if details is None:
         return message
+    message = printable(message)  # it is the server's
     try:
         return f"{message}, full error: {details}"
     except RecursionError:

@@ -21,7 +21,7 @@ from gmongo._encryption.library import (
     require_library,
 )
 from gmongo._fork import register_after_fork
-from gmongo._safe_log import safely
+from gmongo._safe_log import printable, safely
 from gmongo.errors import InvalidOperation
 from gmongo.events import log
 
@@ -115,7 +115,7 @@ class Handle:
         """Pass on what libmongocrypt has said, which may have been in another thread."""
         while self._messages:
             level, message = self._messages.popleft()
-            safely(log.encryption_log.log, level, "libmongocrypt: %s", message)
+            safely(log.encryption_log.log, level, "libmongocrypt: %s", printable(message))
 
     def _open(self) -> Native:
         chosen = self.settings

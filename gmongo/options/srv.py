@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import gevent
 
-from gmongo._safe_log import safely
+from gmongo._safe_log import printable, safely
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.query import names_of, split_options
@@ -131,7 +131,7 @@ class SrvName:
             if self._accepts(host):
                 accepted.append((host, port))
             else:
-                safely(_log.warning, "%s", self._complaint(host))
+                safely(_log.warning, "%s", printable(self._complaint(host)))
         if not accepted:
             raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
         return Answer(accepted, answer.ttl)

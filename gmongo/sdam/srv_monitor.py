@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from gevent import get_hub
 
 from gmongo._background import RestartingGreenlet, Wakeup
-from gmongo._safe_log import safely
+from gmongo._safe_log import printable, safely
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.settings import TopologySettings
@@ -76,7 +76,11 @@ class SrvMonitor:
         try:
             hosts, ttl = self._records.verified_hosts()
         except ConfigurationError as error:
-            safely(_log.warning, "the SRV records could not be read again, so the hosts stay as they are: %s", error)
+            safely(
+                _log.warning,
+                "the SRV records could not be read again, so the hosts stay as they are: %s",
+                printable(str(error)),
+            )
             return self._settings.heartbeat_frequency
         owner = self._owner()
         if owner is not None and owner.is_polled():

@@ -17,6 +17,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.execution.executor import Executor
 from gmongo.sdam.history import Happening
 from gmongo.sdam.server_description import ServerDescription
+from gmongo.status.shape import picked
 from gmongo.wire.address import address_text
 
 _SHOWN = 200  # of each kind: a page is for people
@@ -34,11 +35,8 @@ def process_state(query_text: bool = False) -> dict[str, Any]:
         There is such text if ``query_text_max_length`` of the client's ``tracing`` asks for it.
     """
     executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
-    return {
-        "process": os.getpid(),
-        "version": __version__,
-        "clients": [_client(each, query_text) for each in executors],
-    }
+    clients = [_client(each) for each in executors]
+    return picked({"process": os.getpid(), "version": __version__, "clients": clients}, query_text)
 
 
 def _is_shown(each: Any) -> TypeGuard[Executor]:
@@ -46,7 +44,7 @@ def _is_shown(each: Any) -> TypeGuard[Executor]:
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
-def _client(executor: Executor, query_text: bool) -> dict[str, Any]:
+def _client(executor: Executor) -> dict[str, Any]:
     topology = executor.topology
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
@@ -61,7 +59,7 @@ def _client(executor: Executor, query_text: bool) -> dict[str, Any]:
             for address, each in sorted(description.server_descriptions().items(), key=lambda item: str(item[0]))
         ],
         "operations": _operations(executor)[:_SHOWN],
-        "slow": [_slow(each, query_text) for each in _slow_operations(executor)],
+        "slow": [_slow(each) for each in _slow_operations(executor)],
         "history": [_happening(each) for each in happened],
         "retries": {**executor.overload.stats(), "others": executor.overload.others},
     }
@@ -140,11 +138,8 @@ def _slow_operations(executor: Executor) -> list[dict[str, Any]]:
     return [found for each in observers if isinstance(each, SlowOperations) for found in reversed(each.last)]
 
 
-def _slow(found: dict[str, Any], query_text: bool) -> dict[str, Any]:
-    shown = {name: value for name, value in found.items() if name not in ("moment", "text")}
-    if query_text and "text" in found:
-        shown["text"] = found["text"]
-    return {**shown, "agoMS": _ago(found["moment"])}
+def _slow(found: dict[str, Any]) -> dict[str, Any]:
+    return {**found, "agoMS": _ago(found["moment"])}
 
 
 def _happening(happening: Happening) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from gevent.pool import Pool
 from gevent.server import StreamServer
 
 from gmongo._background import Wakeup, spawn_for
+from gmongo._safe_log import printable
 from gmongo.errors import ConfigurationError
+from gmongo.status.shape import picked
 from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"
@@ -23,7 +25,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,6}")
 _PATIENCE = 1.0  # seconds that a worker has to answer
 _LOOKS = 1.0  # seconds between two looks whether this is a forked child
 _PAUSE = 0.05  # seconds
-_MOST = 10_000_000  # bytes of one state
+_MOST = 4_000_000  # bytes of one state
 _AT_A_TIME = 50
 _published: dict[Path, Publisher] = {}
 
@@ -120,8 +122,9 @@ def _answer(sock: Any, query_text: bool) -> None:
 def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[dict[str, Any]]:
     """The states of all processes that serve theirs in a directory, in the order of their numbers.
 
-    A process that does not answer within a second is there with ``error`` in place of its clients. What is left of
-    processes that have ended is removed: sockets that :func:`publish` has made. All else is left as it is.
+    A process that does not answer within a second, or answers anything else, is there with ``error`` in place of its
+    clients. What is left of processes that have ended is removed: sockets that :func:`publish` has made. All else is
+    left as it is.
 
     :param directory: the one that was given to :func:`publish`; if it is not there, no process serves its state.
     :param query_text: whether the text of slow operations is in them, as far as processes serve it; False by default.
@@ -132,11 +135,8 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     except FileNotFoundError:
         return []
     paths = sorted((each for each in found_here if _is_own_socket(each)), key=lambda each: int(each.stem))
-    found = [state for state in Pool(_AT_A_TIME).map(_ask, paths) if state is not None]
-    if not query_text:
-        for state in found:
-            _remove_text(state)
-    return found
+    found = Pool(_AT_A_TIME).map(lambda path: _ask(path, query_text), paths)
+    return [state for state in found if state is not None]
 
 
 def _is_own_socket(path: Path) -> bool:
@@ -159,28 +159,31 @@ def _has_ended(process: int) -> bool:
     return False
 
 
-def _remove_text(state: dict[str, Any]) -> None:
-    """A process serves it if any of its readers is to see it."""
-    for client in state["clients"]:
-        for slow in client["slow"]:
-            slow.pop("text", None)
-
-
-def _ask(path: Path) -> dict[str, Any] | None:
+def _ask(path: Path, query_text: bool) -> dict[str, Any] | None:
+    limit = gevent.Timeout(_PATIENCE)
     try:
-        with gevent.Timeout(_PATIENCE):
+        with limit:
             while True:
-                state = json.loads(_read(path))
+                state = picked(json.loads(_read(path)), query_text)
                 if str(state["process"]) == path.stem:
-                    answer: dict[str, Any] = state
-                    return answer
+                    return state
                 gevent.sleep(_PAUSE)  # a child that was forked just now still has its parent's socket
     except (ConnectionRefusedError, FileNotFoundError):
         if _has_ended(int(path.stem)):
             path.unlink(missing_ok=True)
         return None
-    except (OSError, ValueError, gevent.Timeout) as error:
+    except gevent.Timeout as error:
+        if error is not limit:
+            raise
+        return unknown(path.stem, f"does not answer within {_PATIENCE:g} s")
+    except OSError as error:
         return unknown(path.stem, f"does not answer ({type(error).__name__})")
+    except (ValueError, RecursionError) as error:
+        return unknown(path.stem, f"does not answer with its state: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    return printable(str(error)) if type(error) is ValueError else type(error).__name__
 
 
 def unknown(process: str, reason: str) -> dict[str, Any]:
@@ -192,6 +195,8 @@ def _read(path: Path) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.connect(str(path))
         found = bytearray()
-        while len(found) <= _MOST and (part := sock.recv(65536)):
+        while part := sock.recv(65536):
             found += part
+            if len(found) > _MOST:
+                raise ValueError(f"it has more than {_MOST} bytes")
     return bytes(found)

@@ -17,8 +17,10 @@ def address_text(address: Address) -> str:
 def parse_address(text: str) -> Address:
     """An address as a server's reply has it; host names are compared in lower case.
 
-    :raises ValueError: the host is empty, or the port is not a number from 1 to 65535.
+    :raises ValueError: the host is empty or cannot be printed, or the port is not a number from 1 to 65535.
     """
+    if not text.isprintable():  # no host has such a name, and it would go to terminals
+        raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
         return text, None
     if text.startswith("["):
@@ -26,7 +28,7 @@ def parse_address(text: str) -> Address:
     else:
         host, colon, port = text.rpartition(":")
         host, port = (host, colon + port) if colon else (text, "")
-    if not host or "\0" in host:
+    if not host:
         raise ValueError(f"{text!r} has no host")
     return host.lower(), _port(port) if port else _DEFAULT_PORT
 

@@ -158,9 +158,9 @@ MUTATIONS = (
     M(
         "t22",
         "query text is shown without being asked for",
-        STATE,
-        '    if query_text and "text" in found:\n',
-        '    if "text" in found:\n',
+        "status/shape.py",
+        "_STATE_WITH_TEXT if query_text else _STATE",
+        "_STATE_WITH_TEXT",
         "status/test_page",
     ),
     M(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +20,11 @@ import gevent
 import gevent.subprocess
 import pytest
 from gevent import socket
+from gevent.server import StreamServer
 
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError
-from gmongo.status import StatusPage, publish, worker_states, workers
+from gmongo.status import StatusPage, process_state, publish, worker_states, workers
 from gmongo.status.__main__ import main
 from gmongo.testing import Deployment
 from tests.status.test_page import request
@@ -210,6 +213,114 @@ def test_a_worker_that_does_not_answer_holds_up_nobody(tmp_path: Path, monkeypat
         (state,) = worker_states(tmp_path)
     assert (state["process"], state["clients"]) == ("12345", [])
     assert "does not answer" in state["error"]
+
+
+STATE = process_state()
+CLIENT: dict[str, Any] = {
+    "number": 1, "application": "", "topology": "", "replicaSet": "", "servers": [], "operations": [], "slow": [],
+    "history": [], "retries": {"tokens": 1, "retries": 0, "slept": 0, "exhausted": 0, "others": 0},
+}  # fmt: skip
+POOL = dict.fromkeys(
+    ("generation", "total", "available", "pending", "waiting", "inUse", "minPoolSize", "maxPoolSize"), 0
+) | {"state": "ready", "inUseBy": {"cursor": 1}, "oldestWaitMS": None}
+TIMES = {"sinceMS": 1, "connection": 1}
+SERVER = {"address": "h:1", "type": "Mongos", "roundTripMS": 1, "minRoundTripMS": 1, "error": "", "pool": POOL}
+
+
+def state_with(client: Any) -> dict[str, Any]:
+    return {**STATE, "process": 7, "clients": [client]}
+
+
+WRONG: dict[str, bytes] = {
+    "nothing": b"",
+    "no JSON": b"\xff\xfe{",
+    "an empty object": b"{}",
+    "a list": b"[]",
+    "null": b"null",
+    "a number": b"7",
+    "deeply nested": b"[" * 1_000_000,
+    "deeply nested in a field": b'{"process": 7, "version": "", "clients": ' + b'[{"a":' * 100_000,
+    "too many digits": b'{"process": ' + b"7" * 5000,
+    "too much": b" " * 4_100_000,
+    "without clients": json.dumps({"process": 7, "version": ""}).encode(),
+    "another process": json.dumps(STATE).encode(),
+    "clients that are none": json.dumps(state_with(None)).encode(),
+    "an empty client": json.dumps(state_with({})).encode(),
+    "a server without a pool": json.dumps(state_with({**CLIENT, "servers": [{**SERVER, "pool": 5}]})).encode(),
+    "a number that is none": json.dumps(state_with({**CLIENT, "number": float("nan")})).encode(),
+    "a number without end": json.dumps(state_with(CLIENT)).replace('"slept": 0', '"slept": 1e999').encode(),
+    "a huge number": json.dumps(state_with({**CLIENT, "number": 10**300})).encode(),
+    "a flag for a number": json.dumps(state_with({**CLIENT, "number": True})).encode(),
+    "an operation without a time": json.dumps(state_with({**CLIENT, "operations": [{"phase": "x"}]})).encode(),
+}
+
+
+@contextmanager
+def answering(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
+    """A worker that answers what it likes."""
+
+    def handle(sock: Any, _address: Any) -> None:
+        with sock, suppress(OSError):
+            serve(sock)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen(5)
+        server = StreamServer(listener, handle)
+        server.start()
+        yield
+        server.stop(timeout=0)
+
+
+def shown(directory: Path) -> tuple[list[dict[str, Any]], str]:
+    """What the page shows, and what a terminal does."""
+    page = json.loads(request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)["processes"]
+    terminal = io.StringIO()
+    console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
+    console.print(importlib.import_module("gmongo.status.terminal").tables(worker_states(directory)))
+    workers._published.pop(directory, None)
+    return page, terminal.getvalue()
+
+
+def drip(sock: Any) -> None:
+    for byte in json.dumps(STATE).encode():
+        sock.sendall(bytes([byte]))
+        gevent.sleep(0.05)
+
+
+@pytest.mark.parametrize("answer", [*WRONG.values(), drip], ids=[*WRONG, "slowly"])
+def test_a_worker_that_answers_anything_else_is_one_row_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    monkeypatch.setattr(workers, "_PATIENCE", 0.3)
+    with answering(tmp_path / "7.sock", answer if callable(answer) else lambda sock: sock.sendall(answer)):
+        page, terminal = shown(tmp_path)
+    (row,) = [each for each in page if each["process"] == "7"]
+    assert row["error"].startswith("does not answer")
+    assert row["clients"] == []
+    assert "does not answer" in terminal
+    assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])
+
+
+def test_of_what_a_worker_answers_only_what_is_known_is_shown_as_text(tmp_path: Path) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\nforged\ud800"
+    client = {
+        **{name: evil if value == "" else value for name, value in CLIENT.items()},
+        "servers": [{**SERVER, "address": evil, "error": evil, evil: evil, "pool": {**POOL, "inUseBy": {evil: 1}}}],
+        "operations": [{**dict.fromkeys(("phase", "operation", "server", "greenlet"), evil), **TIMES}],
+        "history": [{**dict.fromkeys(("what", "server", "error"), evil), "times": 1, "agoMS": 1}],
+    }  # fmt: skip
+    state = {**state_with(client), "error": "another", "secret": "hunter2"}
+    with answering(tmp_path / "7.sock", lambda sock: sock.sendall(json.dumps(state).encode())):
+        page, terminal = shown(tmp_path)
+    (row,) = [each for each in page if each["process"] == 7]
+    assert row.keys() == {"process", "version", "clients"}
+    assert "hunter2" not in json.dumps(page)
+    assert repr(evil)[1:-1] == row["clients"][0]["servers"][0]["address"]
+    assert "\x1b" not in row["clients"][0]["application"]
+    assert "\x1b]" not in terminal
+    assert "\x1b[2J" not in terminal
+    assert "owned" in terminal
 
 
 def test_a_worker_that_holds_its_loop_cannot_hold_up_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

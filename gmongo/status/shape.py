@@ -1,0 +1,107 @@
+"""The form of the state of a process: what is shown of it, and what the answers of others must look like.
+
+Whatever is shown is taken out of a state by :func:`picked`, so that nothing else gets to a page or a terminal: of this
+process's own, and of what another process has answered, which may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from gmongo._safe_log import printable
+
+_LARGEST = 2**53  # what JavaScript counts up to
+
+NUMBER = (int, float)
+OPTIONAL_NUMBER = (int, float, None)
+
+_POOL = {
+    "state": str,
+    "inUseBy": {str: NUMBER},
+    "maxPoolSize": OPTIONAL_NUMBER,
+    "oldestWaitMS": OPTIONAL_NUMBER,
+    **dict.fromkeys(("generation", "total", "available", "pending", "waiting", "inUse", "minPoolSize"), NUMBER),
+}
+_SERVER = {
+    "address": str,
+    "type": str,
+    "roundTripMS": OPTIONAL_NUMBER,
+    "minRoundTripMS": NUMBER,
+    "error": str,
+    "pool": (_POOL, None),
+}
+_OPERATION = {
+    **dict.fromkeys(("phase", "operation", "server", "greenlet"), str),
+    "sinceMS": NUMBER,
+    "connection": OPTIONAL_NUMBER,
+}
+_PARTS = ("selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver", "duration")
+_SLOW = {
+    "operation": str,
+    **dict.fromkeys((f"{part}MS" for part in _PARTS), NUMBER),
+    **dict.fromkeys(("tries", "commands", "agoMS"), NUMBER),
+    "server?": str,
+    "error?": str,
+}
+_HAPPENING = {**dict.fromkeys(("what", "server", "error"), str), "times": NUMBER, "agoMS": NUMBER}
+_CLIENT = {
+    "number": NUMBER,
+    **dict.fromkeys(("application", "topology", "replicaSet"), str),
+    "servers": [_SERVER],
+    "operations": [_OPERATION],
+    "slow": [_SLOW],
+    "history": [_HAPPENING],
+    "retries": dict.fromkeys(("tokens", "retries", "slept", "exhausted", "others"), NUMBER),
+}
+_STATE = {"process": NUMBER, "version": str, "clients": [_CLIENT]}
+_STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?": str}]}]}
+
+
+def picked(state: Any, query_text: bool) -> dict[str, Any]:
+    """What is shown of a state: its fields as they must be, without any other, and text that a terminal only shows.
+
+    :param query_text: whether the text of slow operations is among them.
+    :raises ValueError: it has not the form of a state.
+    """
+    found: dict[str, Any] = _picked(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
+    return found
+
+
+def _picked(value: Any, shape: Any, where: str) -> Any:
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # a mapping, or None
+        return None if value is None else _picked(value, shape[0], where)
+    if isinstance(shape, list):
+        return [_picked(each, shape[0], f"{where}[{index}]") for index, each in enumerate(_of(list, value, where))]
+    if isinstance(shape, dict):
+        return _fields(_of(dict, value, where), shape, where)
+    if shape is str:
+        return printable(_of(str, value, where))
+    if value is None and None in shape:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or abs(value) > _LARGEST:
+        raise ValueError(f"{where} must be a number")
+    return value
+
+
+def _fields(value: Mapping[str, Any], shape: Mapping[Any, Any], where: str) -> dict[str, Any]:
+    if str in shape:  # of any names
+        return {printable(name): _picked(each, shape[str], f"a field of {where}") for name, each in value.items()}
+    found = {}
+    for key, inside in shape.items():
+        name = key.removesuffix("?")
+        if name in value:
+            found[name] = _picked(value[name], inside, f"{name} of {where}")
+        elif name == key:
+            raise ValueError(f"{where} has no {name}")
+    return found
+
+
+def _of(kind: type, value: Any, where: str) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{where} must be {_NAMES[kind]}")
+    return value
+
+
+_NAMES: dict[type, str] = {list: "a list", dict: "an object", str: "a string"}

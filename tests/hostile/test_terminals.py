@@ -1,0 +1,156 @@
+"""A server's text commands no terminal and begins no line of its own: in a log, an error, the page or its tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmongo import MongoClient, event_loggers
+from gmongo._safe_log import printable
+from gmongo.errors import PyMongoError
+from gmongo.status import StatusPage, process_state
+from gmongo.wire.address import parse_address
+from tests.status.test_page import request
+from tests.support.server import ScriptedServer
+
+# It sets the title, clears the screen, ends the line, and turns the direction of writing.
+EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
+LISTENERS = (
+    event_loggers.CommandLogger,
+    event_loggers.ConnectionPoolLogger,
+    event_loggers.HeartbeatLogger,
+    event_loggers.ServerLogger,
+    event_loggers.TopologyLogger,
+)
+
+HELLOS: dict[str, dict[str, Any]] = {
+    "the name of the set": {"setName": EVIL, "secondary": True, "hosts": ["127.0.0.1:1"]},
+    "a host": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}:1"]},
+    "a host in brackets": {"setName": "rs", "secondary": True, "hosts": [f"[{EVIL}]:1"]},
+    "a path": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}.sock"]},
+    "a passive": {"setName": "rs", "secondary": True, "passives": [f"{EVIL}:1"]},
+    "an arbiter": {"setName": "rs", "secondary": True, "arbiters": [f"{EVIL}:1"]},
+    "its own name": {"setName": "rs", "secondary": True, "me": f"{EVIL}:1", "hosts": ["127.0.0.1:1"]},
+    "the primary": {"setName": "rs", "secondary": True, "primary": f"{EVIL}:1", "hosts": ["127.0.0.1:1"]},
+    "tags": {"setName": "rs", "secondary": True, "tags": {EVIL: EVIL}, "hosts": ["127.0.0.1:1"]},
+    "msg": {"msg": EVIL},
+    "mechanisms": {"saslSupportedMechs": [EVIL]},
+    "compressors": {"compression": [EVIL]},
+    "what nothing reads": {EVIL: EVIL, "version": EVIL},
+    "an error": {"ok": 0, "errmsg": EVIL, "code": 1, "codeName": EVIL, "errorLabels": [EVIL]},
+    "an old error": {"ok": 0, "$err": EVIL},
+    "what has the wrong type": {"maxWireVersion": EVIL},
+    "a process ID": {"topologyVersion": {"processId": EVIL, "counter": EVIL}},
+    "an election": {"setName": "rs", "isWritablePrimary": True, "hosts": ["127.0.0.1:1"], "electionId": EVIL},
+}
+REPLIES: dict[str, Any] = {
+    "an error": {"ok": 0, "errmsg": EVIL, "code": 1, "codeName": EVIL, "errorLabels": [EVIL]},
+    "not the primary": {"ok": 0, "errmsg": f"not master {EVIL}", "code": 10107, "codeName": EVIL},
+    "a time-out": {"ok": 0, "errmsg": EVIL, "code": 50, "codeName": EVIL},
+    "an old error": {"ok": 0, "$err": EVIL},
+    "a write error": {"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": EVIL, "keyValue": EVIL}]},
+    "a write concern's error": {"ok": 1, "n": 1, "writeConcernError": {"code": 64, "errmsg": EVIL, "errInfo": {}}},
+    "no cursor": {"ok": 1, "cursor": EVIL},
+    "the name of a collection": {"ok": 1, "cursor": {"id": 0, "ns": EVIL, "firstBatch": []}},
+    "what has the wrong type": {"ok": EVIL},
+    "a cluster time": {"ok": 1, "$clusterTime": EVIL},
+}  # fmt: skip
+
+
+def is_plain(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n")) and "\nERROR forged" not in text
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]]:
+    caplog.set_level(logging.DEBUG, "gmongo")
+    yield caplog.records
+
+
+def client_of(server: ScriptedServer) -> MongoClient[Any]:
+    listeners = [kind() for kind in LISTENERS]
+    return MongoClient(
+        server.name,
+        event_listeners=listeners,
+        serverSelectionTimeoutMS=150,
+        heartbeatFrequencyMS=500,
+        slow_operation_ms=0,
+        appName="shop",
+        retryReads=False,
+        retryWrites=False,
+        readPreference="secondaryPreferred",
+    )
+
+
+def check(client: MongoClient[Any], records: list[logging.LogRecord], use: Any) -> None:
+    try:
+        use(client.d.c)
+    except PyMongoError as error:
+        assert is_plain(str(error)), str(error)
+        assert is_plain(repr(error)), repr(error)
+    for text in (repr(client), repr(client.topology_description), repr(client.nodes), repr(client.pool_stats())):
+        assert text.isprintable(), text
+    for record in records:
+        line = f"{record.getMessage()} {getattr(record, 'structured', '')}"
+        assert line.isprintable(), line
+    terminal = io.StringIO()
+    show_in(terminal)
+    assert "]0;" not in terminal.getvalue().replace("\\x1b]0;", "")
+    assert "\x1b[2J" not in terminal.getvalue()
+    assert "\u202e" not in terminal.getvalue()
+    page = json.loads(request(StatusPage(query_text=True), "format=json")[2])
+    assert [text for text in texts_in(page) if not text.isprintable()] == []
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for each in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from texts_in(each)
+
+
+def show_in(terminal: io.StringIO) -> None:
+    console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=400)
+    from gmongo.status.terminal import tables
+
+    console.print(tables([process_state(query_text=True)]))
+
+
+@pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())
+def test_no_text_of_a_hello(hello: dict[str, Any], logged: list[logging.LogRecord]) -> None:
+    with ScriptedServer() as server:
+        server.hello_edit = lambda _command, reply: {**reply, **hello}
+        with client_of(server) as client:
+            check(client, logged, lambda collection: collection.find_one({}))
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
+def test_no_text_of_a_reply(reply: dict[str, Any], logged: list[logging.LogRecord]) -> None:
+    with ScriptedServer({"find": reply, "insert": reply}) as server, client_of(server) as client:
+        check(client, logged, lambda collection: collection.find_one({}))
+        check(client, logged, lambda collection: collection.insert_one({"_id": ObjectId()}))
+        check(client, logged, lambda collection: collection.insert_many([{}, {}], ordered=False))
+
+
+@given(st.text())
+def test_what_cannot_be_printed_is_escaped_as_repr_does_it(text: str) -> None:
+    assert printable(text).isprintable()
+    assert printable(text) == "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+@given(st.text(min_size=1))
+def test_an_address_can_be_printed(text: str) -> None:
+    try:
+        host, _port = parse_address(text)
+    except ValueError:
+        return
+    assert host.isprintable()
