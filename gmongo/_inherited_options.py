@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from reprlib import repr as short
-from typing import Any
+from typing import Any, cast
 
 from bson.codec_options import CodecOptions
 
+from gmongo.execution.elsewhere import Elsewhere
+from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -17,6 +19,8 @@ class InheritedOptions:
 
     :raises TypeError: an option has the wrong type.
     """
+
+    _executor: Executor  # of clients, databases and collections
 
     def __init__(
         self,
@@ -50,12 +54,29 @@ class InheritedOptions:
         """Which isolation reads ask for: a :class:`~gmongo.read_concern.ReadConcern`."""
         return self._read_concern
 
-    def _defaults(self, *overrides: Any) -> tuple[Any, Any, Any, Any]:
-        """The four options in the constructor's order, replaced by those `overrides` that are not None."""
-        own = (self._codec_options, self._read_preference, self._write_concern, self._read_concern)
-        chosen = (default if given is None else given for given, default in zip(overrides, own, strict=True))
-        codec_options, read_preference, write_concern, read_concern = chosen
-        return codec_options, read_preference, write_concern, read_concern
+
+def options_of(owner: Any, kind: str, overrides: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+    """The four options in the constructor's order: those of `overrides` that are not None, and else the owner's.
+
+    :param owner: a client, a database or a collection. Another library's will do, as it does for PyMongo: its public
+        attributes are asked.
+    :param kind: the name that the owner's class has, or one that it derives from.
+    :raises TypeError: the owner is something else.
+    """
+    if type(owner).__name__ != kind and all(each.__name__ != kind for each in type(owner).__mro__):
+        raise TypeError(f"{short(owner)} is not a {kind}")
+    codec_options, read_preference, write_concern, read_concern = overrides
+    return (
+        owner.codec_options if codec_options is None else codec_options,
+        owner.read_preference if read_preference is None else read_preference,
+        owner.write_concern if write_concern is None else write_concern,
+        owner.read_concern if read_concern is None else read_concern,
+    )
+
+
+def executor_of(owner: Any) -> Executor:
+    """What runs the operations of a client, a database or a collection; of another library's, what refuses to."""
+    return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, Elsewhere(owner))
 
 
 def _checked(name: str, value: Any, kind: type) -> Any:

@@ -14,7 +14,7 @@ from bson.timestamp import Timestamp
 from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
 from gmongo._fields import without_none
-from gmongo._inherited_options import InheritedOptions
+from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo._server_facts import codes, wire_versions
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
@@ -107,7 +107,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     Specification: CRUD API.
 
-    :param database: the database that it is part of.
+    :param database: the database that it is part of; another library's, as for :class:`~gmongo.database.Database`.
     :param name: its name.
     :param create: True creates it now, as :meth:`Database.create_collection
         <gmongo.database.Database.create_collection>` does without looking first; False by default.
@@ -119,7 +119,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     :param timeout_ms: the limit of each of its operations as a whole, in milliseconds; 0 is without limit, None takes
         the database's. :func:`gmongo.timeout` overrides it.
     :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. Any of them creates it now.
-    :raises TypeError: the name is not a string, or an option has the wrong type.
+    :raises TypeError: the database is none, the name is not a string, or an option has the wrong type.
     :raises InvalidName: no collection can have that name.
     :raises OperationFailure: the server could not create it.
     """
@@ -137,12 +137,13 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         timeout_ms: float | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*database._defaults(codec_options, read_preference, write_concern, read_concern))
+        overrides = (codec_options, read_preference, write_concern, read_concern)
+        super().__init__(*options_of(database, "Database", overrides))
         _check_name(name)
         self._database = database
         self._name = name
         self._timeout_ms = timeout_ms
-        self._executor: Executor = database._executor.limited(checked_timeout("timeout_ms", timeout_ms))
+        self._executor: Executor = executor_of(database).limited(checked_timeout("timeout_ms", timeout_ms))
         self._database_name = database.name
         self._context = OperationContext(
             database.name,
@@ -225,13 +226,13 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :returns: another object; this one stays as it is.
         :raises TypeError: an option has the wrong type.
         """
-        chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
+        chosen = options_of(self, "Collection", (codec_options, read_preference, write_concern, read_concern))
         timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         return Collection(self._database, self._name, False, *chosen, timeout_ms=timeout_ms)
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
-        inherited = self._defaults(*[None] * 4)
-        return Collection(self._database, f"{self._name}.{name}", False, *inherited, timeout_ms=self._timeout_ms)
+        options = (self.codec_options, self.read_preference, self.write_concern, self.read_concern)
+        return Collection(self._database, f"{self._name}.{name}", False, *options, timeout_ms=self._timeout_ms)
 
     def __getattr__(self, name: str) -> Collection[DocumentType]:
         if name.startswith("_"):

@@ -92,6 +92,7 @@ class CommandCursor(Generic[DocumentType]):
         comment: Any,
         deadline: float | None,
     ) -> None:
+        self._collection = collection
         self._cursor = ServerCursor(
             executor,
             collection.database.client._reaper,

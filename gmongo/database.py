@@ -16,7 +16,7 @@ from gmongo._encryption.collections import (
     encrypted_fields_of,
     state_collections,
 )
-from gmongo._inherited_options import InheritedOptions
+from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST
@@ -59,7 +59,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     Nothing is sent to make one. What every operation may raise is listed at :class:`~gmongo.collection.Collection`.
 
-    :param client: the client that it is reached by.
+    :param client: the client that it is reached by. It may be another library's, of a class that is named
+        ``MongoClient`` or derives from one, as Ming's does: no operation of gmongo's runs on it then.
     :param name: its name.
     :param codec_options: how documents are encoded and decoded; None takes the client's, here and in the next three.
     :param read_preference: which servers reads go to.
@@ -67,7 +68,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
     :param read_concern: which isolation reads ask for.
     :param timeout_ms: the limit of each operation as a whole, in milliseconds, its collections' too; 0 is without
         limit, None takes the client's ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-    :raises TypeError: the name is not a string, or an option has the wrong type.
+    :raises TypeError: the client is none, the name is not a string, or an option has the wrong type.
     :raises InvalidName: the name is empty, or has a character that is not allowed.
     """
 
@@ -81,7 +82,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> None:
-        super().__init__(*client._defaults(codec_options, read_preference, write_concern, read_concern))
+        overrides = (codec_options, read_preference, write_concern, read_concern)
+        super().__init__(*options_of(client, "MongoClient", overrides))
         if not isinstance(name, str):
             raise TypeError(f"the name of a database must be a string, not {short(name)}")
         if name != "$external":
@@ -89,7 +91,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         self._client = client
         self._name = name
         self._timeout_ms = timeout_ms
-        self._executor: Executor = client._executor.limited(checked_timeout("timeout_ms", timeout_ms))
+        self._executor: Executor = executor_of(client).limited(checked_timeout("timeout_ms", timeout_ms))
 
     @property
     def _context(self) -> OperationContext:
@@ -146,7 +148,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :returns: another object; this one stays as it is.
         :raises TypeError: an option has the wrong type.
         """
-        chosen = self._defaults(codec_options, read_preference, write_concern, read_concern)
+        chosen = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
         return Database(self._client, self._name, *chosen, self._timeout_ms if timeout_ms is None else timeout_ms)
 
     # Collections

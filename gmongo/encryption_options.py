@@ -140,6 +140,10 @@ class AutoEncryptionOpts:
             crypt_shared_lib_required=crypt_shared_lib_required,
         )
 
+    @property
+    def _kms_providers(self) -> Mapping[str, Any]:  # by which libraries make a ClientEncryption of these options
+        return self._settings.kms_providers
+
 
 def _check_mappings(**options: Any) -> None:
     for name, value in options.items():

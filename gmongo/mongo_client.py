@@ -221,13 +221,13 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         }
         self._given = {"host": host, "port": port, **kwargs}
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
-        self._client_options = ClientOptions(
+        self._options = ClientOptions(
             self.HOST if host is None else host,
             self.PORT if port is None else port,
             keywords,
             silent=self._is_silent,
         )
-        chosen = self._client_options
+        chosen = self._options
         codec_options = chosen.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
             codec_options = DEFAULT_CODEC_OPTIONS  # the very object, which is quickly recognised
@@ -387,7 +387,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     def _default_database_name(self, default: str | None) -> str:
-        name = self._client_options.default_database or default
+        name = self._options.default_database or default
         if name is None:
             raise ConfigurationError("No default database name defined or provided.")
         return name
@@ -693,7 +693,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     @property
     def options(self) -> ClientOptions:
         """The client's options, with their defaults."""
-        return self._client_options
+        return self._options
 
     def append_metadata(self, driver_info: DriverInfo) -> None:
         """Add the name of a library that wraps the driver to what new connections say to the server of the client.
@@ -707,7 +707,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         """
         if not isinstance(driver_info, DriverInfo):
             raise TypeError(f"driver_info must be a DriverInfo, not {short(driver_info)}")
-        options = self._client_options.merged
+        options = self._options.merged
         first: DriverInfo | None = options.get("driver")
         known = ((first,) if first else ()) + self._wrappers
         if any(_is_same_library(driver_info, each) for each in known):
@@ -807,7 +807,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     def eq_props(self) -> tuple[Any, ...]:
         """What makes two clients equal: that they are for the same deployment."""
-        options = self._client_options
+        options = self._options
         return tuple(sorted(options.seeds)), options.replica_set_name, options.srv_hostname, options.srv_service_name
 
     def __eq__(self, other: object) -> bool:
@@ -819,7 +819,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return hash(self.eq_props())
 
     def __repr__(self) -> str:
-        chosen = self._client_options
+        chosen = self._options
         hosts = [f"{host}:{port}" if port else host for host, port in chosen.seeds]
         kind = chosen.codec_options.document_class
         shown = {

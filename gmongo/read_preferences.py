@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _NO_MAX_STALENESS = -1
-_NAMES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+_MONGOS_MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 
 _TagSets = Sequence[Mapping[str, Any]]
 
@@ -104,7 +104,7 @@ class _ReadPreference:
     @property
     def mongos_mode(self) -> str:
         """The mode as it is spelled on the wire, such as ``"secondaryPreferred"``."""
-        return _NAMES[self._mode]
+        return _MONGOS_MODES[self._mode]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -307,6 +307,6 @@ def read_pref_mode_from_name(name: str) -> int:
     :returns: 0 for primary to 4 for nearest.
     :raises ValueError: there is no such mode.
     """
-    if name not in _NAMES:
-        raise ValueError(f"a read preference mode is one of {', '.join(_NAMES)}, not {short(name)}")
-    return _NAMES.index(name)
+    if name not in _MONGOS_MODES:
+        raise ValueError(f"a read preference mode is one of {', '.join(_MONGOS_MODES)}, not {short(name)}")
+    return _MONGOS_MODES.index(name)

@@ -70,9 +70,9 @@ ALIASES: dict[str, str] = {
     "gridfs": "gmongo.gridfs",
     "gridfs.asynchronous": f"{_OURS}.asynchronous",
     "gridfs.errors": "gmongo.gridfs.errors",
-    "gridfs.grid_file": "gmongo.gridfs",
+    "gridfs.grid_file": f"{_OURS}.grid_file",
     "gridfs.synchronous": "gmongo.gridfs",
-    "gridfs.synchronous.grid_file": "gmongo.gridfs",
+    "gridfs.synchronous.grid_file": f"{_OURS}.grid_file",
 }
 """PyMongo's name of a module -> the module that stands there."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
 
+from gmongo._inherited_options import executor_of
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT
 from gmongo.collection import Collection
@@ -39,7 +40,7 @@ class Storage:
     def __init__(self, root: Collection[Any]) -> None:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
-        self._executor = root._executor
+        self._executor = executor_of(root)
         self._prepared = False
         # Lengths, numbers and contents are GridFS's own, and not of the application's types. The _id of a file is the
         # application's, and in its chunks too.
@@ -104,10 +105,10 @@ def _ensure_index(
 ) -> None:
     wanted = list(keys.items())
     try:
-        indexes = collection.list_indexes(session)
+        indexes = collection.list_indexes(session=session)
         if any(list(required(index, "key", DOCUMENT).items()) == wanted for index in indexes):
             return
     except OperationFailure as error:
         if not is_namespace_missing(error):
             raise
-    collection.create_index(wanted, session, unique=unique)
+    collection.create_index(wanted, session=session, unique=unique)

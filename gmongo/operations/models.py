@@ -6,6 +6,7 @@ Models hold data, checked and brought into the server's form; commands are made 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from reprlib import repr as short
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -39,6 +40,8 @@ Update = Mapping[str, Any] | list[Mapping[str, Any]]
 Hint = KeyOrList | None
 CollationIn = Collation | Mapping[str, Any] | None
 
+_BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
+
 
 class ReturnDocument:
     """Which version of the document ``find_one_and_replace`` and ``find_one_and_update`` return.
@@ -53,11 +56,24 @@ class ReturnDocument:
 
 
 class _Model:
-    """Equality and repr over `_fields`, which are the constructor's parameters in their order."""
+    """Equality and repr over `_fields`, which are the constructor's parameters in their order.
+
+    Libraries that keep documents in memory read models by PyMongo's private names: ``_filter`` is `filter`, and so on.
+    """
 
     __slots__ = ()
     _fields: ClassVar[tuple[str, ...]] = ()
     __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1] == "_" and name[1:] in self._fields:
+            return getattr(self, name[1:])
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def _options(self) -> dict[str, Any]:
+        """What `_add_to_bulk` passes on beside documents, if it was given."""
+        given = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
+        return {name: value for name, value in given if value is not None}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -90,10 +106,17 @@ class InsertOne(_Model, Generic[DocumentType]):
         self.document = document
         self.namespace = _checked_namespace(namespace)
 
+    _doc = property(attrgetter("document"))
+
+    def _add_to_bulk(self, bulk: Any) -> None:
+        """Tell a bulk write of another library, such as mongomock's, what to do; also in the other models."""
+        bulk.add_insert(self.document)
+
 
 class _Delete(_Model):
     _fields = ("filter", "collation", "hint", "namespace")
     __slots__ = _fields
+    _limit: ClassVar[int]
 
     def __init__(
         self,
@@ -106,6 +129,9 @@ class _Delete(_Model):
         self.collation = validate_collation_or_none(collation)
         self.hint = checked_hint(hint)
         self.namespace = _checked_namespace(namespace)
+
+    def _add_to_bulk(self, bulk: Any) -> None:
+        bulk.add_delete(self.filter, self._limit, **self._options())
 
 
 class DeleteOne(_Delete):
@@ -125,6 +151,7 @@ class DeleteOne(_Delete):
     """
 
     __slots__ = ()
+    _limit = 1
 
 
 class DeleteMany(_Delete):
@@ -144,6 +171,7 @@ class DeleteMany(_Delete):
     """
 
     __slots__ = ()
+    _limit = 0
 
 
 class ReplaceOne(_Model, Generic[DocumentType]):
@@ -187,9 +215,15 @@ class ReplaceOne(_Model, Generic[DocumentType]):
         self.namespace = _checked_namespace(namespace)
         self.sort = _checked_sort(sort)
 
+    _doc = property(attrgetter("replacement"))
+
+    def _add_to_bulk(self, bulk: Any) -> None:
+        bulk.add_replace(self.filter, self.replacement, self.upsert, **self._options())
+
 
 class _Update(_Model):
     __slots__ = ("array_filters", "collation", "filter", "hint", "namespace", "update", "upsert")
+    _multi: ClassVar[bool]
 
     def __init__(
         self,
@@ -208,6 +242,11 @@ class _Update(_Model):
         self.array_filters = checked_array_filters(array_filters)
         self.hint = checked_hint(hint)
         self.namespace = _checked_namespace(namespace)
+
+    _doc = property(attrgetter("update"))
+
+    def _add_to_bulk(self, bulk: Any) -> None:
+        bulk.add_update(self.filter, self.update, self._multi, bool(self.upsert), **self._options())
 
 
 class UpdateMany(_Update):
@@ -233,6 +272,7 @@ class UpdateMany(_Update):
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace")
     __slots__ = ()
+    _multi = True
 
 
 class UpdateOne(_Update):
@@ -260,6 +300,7 @@ class UpdateOne(_Update):
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace", "sort")
     __slots__ = ("sort",)
+    _multi = False
 
     def __init__(
         self,

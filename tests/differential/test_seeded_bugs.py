@@ -139,7 +139,7 @@ def options_lack_what_applications_ask_for(patch: pytest.MonkeyPatch) -> None:
 
 @seeded('m.MongoClient("a:1", connect=False) == m.MongoClient("a:1", maxPoolSize=5')
 def clients_of_one_deployment_differ(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mongo_client.MongoClient, "eq_props", lambda self: repr(self._client_options.merged))
+    patch.setattr(mongo_client.MongoClient, "eq_props", lambda self: repr(self._options.merged))
 
 
 @seeded('HOST = "mine"')

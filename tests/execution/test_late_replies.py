@@ -508,9 +508,9 @@ def test_it_may_be_in_the_uri():
     client: Any = MongoClient(
         "mongodb://127.0.0.1/?drainLateReplies=true&drainLateRepliesMS=250&drainLateRepliesBytes=4096", connect=False
     )
-    pool = client._client_options.topology().pool
+    pool = client._options.topology().pool
     assert (pool.drains, pool.drain_time, pool.drain_bytes) == (True, 0.25, 4096)
-    pool = MongoClient("127.0.0.1", connect=False)._client_options.topology().pool
+    pool = MongoClient("127.0.0.1", connect=False)._options.topology().pool
     assert not pool.drains
 
 

@@ -47,7 +47,7 @@ def test_and_as_a_keyword(name: str, value: Any) -> None:
 def test_what_would_only_weaken_is_left_out_with_a_warning(name: str) -> None:
     with pytest.warns(UserWarning, match=name):
         client: MongoClient[Any] = MongoClient(f"mongodb://example.com/?tls=true&{name}=yes", connect=False)
-    context = client._client_options.topology().connection.tls.context  # type: ignore[union-attr]
+    context = client._options.topology().connection.tls.context  # type: ignore[union-attr]
     assert context.check_hostname
     assert context.verify_mode == ssl.CERT_REQUIRED
 

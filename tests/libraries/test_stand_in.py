@@ -198,6 +198,34 @@ def test_too_late_is_an_error_that_names_who_has_pymongo(tmp_path):
         assert "pymongo was imported before, by holds_a_class, holds_a_client. Let 'import gmongo.as_pymongo'" in line
 
 
+def test_what_is_replaced_in_pymongos_module_of_gridfs_is_replaced_in_gridfs():
+    """As mongomock does, to have its own databases taken."""
+    program = """
+        from unittest import mock
+        import gridfs, gridfs.synchronous.grid_file
+        import pymongo
+        database = pymongo.MongoClient(connect=False).files
+        def tried(*replaced):
+            names = ("GridFS", "GridFSBucket")
+            try:
+                return [getattr(gridfs, name)(database).find({}) for name in names]
+            except TypeError as error:
+                return str(error).partition(",")[0]
+        module = "gridfs.synchronous.grid_file"
+        with mock.patch(f"{module}.GridOutCursor", lambda collection, *rest: collection.full_name):
+            print(tried())
+        for name in ("Database", "Collection"):
+            with mock.patch(f"{module}.{name}", (dict, int)):
+                print(tried())
+            assert [type(each) for each in tried()] == [gridfs.grid_file.GridOutCursor] * 2
+    """
+    assert run(program).splitlines() == [
+        "['files.fs', 'files.fs']",
+        "database must be a Database",
+        "root_collection must be a Collection",
+    ]
+
+
 def test_what_hooks_imports_is_asked_first():
     """As New Relic and wrapt do: their finder comes first and wraps the loader; New Relic looks for its hooks by the
     module's ``__name__``."""

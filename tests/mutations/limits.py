@@ -15,8 +15,8 @@ MUTATIONS = (
         "tl01",
         "a collection does not inherit the limit of its database",
         "collection.py",
-        "database._executor.limited(",
-        "database.client._executor.limited(",
+        "executor_of(database).limited(",
+        "executor_of(database.client).limited(",
         INHERITED,
     ),
     M(

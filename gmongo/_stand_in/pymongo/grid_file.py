@@ -1,0 +1,46 @@
+"""PyMongo's module of the classes of GridFS. What replaces a class here, as mongomock does, replaces it in GridFS."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from gmongo.collection import Collection
+from gmongo.database import Database
+from gmongo.gridfs import (
+    DEFAULT_CHUNK_SIZE,
+    GridFS,
+    GridFSBucket,
+    GridIn,
+    GridOut,
+    GridOutCursor,
+    NoFile,
+    bucket,
+    grid_fs,
+    storage,
+)
+
+__all__ = [
+    "DEFAULT_CHUNK_SIZE",
+    "Collection",
+    "Database",
+    "GridFS",
+    "GridFSBucket",
+    "GridIn",
+    "GridOut",
+    "GridOutCursor",
+    "NoFile",
+]
+
+_USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket, grid_fs)}
+
+
+class _GridFile(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        for module in _USERS.get(name, ()):
+            setattr(module, name, value)
+
+
+sys.modules[__name__].__class__ = _GridFile
