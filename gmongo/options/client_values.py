@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 
-from gmongo.options.rules import TLS_DETAILS
+from gmongo.options.rules import TLS_DETAILS, given
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference, make_read_preference, read_pref_mode_from_name
 from gmongo.write_concern import WriteConcern
@@ -61,7 +61,7 @@ def read_preference(options: Mapping[str, Any]) -> _ReadPreference:
 
 
 def tls_enabled(options: Mapping[str, Any]) -> bool:
-    """Whether connections use TLS: as the option tls says, else if another TLS option asks for something."""
+    """Whether connections use TLS: as the option tls says, else if any other TLS option is given."""
     if options.get("tls") is not None:
         return bool(options["tls"])
-    return any(options.get(name.lower()) for name in TLS_DETAILS)
+    return given(options, TLS_DETAILS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
@@ -12,6 +13,8 @@ from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
 from gmongo.options.rules import exclusive_tls_options
 from gmongo.options.table import Option, Repeat, Source, find, protects, unknown_option
+
+_NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
 
 Pairs = list[tuple[str, str]]
 
@@ -60,8 +63,23 @@ def _split_pairs(opts: str) -> Pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             raise InvalidURI("options of a URI must be name=value pairs with '&' between them")
+        refuse_hidden_options(value)
         pairs.append((name, unquote_plus(value)))
     return pairs
+
+
+def refuse_hidden_options(text: str) -> None:
+    """What protects must not be lost in the name of a database or in the value of another option.
+
+    :param text: a part of the URI that is no list of options, still encoded.
+    :raises gmongo.errors.InvalidURI: for a name of such an option with an equals sign.
+    """
+    for name in _NAME_WITH_VALUE.findall(text):
+        option = find(name)
+        if option is not None and option.protects:
+            raise InvalidURI(
+                f"{option.name}= must be an option of its own: the first option follows a '?', each other one an '&'"
+            )
 
 
 def _refuse_contradictions(pairs: Pairs) -> None:

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from gmongo.options.errors import InvalidOption
+from gmongo.options.table import find
 
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
@@ -74,7 +75,7 @@ _RULES_OF_A_URI: tuple[_Rule, ...] = (
         "srvAllowedHostsSuffix and srv_host_validator cannot be used together",
     ),
     (
-        lambda o, hosts, srv: not srv and _given(o, _SRV_OPTIONS),
+        lambda o, hosts, srv: not srv and given(o, _SRV_OPTIONS),
         f"{', '.join(_SRV_OPTIONS)} can only be used with a mongodb+srv URI",
     ),
 )
@@ -86,7 +87,7 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
     ),
     (
-        lambda o, hosts, srv: not o.get("drainlatereplies") and _given(o, _LIMITS_OF_LATE_REPLIES),
+        lambda o, hosts, srv: not o.get("drainlatereplies") and given(o, _LIMITS_OF_LATE_REPLIES),
         f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} are limits of drainLateReplies=true",
     ),
     (
@@ -94,11 +95,11 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
         "heartbeatFrequencyMS must be at least 500 milliseconds, not {heartbeatfrequencyms} seconds",
     ),
     (
-        lambda o, hosts, srv: o.get("tls") is False and _given(o, TLS_DETAILS),
-        f"tls=false cannot be used with another TLS option ({', '.join(TLS_DETAILS)})",
+        lambda o, hosts, srv: o.get("tls") is False and _relies_on_tls(o),
+        "tls=false cannot be used with a TLS option that asks for a check or names a file",
     ),
     (
-        lambda o, hosts, srv: _given(o, ("proxyPort", "proxyUsername", "proxyPassword")) and not o.get("proxyhost"),
+        lambda o, hosts, srv: given(o, ("proxyPort", "proxyUsername", "proxyPassword")) and not o.get("proxyhost"),
         "proxyPort, proxyUsername and proxyPassword need proxyHost",
     ),
     (
@@ -149,8 +150,19 @@ def _raise_first(*complaints: str | None) -> None:
             raise InvalidOption(complaint)
 
 
-def _given(options: _Options, names: Iterable[str]) -> bool:
+def given(options: _Options, names: Iterable[str]) -> bool:
+    """Whether at least one of the options is given; None is not."""
     return any(options.get(name.lower()) is not None for name in names)
+
+
+def _relies_on_tls(options: _Options) -> bool:
+    """Whether an option of TLS is given that does not only leave out a check."""
+    return any(options.get(each.lower(), None) not in (None, _insecure(each)) for each in TLS_DETAILS)
+
+
+def _insecure(name: str) -> bool | None:
+    option = find(name)
+    return None if option is None else option.insecure
 
 
 def _max_pool_size(options: _Options) -> int:

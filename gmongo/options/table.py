@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 from reprlib import repr as short
 from typing import Any
+from urllib.parse import unquote_plus
 
 from gmongo.options import objects, structured, validators
 from gmongo.options.errors import InvalidOption, InvalidOptionType
@@ -195,14 +198,25 @@ def find(name: str) -> Option | None:
     return _BY_NAME.get(name.lower())
 
 
-# Names that begin like this are about security, whether there is such an option or not.
-_PROTECTIVE_PREFIXES = ("tls", "ssl", "auth")
+# Names that contain this are about security, whether there is such an option or not.
+_PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
+_NEAR = 0.65  # two letters of three; old options such as safe are not near to any
+_NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def protects(name: str) -> bool:
-    """Whether an option, which need not exist, is one without which the client might be less secure."""
+    """Whether an option, which need not exist, is one without which the client might be less secure.
+
+    An unknown name is, if it contains such a word, or is spelled nearly like an option that is; percent-encoding,
+    case, spaces and other signs do not count.
+    """
     option = find(name)
-    return name.lower().startswith(_PROTECTIVE_PREFIXES) if option is None else option.protects
+    if option is not None:
+        return option.protects
+    letters = _NO_LETTERS.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
+    return any(each in letters for each in _PROTECTIVE) or bool(
+        _nearest(letters, [key for key, option in _BY_NAME.items() if option.protects])
+    )
 
 
 def unknown_option(name: str, in_uri: bool) -> str:
@@ -211,9 +225,15 @@ def unknown_option(name: str, in_uri: bool) -> str:
     :param name: as it was given.
     :param in_uri: whether it was in a URI, where keyword arguments cannot have been meant.
     """
-    import difflib  # a hundredth of the time that the import of gmongo takes, for a mistake
-
-    allowed = [key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE]
-    nearest = difflib.get_close_matches(name.lower(), allowed, n=1)
+    nearest = _nearest(
+        unquote_plus(name).strip().lower(),
+        [key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE],
+    )
     hint = f" (did you mean {_BY_NAME[nearest[0]].name!r}?)" if nearest else ""
     return f"Unknown option {name!r}{hint}"
+
+
+def _nearest(name: str, allowed: list[str]) -> list[str]:
+    import difflib  # a hundredth of the time that the import of gmongo takes, for a mistake
+
+    return difflib.get_close_matches(name, allowed, n=1, cutoff=_NEAR)

@@ -9,7 +9,7 @@ from gmongo.errors import InvalidURI
 from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
 from gmongo.options.hosts import DEFAULT_PORT, split_encoded_hosts
 from gmongo.options.mapping import Options
-from gmongo.options.query import split_options
+from gmongo.options.query import refuse_hidden_options, split_options
 from gmongo.options.rules import check_uri
 from gmongo.options.srv import srv_hostname, srv_name
 from gmongo.options.table import find
@@ -34,6 +34,7 @@ def read_uri(
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
     parts = split_uri(uri)
     username, password = (None, None) if parts.userinfo is None else parse_userinfo(parts.userinfo)
+    refuse_hidden_options(parts.path)
     database, collection = parse_namespace(parts.path)
     own = split_options(parts.options, validate, warn, normalize) if parts.options else Options()
     options = own.copy()

@@ -185,9 +185,11 @@ class ServerSelector:
         return end if deadline is None else min(end, deadline)
 
     def _timed_out(self, topology: Selectable, complaint: str) -> ServerSelectionTimeoutError:
-        timeout = self._settings.server_selection_timeout
+        timeout, description = self._settings.server_selection_timeout, topology.description
+        # A server without TLS may wait for more of what is no message to it, and so may the driver.
+        tls = ", connecting with TLS" if self._settings.connection.tls and not description.has_known_servers else ""
         return ServerSelectionTimeoutError(
-            f"{complaint}, Timeout: {timeout:g}s, Topology Description: {topology.description!r}"
+            f"{complaint}, Timeout: {timeout:g}s{tls}, Topology Description: {description!r}"
         )
 
 

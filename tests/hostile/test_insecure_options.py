@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import ssl
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gmongo import MongoClient
-from gmongo.errors import ConfigurationError, InsecureConnectionWarning
-from gmongo.options import tls_context
+from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
+from gmongo.options import OPTIONS, tls_context
+from gmongo.options.table import find
 
 NO_VALUES = {
     "tls": ("True", "TRUE", "1", "yes", "on", "", "true%26x", " true", "tru"),
@@ -29,11 +32,105 @@ NO_VALUES = {
     "auto_encryption_opts": ("1",),
 }
 
+PROTECTING = sorted(
+    name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
+)
+# An option under its name as a slip of the keyboard, an encoding or a habit of other drivers would have it.
+SLIPS: dict[str, Callable[[str, random.Random], str]] = {
+    "two letters exchanged": lambda name, chance: _exchanged(name, chance.randrange(len(name) - 1)),
+    "a letter left out": lambda name, chance: _without(name, chance.randrange(len(name))),
+    "a letter twice": lambda name, chance: _twice(name, chance.randrange(len(name))),
+    "a letter encoded": lambda name, chance: _encoded(name, chance.randrange(len(name))),
+    "a space before it": lambda name, chance: chance.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
+    "a space after it": lambda name, chance: name + chance.choice(("%20", "+", "%00", "\u200b")),
+    "a sign before it": lambda name, chance: chance.choice("-_.*[") + name,
+    "a word before it": lambda name, chance: chance.choice(("use", "enable", "net.", "mongo_")) + name,
+    "a word after it": lambda name, chance: name + chance.choice(("s", "_enabled", "[]", "Mode")),
+    "wide letters": lambda name, chance: "".join(chr(ord(letter) + 0xFEE0) for letter in name),
+}
+
+
+def _exchanged(name: str, at: int) -> str:
+    return name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+
+
+def _without(name: str, at: int) -> str:
+    return name[:at] + name[at + 1 :]
+
+
+def _twice(name: str, at: int) -> str:
+    return name[:at] + name[at] + name[at:]
+
+
+def _encoded(name: str, at: int) -> str:
+    return f"{name[:at]}%{ord(name[at]):02x}{name[at + 1 :]}"
+
 
 @pytest.mark.parametrize(("name", "value"), [(name, each) for name, values in NO_VALUES.items() for each in values])
 def test_a_wrong_value_of_a_protective_option_is_an_error_in_a_uri(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+@pytest.mark.parametrize("name", PROTECTING)
+def test_a_misspelt_protective_option_is_an_error_in_a_uri(name: str, slip: str) -> None:
+    chance = random.Random(f"{name} {slip}")
+    for misspelt in {SLIPS[slip](name, chance) for _ in range(20)}:
+        if find(misspelt) is None:  # two equal letters exchanged are none
+            with pytest.raises(ConfigurationError, match="Unknown option"):
+                MongoClient(f"mongodb://example.com/?{misspelt}=true", connect=False)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["?tsl=true", "?useTls=true", "?t%6cs=true", "?%20tls=true", "?securetls=1", "?user=a", "?secure=1", "?encrypt=1"],
+)
+def test_such_a_slip_is_named(uri: str) -> None:
+    name = uri[1:].partition("=")[0]
+    with pytest.raises(ConfigurationError, match=rf"Unknown option '{name}'"):
+        MongoClient(f"mongodb://example.com/{uri}", connect=False)
+
+
+@pytest.mark.parametrize("name", ["tls", "ssl", "TLS", "tlsCAFile", "authSource", "authMechanism"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "mongodb://h/{}=x",
+        "mongodb://h/db&{}=x",
+        "mongodb://h/?w=majority?{}=x",
+        "mongodb://h/?w=majority,{}=x",
+        "mongodb://h/?appName=a%20b#{}=x",
+        "mongodb://h/?retryWrites=true {}=x",
+        "mongodb://h/?retryWrites=true\n{}=x",
+    ],
+)
+def test_a_protective_option_is_not_lost_in_something_else(uri: str, name: str) -> None:
+    with pytest.raises(InvalidURI, match=r"must be an option of its own"):
+        MongoClient(uri.format(name), connect=False)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "mongodb://h/?maxPolSize=5",
+        "mongodb://h/?waitQueueMultiple=5",
+        "mongodb://h/?safe=true",
+        "mongodb://h/?slaveOk=true",
+        "mongodb://h/?foo=bar",
+    ],
+)
+def test_other_unknown_options_are_warned_of(uri: str) -> None:
+    with pytest.warns(UserWarning, match="Unknown option"):
+        MongoClient(uri, connect=False)
+
+
+def test_a_value_may_have_equals_signs() -> None:
+    uri = "mongodb://a:b@h/my=db?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:xtls==&appName=a=b"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client: MongoClient[Any] = MongoClient(uri, connect=False)
+    assert client.get_default_database().name == "my=db"
 
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "authMechanism"])

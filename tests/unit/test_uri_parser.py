@@ -477,7 +477,8 @@ class TestClientValues:
 
     def test_other_tls_options_turn_tls_on(self) -> None:
         assert tls_enabled({"tlscafile": "ca.pem"})
-        assert not tls_enabled({"tlsinsecure": False})
+        assert tls_enabled({"tlsinsecure": False})
+        assert not tls_enabled({"tlscafile": None})
         assert not tls_enabled({"tls": False})
 
 

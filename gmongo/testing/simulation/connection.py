@@ -26,13 +26,14 @@ from gmongo.testing.simulation.framing import (
 )
 from gmongo.testing.simulation.tls import Stream
 from gmongo.testing.simulation.waiting import pause, wait_for
-from gmongo.wire.message import CHECKSUM_PRESENT, HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG
+from gmongo.wire.message import CHECKSUM_PRESENT, HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG, OP_QUERY
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 _log = logging.getLogger("gmongo.testing")
 _MAX_MESSAGE_SIZE = 48_000_000
+_OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
 _PIPELINE = 64  # requests read ahead of their turn
 _WAITING = frozenset({"hello", "isMaster", "ismaster", "getMore"})  # these may wait for long
@@ -126,6 +127,8 @@ class Connection:
         length, number, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
         if not HEADER_SIZE <= length <= _MAX_MESSAGE_SIZE:
             raise MalformedMessage(f"length {length}")
+        if opcode not in _OPCODES:  # as in the header of TLS, whose length would be waited for
+            raise MalformedMessage(f"opcode {opcode}")
         return number, opcode, self._read(length - HEADER_SIZE)
 
     def _read(self, size: int) -> bytes:
