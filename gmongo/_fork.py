@@ -22,17 +22,21 @@ class Forkable(Protocol):
         """Called in the child, before anything else: no I/O and no switch."""
 
 
-_registered: weakref.WeakSet[Forkable] = weakref.WeakSet()
+# By identity. Other threads make clients at any time: the values of a dictionary are copied in one step, and those of a
+# WeakSet are not.
+_registered: dict[int, weakref.ref[Forkable]] = {}
 
 
 def register_after_fork(forkable: Forkable) -> None:
     """Have ``forkable.mark_forked()`` called in every forked child, for as long as `forkable` lives."""
-    _registered.add(forkable)
+    key = id(forkable)
+    _registered[key] = weakref.ref(forkable, lambda _gone: _registered.pop(key, None))
 
 
 def forkables() -> list[Forkable]:
     """All that has been registered and lives."""
-    return list(_registered)
+    found = [reference() for reference in list(_registered.values())]
+    return [each for each in found if each is not None]
 
 
 _process = os.getpid()
@@ -43,7 +47,7 @@ def _begin_in_child() -> None:
     if _process == os.getpid():  # called twice, or in the parent
         return
     _process = os.getpid()
-    for forkable in list(_registered):
+    for forkable in forkables():
         forkable.mark_forked()
     # gevent.os.fork() does this by itself, os.fork() in a program that is not monkey-patched does not. The loop
     # compares its process ID only when its next iteration begins. Until then it shares the epoll set with the parent,

@@ -22,17 +22,18 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
         ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
     """
     now = _clock.monotonic()
-    longest = nsmallest(len(in_use) if most is None else most, in_use, key=attrgetter("checked_out_at"))
+    found = list(in_use)  # in one step, as another thread may look than that which uses them
+    longest = nsmallest(len(found) if most is None else most, found, key=attrgetter("checked_out_at"))
     return [
         {
             "connection": connection.id,
-            "greenlet": greenlet_name(connection.holder()),
+            "greenlet": greenlet_name(holder()),
             "operation": connection.last_command,
             "purpose": connection.purpose.value,
             "seconds": now - connection.checked_out_at,
         }
         for connection in longest
-        if connection.holder is not None
+        if (holder := connection.holder) is not None
     ]
 
 

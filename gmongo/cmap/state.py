@@ -106,7 +106,7 @@ class StateMachine:
 
     def in_use_by(self) -> dict[str, int]:
         """How many connections are in use, by purpose."""
-        counts = Counter(connection.purpose for connection in self.in_use)
+        counts = Counter(connection.purpose for connection in list(self.in_use))
         return {purpose.value: counts[purpose] for purpose in Purpose}
 
     def has_room(self) -> bool:

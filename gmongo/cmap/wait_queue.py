@@ -161,4 +161,5 @@ class WaitQueue(Generic[Item]):
 
     def oldest(self) -> float | None:
         """How many seconds the head has been waiting, or None."""
-        return _clock.monotonic() - next(iter(self.waiters)).since if self.waiters else None
+        waiters = list(self.waiters)  # in one step, as another thread may look
+        return _clock.monotonic() - waiters[0].since if waiters else None

@@ -10,7 +10,6 @@ from gmongo import _clock
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.events.log import (
-    DEBUG,
     Details,
     Structured,
     asks,
@@ -93,7 +92,7 @@ class CommandEvents:
     :param silent: whether nothing is logged.
     """
 
-    __slots__ = ("_listeners", "_logger", "wanted")
+    __slots__ = ("_is_logged", "_listeners", "_logger", "wanted")
 
     wanted: Callable[[], bool]
     """Whether there is a listener or a log. The hot path asks before it calls any method below."""
@@ -101,6 +100,7 @@ class CommandEvents:
     def __init__(self, listeners: tuple[Any, ...], *, silent: bool = False) -> None:
         self._listeners = listeners
         self._logger = silence if silent else command_log
+        self._is_logged = asks(self._logger)
         self.wanted = asks(self._logger, listeners)
 
     def shown(self, operation: Any, reply: dict[str, Any]) -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ class CommandEvents:
             )
             event.command = command
             publish(self._listeners, "started", event)
-        if self._logger.isEnabledFor(DEBUG):
+        if self._is_logged():
             self._log("Command started", sent, {"command": (document_text, command)})
 
     def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ class CommandEvents:
         if self._listeners:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
             publish(self._listeners, "succeeded", event)
-        if self._logger.isEnabledFor(DEBUG):
+        if self._is_logged():
             self._log("Command succeeded", sent, {"reply": (document_text, shown)}, duration)
 
     def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
@@ -140,7 +140,7 @@ class CommandEvents:
         if self._listeners:
             event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
             publish(self._listeners, "failed", event)
-        if self._logger.isEnabledFor(DEBUG):
+        if self._is_logged():
             self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
 
     def _log(

@@ -239,7 +239,7 @@ class Topology:
 
     def pools(self) -> list[Pool]:
         """The pools of all servers."""
-        return [server.pool for server in self.servers.values()]
+        return [server.pool for server in list(self.servers.values())]
 
     def request_checks(self) -> None:
         """Have all servers checked soon."""

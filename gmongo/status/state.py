@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 from gmongo import _clock
@@ -11,7 +10,6 @@ from gmongo._fork import forkables
 from gmongo._telemetry.slow import SlowOperations
 from gmongo._telemetry.text import exception_of
 from gmongo._version import __version__
-from gmongo.cmap.connection import Connection
 from gmongo.cmap.holders import greenlet_name, holders
 from gmongo.cmap.pool import Pool
 from gmongo.execution.executor import Executor
@@ -25,6 +23,7 @@ _SHOWN = 200  # of each kind: a page is for people
 
 def process_state(query_text: bool = False) -> dict[str, Any]:
     """What the clients of this process are and do, as values that JSON has. Nothing is sent, and nothing is waited for.
+    Any thread may ask.
 
     A mapping with ``process`` (its number), ``version`` (of gmongo) and ``clients``: for each client that is not
     closed, ``number`` (in the order in which they were made), ``application`` (its ``appName``), ``topology``,
@@ -48,7 +47,7 @@ def _client(executor: Executor) -> dict[str, Any]:
     topology = executor.topology
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
-    happened = reversed(topology.history.happenings)
+    happened = list(topology.history.happenings)
     return {
         "number": executor.number,
         "application": application.get("name", ""),
@@ -60,7 +59,7 @@ def _client(executor: Executor) -> dict[str, Any]:
         ],
         "operations": _operations(executor)[:_SHOWN],
         "slow": [_slow(each) for each in _slow_operations(executor)],
-        "history": [_happening(each) for each in happened],
+        "history": [_happening(each) for each in reversed(happened)],
         "retries": {**executor.overload.stats(), "others": executor.overload.others},
     }
 
@@ -105,19 +104,15 @@ def _operations(executor: Executor) -> list[dict[str, Any]]:
         ]
         running += [
             _running("connecting", None, where, each["greenlet"], each["seconds"], each["connection"])
-            for each in _held(pool.machine.pending)
+            for each in holders(pool.machine.pending)
         ]
         running += [
             _running("on a connection", each["operation"], where, each["greenlet"], each["seconds"], each["connection"])
-            for each in _held(pool.machine.in_use)
+            for each in holders(pool.machine.in_use)
         ]
-    for waiting, (operation, since) in list(executor.backing_off.items()):
+    for waiting, (operation, since) in executor.backing_off.copy().items():
         running.append(_running("back-off", operation, "", greenlet_name(waiting), now - since))
     return sorted(running, key=lambda each: -float(each["sinceMS"]))
-
-
-def _held(connections: Iterable[Connection]) -> list[dict[str, Any]]:
-    return holders(list(connections))
 
 
 def _running(
@@ -135,7 +130,7 @@ def _running(
 
 def _slow_operations(executor: Executor) -> list[dict[str, Any]]:
     observers = () if executor.observers is None else executor.observers.all
-    return [found for each in observers if isinstance(each, SlowOperations) for found in reversed(each.last)]
+    return [found for each in observers if isinstance(each, SlowOperations) for found in reversed(list(each.last))]
 
 
 def _slow(found: dict[str, Any]) -> dict[str, Any]:

@@ -386,7 +386,10 @@ class Transport:
 
 
 def _free_buffer() -> memoryview:
-    return _free_buffers.pop() if _free_buffers else memoryview(bytearray(_BUFFER_SIZE))
+    try:
+        return _free_buffers.pop()
+    except IndexError:  # not asked for before: another thread may take the last one
+        return memoryview(bytearray(_BUFFER_SIZE))
 
 
 def without_frames(error: BaseException) -> BaseException:

@@ -167,8 +167,8 @@ MUTATIONS = (
         "t23",
         "who connects is not shown",
         STATE,
-        "            for each in _held(pool.machine.pending)\n",
-        "            for each in _held(())\n",
+        "            for each in holders(pool.machine.pending)\n",
+        "            for each in holders(())\n",
         "status/test_page",
     ),
     M(
