@@ -10,6 +10,8 @@ import weakref
 import bson
 import gevent
 import gevent.socket
+import pymongo
+import pymongo.encryption_options
 import pytest
 from bson.raw_bson import RawBSONDocument
 
@@ -320,16 +322,22 @@ def test_batches_are_split_at_two_mebibytes(connect, client, key):
     assert [len(each["documents"]) for each in recorder.named("insert")] == [1, 1]
 
 
-def test_bulk_writes_of_a_client_are_split_too(connect, client, key):
+@pytest.mark.parametrize("bypass", ["bypass_auto_encryption", "bypass_query_analysis", None])
+def test_bulk_writes_of_a_client_are_refused_at_once_as_by_pymongo(deployment, connect, client, bypass):
+    def refused(made, errors):
+        with pytest.raises(errors.InvalidOperation) as raised:
+            made.bulk_write([])  # before anything else is looked at, and anything is sent
+        return str(raised.value)
+
+    options = (
+        {bypass: True} if bypass else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
+    )
     recorder = Recorder()
-    automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
-    models = [InsertOne({"text": "x" * 1_200_000}, namespace=PEOPLE) for _ in range(3)]
-    assert automatic.bulk_write(models).inserted_count == 3
-    assert [len(each["ops"]) for each in recorder.named("bulkWrite")] == [1, 1, 1]
-    recorder.commands.clear()
-    models = [InsertOne({"text": "x" * 5_000_000}, namespace=PEOPLE), InsertOne({"text": "x"}, namespace=PEOPLE)]
-    assert automatic.bulk_write(models).inserted_count == 2
-    assert [len(each["ops"]) for each in recorder.named("bulkWrite")] == [1, 1]
+    ours = refused(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
+    auto = pymongo.encryption_options.AutoEncryptionOpts(LOCAL, VAULT, **options)
+    with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as theirs:
+        assert ours == refused(theirs, pymongo.errors)
+    assert recorder.commands == []
 
 
 # Clients
