@@ -501,8 +501,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             without.
         :param write_concern: which acknowledgement the writes wait for; None takes the client's.
         :raises ClientBulkWriteException: some writes failed; it says which, and what was done.
-        :raises InvalidOperation: there are no models, one has no namespace, the server is older than MongoDB 8.0, or the
-            client has ``auto_encryption_opts``.
+        :raises InvalidOperation: there are no models, one has no namespace, the server is older than MongoDB 8.0, or
+            the client has ``auto_encryption_opts``.
         :raises DocumentTooLarge: a write does not fit into a message.
         :raises TypeError: a model is none, or an argument has the wrong type.
         """
