@@ -210,8 +210,8 @@ class ClientOptions(InheritedOptions):
 
     @property
     def enable_overload_retargeting(self) -> bool:
-        """Whether such a try goes to another server, if there is one."""
-        enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", True)
+        """Whether such a try goes to another member of a replica set, if it may; false by default."""
+        enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", False)
         return enable_overload_retargeting
 
     @property

@@ -156,7 +156,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     - ``retryReads``, ``retryWrites``: whether anything is tried again; True by default.
     - ``maxAdaptiveRetries``: how often an operation is tried again on an overloaded server; 5 by default.
     - ``baseBackoffMS``: the longest wait before the first of these; 100 by default.
-    - ``enableOverloadRetargeting``: whether they pass over the overloaded server; True by default.
+    - ``enableOverloadRetargeting``: whether they pass over an overloaded member of a replica set; False by default.
 
     *Reads and writes:*
 

@@ -16,7 +16,7 @@ class ExecutionOptions:
     :param timeout: limit for one operation in all, in seconds; 0 is without limit, None leaves it to the other limits.
     :param max_adaptive_retries: tries of an operation after errors of an overloaded server.
     :param base_backoff: the longest wait before the first of them, in seconds.
-    :param overload_retargeting: whether an overloaded server is passed over then.
+    :param overload_retargeting: whether an overloaded server is passed over then, other than a mongos.
     """
 
     retry_reads: bool = True
@@ -24,4 +24,4 @@ class ExecutionOptions:
     timeout: float | None = None
     max_adaptive_retries: int = MAX_RETRIES
     base_backoff: float = BASE_BACKOFF
-    overload_retargeting: bool = True
+    overload_retargeting: bool = False

@@ -59,7 +59,7 @@ class Overload:
 
     :param max_retries: of one operation.
     :param base: the longest wait before the first retry, in seconds.
-    :param retargeting: whether an overloaded server is passed over if there are others.
+    :param retargeting: whether an overloaded server is passed over if there are others; a mongos is in any case.
     :param jitter: where the random numbers from 0 to 1 come from.
     """
 
@@ -69,7 +69,7 @@ class Overload:
         self,
         max_retries: int = MAX_RETRIES,
         base: float = BASE_BACKOFF,
-        retargeting: bool = True,
+        retargeting: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.max_retries = max_retries

@@ -125,9 +125,7 @@ class RetryPolicy:
 
     def server_to_avoid(self, error: PyMongoError, attempt: Attempt) -> Address | None:
         """The server on which the next try should not run, if there is another (BP-A13)."""
-        overloaded = error.has_error_label(OVERLOADED)
-        if overloaded and not self.overload.retargeting:
-            return None
+        overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)
         sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
         return attempt.address if sharded or overloaded else None
 

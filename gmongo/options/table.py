@@ -147,8 +147,8 @@ _AUTHENTICATION = (
 _READS_AND_WRITES = (
     Option("retryReads", validators.boolean),
     Option("retryWrites", validators.boolean),
-    Option("maxAdaptiveRetries", integer(0)),
-    Option("enableOverloadRetargeting", validators.boolean),
+    Option("maxAdaptiveRetries", integer(0), aliases=("max_adaptive_retries",)),
+    Option("enableOverloadRetargeting", validators.boolean, aliases=("enable_overload_retargeting",)),
     Option("baseBackoffMS", validators.seconds),
     Option("readConcernLevel", validators.optional_string),
     Option("readPreference", one_of(*structured.READ_PREFERENCES)),

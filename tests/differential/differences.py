@@ -98,8 +98,8 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
 
 
 def _is_overload_policy(theirs: Any, ours: Any) -> bool:
-    """How often an operation is tried again, and whether elsewhere."""
-    return (theirs, ours) in ((("int", 2), ("int", 5)), (("bool", False), ("bool", True)))
+    """How often an operation is tried again."""
+    return bool((theirs, ours) == (("int", 2), ("int", 5)))
 
 
 def _is_numbered(theirs: Any, ours: Any) -> bool:

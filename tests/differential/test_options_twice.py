@@ -173,7 +173,7 @@ DIFFERENCES: dict[str, Callable[[Given, Any, Any], bool]] = {
 def test_the_value_that_counts_is_the_one_that_counts_for_pymongo(files: SimpleNamespace) -> None:
     seen, wrong = set(), []
     for given in ways(files):
-        if not all(name.lower() in pymongo.common.VALIDATORS for name in given.names):
+        if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in given.names):
             continue
         theirs, ours = given.winner(pymongo), given.winner(gmongo)
         reason = next((why for why, explains in DIFFERENCES.items() if explains(given, theirs, ours)), None)

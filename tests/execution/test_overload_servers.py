@@ -14,6 +14,7 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder
 from tests.support.wait import eventually
 
+RETARGETING = {"enableOverloadRetargeting": True}
 ROUNDS = 8  # a random choice among two would be right in all of them once in 256
 
 
@@ -35,8 +36,12 @@ def discovered(client: Client, count: int) -> Client:
 
 
 @pytest.mark.requirement("BP-26", "BP-28", "BP-37", "BP-48")
-def test_another_mongos(cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]) -> None:
-    client = discovered(connect(cluster, localThresholdMS=1000), 2)
+@pytest.mark.parametrize("retargeting", [False, True])
+def test_another_mongos(
+    cluster: Deployment, connect: Callable[..., Client], sleeps: list[float], retargeting: bool
+) -> None:
+    """With and without retargeting, which is about the members of replica sets."""
+    client = discovered(connect(cluster, localThresholdMS=1000, enableOverloadRetargeting=retargeting), 2)
     for _ in range(ROUNDS):
         cluster.commands.clear()
         fail(cluster, "update", times=1)
@@ -75,7 +80,7 @@ def test_the_next_operation_passes_nobody_over(
 def test_another_member_that_may_be_read(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float]
 ) -> None:
-    client = discovered(connect(members, localThresholdMS=1000), 3)
+    client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     collection = client.db.c.with_options(read_preference=Secondary())
     for _ in range(ROUNDS):
         members.commands.clear()
@@ -91,7 +96,7 @@ def test_another_member_that_may_be_read(
 def test_each_one_only_once_as_long_as_there_are_others(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float]
 ) -> None:
-    client = discovered(connect(members, localThresholdMS=1000), 3)
+    client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     fail(members, "find", times=1)
     client.db.c.with_options(read_preference=Nearest()).find_one()
     tried = spread(members, "find")
@@ -103,7 +108,7 @@ def test_each_one_only_once_as_long_as_there_are_others(
 def test_the_primary_has_no_substitute(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float]
 ) -> None:
-    client = discovered(connect(members), 3)
+    client = discovered(connect(members, **RETARGETING), 3)
     assert members.members.primary is not None
     fail(members, "insert", times=2)
     client.db.c.insert_one({})
@@ -120,7 +125,7 @@ def test_the_primary_has_no_substitute(
 def test_only_overload_counts_in_a_replica_set(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float]
 ) -> None:
-    client = discovered(connect(members), 3)
+    client = discovered(connect(members, **RETARGETING), 3)
     assert members.members.primary is not None
     fail(members, "find", times=1, code=6, labels=[RETRYABLE], member=members.members.primary)
     client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
@@ -128,10 +133,11 @@ def test_only_overload_counts_in_a_replica_set(
 
 
 @pytest.mark.requirement("BP-26")
-def test_retargeting_can_be_switched_off(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
+@pytest.mark.parametrize("option", ["", "&enableOverloadRetargeting=false"])
+def test_no_retargeting_unless_it_is_switched_on(
+    members: Deployment, connect: Callable[..., Client], sleeps: list[float], option: str
 ) -> None:
-    client = discovered(connect(f"{members.uri}&enableOverloadRetargeting=false"), 3)
+    client = discovered(connect(members.uri + option), 3)
     assert members.members.primary is not None
     fail(members, "find", times=2, member=members.members.primary)
     client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
@@ -155,7 +161,7 @@ def test_a_selection_and_a_check_out_for_each_try(
 
 @pytest.mark.requirement("BP-48")
 def test_a_cursor_stays_where_it_is(members: Deployment, connect: Callable[..., Client], sleeps: list[float]) -> None:
-    client = discovered(connect(members, localThresholdMS=1000), 3)
+    client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     client.db.c.insert_many([{} for _ in range(5)])
     fail(members, "getMore", times=3)
     cursor = client.db.c.with_options(read_preference=Secondary()).find(batch_size=3)
@@ -186,7 +192,7 @@ def test_behind_a_load_balancer_a_cursor_stays_on_its_connection(
 def test_a_server_that_is_overloaded_is_not_blamed(
     members: Deployment, connect: Callable[..., Client], recorder: Recorder, sleeps: list[float]
 ) -> None:
-    client = discovered(connect(members), 3)
+    client = discovered(connect(members, **RETARGETING), 3)
     fail(members, "insert", times=1, labels=BOTH)
     client.db.c.insert_one({})
     assert recorder.of("PoolCleared") == []

@@ -68,7 +68,7 @@ def test_2_2_on_the_same_mongos(connect: Callable[..., Client], recorder: Record
     [
         (BOTH, {"enableOverloadRetargeting": True}, False),
         ([RETRYABLE], {}, True),
-        (BOTH, {"enableOverloadRetargeting": False}, True),
+        (BOTH, {}, True),
     ],
     ids=["3.1", "3.2", "3.3"],
 )
@@ -80,10 +80,7 @@ def test_3_in_a_replica_set(
     options: dict[str, Any],
     same: bool,
 ) -> None:
-    """3.1 Overload errors are retried on a different member; 3.2 others on the same; 3.3 so are both if told so.
-
-    Retargeting is the seed's default, so that 3.3 has to switch it off.
-    """
+    """3.1 Overload errors are retried on a different member; 3.2 others on the same; 3.3 so are both by default."""
     with Deployment.replica_set(3) as members:
         client = connect(members, readPreference="primaryPreferred", **options)
         eventually(lambda: client.primary and len(client.secondaries) == 2)

@@ -331,8 +331,8 @@ MUTATIONS = (
         "e76",
         "retargeting cannot be switched off",
         RETRY,
-        "        if overloaded and not self.overload.retargeting:\n            return None\n",
-        "",
+        "overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)\n",
+        "overloaded = error.has_error_label(OVERLOADED)\n",
         "execution/test_overload_servers",
     ),
     M(

@@ -371,6 +371,10 @@ class TestKeywords:
 
     def test_aliases_are_resolved(self) -> None:
         assert validate_keyword_options({"ssl": True, "j": False}) == {"tls": True, "journal": False}
+        assert validate_keyword_options({"max_adaptive_retries": 3, "enable_overload_retargeting": True}) == {
+            "maxadaptiveretries": 3,
+            "enableoverloadretargeting": True,
+        }
         with pytest.raises(ConfigurationError, match="tls"):
             validate_keyword_options({"tls": True, "ssl": False})
 
