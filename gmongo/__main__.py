@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.check:
         return run_program(options.module, options.program, options.arguments)
 
-    from gmongo._stand_in.asked import Asked, missing
+    from gmongo._stand_in.asked import Asked
     from gmongo._stand_in.report import write
 
     asked = Asked()
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # also when an exception of the program passes through
-        not_there = missing(asked)
+        not_there = asked.missing()
         write(asked, not_there, sys.stderr)
     return _MISSING if status == 0 and not_there else status
 

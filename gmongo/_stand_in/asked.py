@@ -2,101 +2,143 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from types import FrameType, ModuleType
 from typing import Any
 
+from gmongo._stand_in.in_pymongo import those_in_pymongo
 from gmongo._stand_in.names import ALIASES, ROOTS
+from gmongo._stand_in.refused import Refused
 
 _NOT_PROGRAMS = frozenset({"gmongo", *ROOTS})
 _FINDER = "gmongo._stand_in.finder"
-_ASK_PYMONGO = """
-import importlib, sys
-for name in sys.argv[1:]:
-    module, _, attribute = name.rpartition(".")
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        try:
-            getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError, ValueError):
-            continue
-    print(name)
-"""
 
 
 class Asked:
-    """Collects what is asked for.
+    """Collects what is asked for: names of modules, and attributes that gmongo's objects do not have.
 
     :ivar names: each name, and the modules that asked for it.
     :ivar absent: those that gmongo does not have.
+    :ivar refused: those of classes that gmongo has to be named only.
     """
 
     def __init__(self) -> None:
         self.names: dict[str, set[str]] = {}
         self.absent: set[str] = set()
+        self.refused: set[str] = set()
+        self._classes: dict[type, str] = {}
 
     def module(self, name: str, module: ModuleType | None, by_program: bool) -> None:
         """A module was loaded, or was asked for and is not there.
 
         :param by_program: it was not only loaded together with another one.
         """
-        who = _asking(_FINDER) if by_program else None
-        if who is not None:
-            self.names.setdefault(name, set()).add(who)
-            if module is None:
-                self.absent.add(name)
-        if type(module) is ModuleType:
+        if by_program:
+            self._note(name, module is None, _FINDER)
+        if module is not None:
             self._watch(_plainest(name), module)
 
-    def _watch(self, module_name: str, module: ModuleType) -> None:
-        """Notice the names that are asked for in a module."""
-        names, absent = self.names, self.absent
+    def missing(self) -> dict[str, str]:
+        """The names that gmongo does not have and PyMongo has, each with PyMongo's name for it: libraries ask for
+        those of older versions, too, which PyMongo does not have either.
 
-        class Watched(ModuleType):
+        A module that has several of PyMongo's names is one object, so that nothing tells by which of them it was asked.
+        """
+        meant = {name: _all_names(name) for name in self.absent}
+        there = those_in_pymongo(name for names in meant.values() for name in names)
+        return {
+            name: next(each for each in names if each in there) for name, names in meant.items() if there & {*names}
+        }
+
+    def _note(self, name: str, is_absent: bool, passing: str = "") -> None:
+        who = _asking(passing)
+        if who is None:
+            return
+        self.names.setdefault(name, set()).add(who)
+        if is_absent:
+            self.absent.add(name)
+
+    def _watch(self, module_name: str, module: ModuleType) -> None:
+        """Notice the names that are asked for in a module, and the attributes of the objects of its classes."""
+        if getattr(type(module), "watched", False):
+            return
+        exported, spec = getattr(module, "__all__", ()), module.__spec__
+        for name, value in vars(module).items():
+            if isinstance(value, type) and (name in exported or (spec and value.__module__ == spec.name)):
+                self._watch_objects(f"{module_name}.{name}", value)
+        asked, plain = self, type(module)
+
+        class Watched(plain):  # type: ignore[misc, valid-type]
+            watched = True
+
             def __getattribute__(self, name: str) -> Any:
-                who = None if name.startswith("__") else _asking()
-                if who is None:
+                if name.startswith("__") and name != "__version__":  # the interpreter and its modules ask for these
                     return super().__getattribute__(name)
                 full = f"{module_name}.{name}"
-                names.setdefault(full, set()).add(who)
                 try:
-                    return super().__getattribute__(name)
+                    value = super().__getattribute__(name)
                 except AttributeError:
-                    absent.add(full)
+                    asked._note(full, is_absent=True)
                     raise
+                asked._note(full, is_absent=False)
+                if isinstance(value, type) and issubclass(value, Refused):
+                    asked.refused.add(full)
+                return value
 
         module.__class__ = Watched
 
+    def _watch_objects(self, class_name: str, kind: type) -> None:
+        """Notice the attributes that are asked of the objects of a class and are not there."""
+        if kind in self._classes or issubclass(kind, Refused) or _root(kind.__module__) != "gmongo":
+            return
+        self._classes[kind] = class_name
+        asked, own = self, getattr(kind, "__getattr__", object.__getattribute__)
 
-def missing(asked: Asked) -> set[str]:
-    """The names that are absent in gmongo and not in PyMongo: libraries ask for names of its older versions too.
+        def __getattr__(instance: Any, name: str) -> Any:
+            try:
+                return own(instance, name)
+            except AttributeError:
+                if not name.startswith("__"):
+                    classes = (asked._classes.get(each) for each in type(instance).__mro__)
+                    asked._note(f"{next(filter(None, classes))}.{name}", is_absent=True)
+                raise
 
-    PyMongo, as it is installed, is asked in a process of its own.
-    """
-    if not asked.absent:
-        return set()
-    command = [sys.executable, "-c", _ASK_PYMONGO, *sorted(asked.absent)]
-    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
-    return set(answer.stdout.split()) if answer.returncode == 0 else set(asked.absent)
+        setattr(kind, "__getattr__", __getattr__)  # noqa: B010 - a method is assigned
 
 
 def _plainest(name: str) -> str:
     """The shortest of the names that a module has."""
+    return min(_names_of_module(name), key=len)
+
+
+def _names_of_module(name: str) -> list[str]:
     target = ALIASES.get(name)
-    return min((alias for alias in ALIASES if ALIASES[alias] == target), key=len) if target else name
+    return [alias for alias in ALIASES if ALIASES[alias] == target] if target else [name]
 
 
-def _asking(passing: str = "") -> str | None:
+def _all_names(name: str) -> list[str]:
+    """A name, and what else it is called: by the other names of its module."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        if module in ALIASES:
+            return [".".join([each, *parts[length:]]) for each in sorted(_names_of_module(module), key=len)]
+    return [name]
+
+
+def _asking(passing: str) -> str | None:
     """The module whose code is running; None if it is one of gmongo's.
 
     :param passing: the one of gmongo's that the program gets here through.
     """
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))
-        if name != passing and name.partition(".")[0] != "importlib":
-            return None if name.partition(".")[0] in _NOT_PROGRAMS else name
+        if name not in (__name__, passing) and _root(name) != "importlib":
+            return None if _root(name) in _NOT_PROGRAMS else name
         frame = frame.f_back
     return None
+
+
+def _root(name: str) -> str:
+    return name.partition(".")[0]

@@ -9,28 +9,34 @@ from gmongo._stand_in.asked import Asked
 
 _HEAD = ("name", "there", "asked for by")
 _MOST = 3  # modules named in a line
+_LIMITS = (
+    "Seen are the names of modules, and attributes that gmongo's objects do not have, in the code that ran. Not seen "
+    "are names that code reads from a class itself, or replaces there, and what code that did not run would ask for"
+)
 
 
-def write(asked: Asked, missing: set[str], stream: TextIO) -> None:
+def write(asked: Asked, missing: dict[str, str], stream: TextIO) -> None:
     """Write a line for each name, those that are absent first; with :mod:`rich`, if it is installed.
 
-    :param missing: those that are absent, but not in PyMongo.
+    :param missing: those that are absent and in PyMongo, with the names that they have there.
     """
     title = f"process {os.getpid()} asked for {len(asked.names)} names of pymongo and gridfs; {len(missing)} missing"
-    there = {name: "no" if name in missing else "not in PyMongo either" for name in asked.absent}
+    there = dict.fromkeys(asked.refused, "to be named only")
+    there |= {name: "no" if name in missing else "not in PyMongo either" for name in asked.absent}
     names = sorted(asked.names, key=lambda name: (name not in missing, name not in asked.absent, name))
-    rows = [(name, there.get(name, "yes"), _who(asked.names[name])) for name in names]
+    rows = [(missing.get(name, name), there.get(name, "yes"), _who(asked.names[name])) for name in names]
     try:
         from rich.console import Console
         from rich.table import Column, Table
     except ImportError:
         _write_plain(title, rows, stream)
-        return
-    name, *others = _HEAD
-    table = Table(Column(name, no_wrap=True), *others, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*row, style=None if row[1] == "yes" else "bold red" if row[1] == "no" else "dim")
-    Console(file=stream).print(table)
+    else:
+        name, *others = _HEAD
+        table = Table(Column(name, no_wrap=True), *others, title=title, title_justify="left")
+        for row in rows:
+            table.add_row(*row, style=None if row[1] == "yes" else "bold red" if row[1] == "no" else "dim")
+        Console(file=stream).print(table)
+    print(_LIMITS, file=stream)
 
 
 def _write_plain(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -> None:

@@ -119,6 +119,41 @@ def test_check_tells_what_was_asked_for_and_what_is_missing(program, table):
     assert "asked for 10 names of pymongo and gridfs; 1 missing" in done.stderr
 
 
+ASKS_OBJECTS = """
+    from pymongo import AsyncMongoClient, InsertOne, MongoClient
+    with MongoClient(connect=False) as client:
+        orders = client.shop.orders
+        asked = [(client, "_kill_cursors"), (client, "_options"), (client.shop, "_retryable_read_command"),
+                 (orders, "_nothing"), (orders.find(), "_refresh"), (InsertOne({}), "_namespace"),
+                 (InsertOne({}), "_add_to_client_bulk"), (client.options, "_ClientOptions__pool_options")]
+        print([hasattr(*each) for each in asked])
+"""
+
+
+def test_check_sees_attributes_that_objects_do_not_have(program, table):
+    done = run_python("-m", "gmongo", "--check", program(ASKS_OBJECTS))
+    assert done.stdout == "[False, True, False, False, False, True, False, False]\n"
+    rows = {name: there for name, (there, _) in table(done.stderr).items() if there not in ("yes", "there")}
+    assert rows == {
+        "pymongo.AsyncMongoClient": "to be named only",
+        "pymongo.MongoClient._kill_cursors": "no",
+        "pymongo.database.Database._retryable_read_command": "no",
+        "pymongo.collection.Collection._nothing": "not in PyMongo either",
+        "pymongo.cursor.Cursor._refresh": "no",
+        "pymongo.InsertOne._add_to_client_bulk": "no",
+        "pymongo.client_options.ClientOptions._ClientOptions__pool_options": "no",
+    }
+    assert "5 missing" in done.stderr
+    assert "Seen are the names of modules, and attributes that gmongo's objects do not have" in done.stderr
+
+
+def test_check_knows_that_a_module_has_several_names(program):
+    done = run_python("-m", "gmongo", "--check", program("from pymongo.synchronous.client_session import _TxnState"))
+    assert done.returncode == 1
+    assert "pymongo.synchronous.client_session._TxnState" in done.stderr
+    assert "1 missing" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("ending", "status"),
     [("", 0), ("raise SystemExit(5)", 5), ("import pymongo.message", 1), ("raise KeyboardInterrupt", -2)],
