@@ -9,7 +9,6 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from gmongo._stand_in.finder import StandIn
-from gmongo._stand_in.first_use import warn_if_threading_is_unpatched
 from gmongo._stand_in.loggers import adopt_loggers
 from gmongo._stand_in.names import ROOTS
 
@@ -32,7 +31,6 @@ def install() -> StandIn:
     for name, module in list(sys.modules.items()):
         if _root(name) == "gmongo":
             adopt_loggers(module)
-    warn_if_threading_is_unpatched()
     return stand_in
 
 

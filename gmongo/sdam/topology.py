@@ -113,7 +113,8 @@ class Topology:
         if self._hub is not None and self._hub is not get_hub():
             raise InvalidOperation(
                 "a MongoClient belongs to the native thread that first used it, because greenlets cannot be switched "
-                "from another one; make a client for each thread"
+                "from another one; call gevent.monkey.patch_all() before anything else, so that threads are greenlets, "
+                "or make a client for each thread"
             )
 
     def _begin(self) -> None:

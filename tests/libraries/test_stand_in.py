@@ -332,38 +332,43 @@ def test_no_logger_of_gmongos_is_left():
     assert run(program) == ""
 
 
-# First use
-
-
-@pytest.mark.parametrize(
-    ("patched", "used", "warned"),
-    [
-        ("", "client.test.command('ping')", True),
-        ("", "client.test.c", False),
-        ("monkey.patch_all()", "client.test.command('ping')", False),
-        ("monkey.patch_all(thread=False)", "client.test.command('ping')", True),
-    ],
-    ids=["not patched", "made, not used", "patched", "all but threads"],
-)
-def test_the_first_use_warns_where_threading_is_not_patched(patched, used, warned, uri):
+@pytest.mark.parametrize("used", ["ping()", "pass"], ids=["used at import", "not used at import"])
+def test_a_client_of_an_unpatched_process_warns_of_nothing_and_says_in_a_thread_what_to_do(used, uri):
+    """A server that loads the application before it forks and patches is such a process, and has nothing to mend."""
     program = f"""
-        import os, warnings
-        from pymongo import MongoClient
-        from gevent import monkey
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            with MongoClient(os.environ["MONGODB_URI"]) as client:
-                {patched}
-                {used}
-                {used}
-        print([str(each.message).partition(".")[0] for each in seen if "MonkeyPatch" not in each.category.__name__])
-        print([os.path.basename(each.filename) for each in seen if issubclass(each.category, UserWarning)])
+        import os, pymongo, threading
+        client = pymongo.MongoClient(os.environ["MONGODB_URI"])
+        def ping():
+            try:
+                print(client.test.command("ping"))
+            except pymongo.errors.InvalidOperation as error:
+                print(error)
+        {used}
+        thread = threading.Thread(target=ping)
+        thread.start()
+        thread.join()
     """
-    said, where = run(program, uri=uri).splitlines()
-    expected = ["gmongo stands in for PyMongo, but threading is not patched"] if warned else []
-    assert said == str(expected)
-    if warned:
-        assert where == "['<string>']"
+    *_, said = run(program, uri=uri).splitlines()
+    assert said.startswith("a MongoClient belongs to the native thread that first used it")
+    assert "call gevent.monkey.patch_all() before anything else" in said
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+def test_the_one_message_of_level_info_can_be_hidden(level, uri):
+    program = f"""
+        from gevent import monkey
+        monkey.patch_all()
+        import logging, os, sys, pymongo
+        logging.basicConfig(level={level!r}, stream=sys.stdout, format="%(name)s %(levelname)s")
+        {{hidden}}
+        with pymongo.MongoClient(os.environ["MONGODB_URI"], connect=False) as client:
+            client.test.command("ping")
+    """
+    shown = run(program.format(hidden=""), uri=uri).splitlines()
+    assert [line for line in shown if "DEBUG" not in line] == ["pymongo.serverSelection INFO"]
+    hiding = "logging.getLogger('pymongo.serverSelection').setLevel('WARNING')"
+    hidden = run(program.format(hidden=hiding), uri=uri).splitlines()
+    assert [line for line in hidden if "DEBUG" not in line or "serverSelection" in line] == []
 
 
 def test_the_simulated_deployment_works_beside_it():
