@@ -223,21 +223,20 @@ class ChangeStream(Generic[DocumentType]):
         return self._deliver(change)
 
     def _ask(self) -> Any:
-        """The next change, after at most one `getMore` and one attempt to resume."""
+        """The next change, after at most one `getMore`; the cursor is opened anew before it, after it, or both."""
         cursor = self._cursor
-        if cursor is not None and not self._interrupted:
-            # Whatever is thrown in here, the next call resumes.
-            self._interrupted = True
-            try:
-                change = cursor.try_next_document()
-            except PyMongoError as error:
-                if not self._is_resumable(error):
-                    raise
-            else:
-                self._interrupted = False
-                return change
-        cursor = self._resume()
-        return cursor.try_next_document() if cursor.has_buffered else None
+        if cursor is None or self._interrupted:
+            cursor = self._resume()
+        self._interrupted = True  # whatever is thrown in here, the next call resumes
+        try:
+            change = cursor.try_next_document()
+        except PyMongoError as error:
+            if not self._is_resumable(error):
+                raise
+            cursor = self._resume()
+            return cursor.try_next_document() if cursor.has_buffered else None
+        self._interrupted = False
+        return change
 
     def _is_resumable(self, error: PyMongoError) -> bool:
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)

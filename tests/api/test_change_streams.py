@@ -11,6 +11,7 @@ from bson import SON, Int64, Timestamp
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.raw_bson import RawBSONDocument
 
+import gmongo
 from gmongo import MongoClient
 from gmongo.change_stream import ClusterChangeStream, CollectionChangeStream, DatabaseChangeStream
 from gmongo.errors import (
@@ -18,6 +19,7 @@ from gmongo.errors import (
     ConfigurationError,
     InvalidOperation,
     OperationFailure,
+    PyMongoError,
     ServerSelectionTimeoutError,
 )
 from gmongo.read_preferences import SecondaryPreferred
@@ -451,6 +453,41 @@ def test_a_timeout_of_the_application_loses_nothing():
         assert next(stream) == event(2)
         assert server.stages()[1] == {"resumeAfter": {"_data": "batch 1"}}
         assert server.wait_for("killCursors")["cursors"] == [1]
+
+
+def _given_up_by_the_application(stream):
+    with gevent.Timeout(0.1, False):
+        stream.try_next()
+
+
+def _out_of_time(stream):
+    with pytest.raises(PyMongoError) as caught, gmongo.timeout(0.1):
+        stream.try_next()
+    assert caught.value.timeout
+
+
+def _killed(stream):
+    asking = gevent.spawn(stream.try_next)
+    gevent.sleep(0.1)
+    asking.kill()
+
+
+@pytest.mark.parametrize("interrupt", [_given_up_by_the_application, _out_of_time, _killed])
+def test_the_iteration_after_an_interruption_asks_for_changes(interrupt):
+    with Stream([], [], [], [event(1)]) as server, watching(server) as client, client.db.c.watch() as stream:
+        server.fail("getMore", silent)
+        interrupt(stream)
+        assert stream.try_next() == event(1)
+        assert len(server.commands("aggregate")) == 2
+
+
+def test_an_iteration_that_resumes_at_its_beginning_may_have_to_do_so_again():
+    with Stream([], [], [], RESUMABLE, [event(1)]) as server, watching(server) as client:
+        with client.db.c.watch() as stream:
+            server.fail("getMore", silent)
+            _given_up_by_the_application(stream)
+            assert stream.try_next() == event(1)
+        assert len(server.commands("aggregate")) == 3
 
 
 def test_a_stream_outlives_an_outage():

@@ -34,6 +34,8 @@ def test_connection_string(case: dict[str, Any]) -> None:
 
 def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
     assert result["username"] == expected["username"]
-    assert result["database"] == expected["db"]
+    # As in PyMongo, what follows a dot is the name of a collection.
+    named = [result["database"], result["collection"]]
+    assert (".".join(part for part in named if part) or None) == expected["db"]
     # As in PyMongo, a user without a password has the empty password.
-    assert result["password"] == (expected["password"] or "")
+    assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])

@@ -145,7 +145,7 @@ class _Marker:
         assert rule is not None
         if not isinstance(value, Mapping) or not next(iter(value), "").startswith("$"):
             self.deterministic(path)
-            return self.mark(rule, value, {})
+            return {"$eq": self.mark(rule, value, {})}
         found = {}
         for operator, operand in value.items():
             if operator == "$exists":

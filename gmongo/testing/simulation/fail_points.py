@@ -227,10 +227,7 @@ def act_after(name: str, point: FailPoint, reply: dict[str, Any]) -> None:
     """
     data = point.data
     if "writeConcernError" in data:
-        problem = dict(data["writeConcernError"])
-        if "code" in problem:
-            problem.setdefault("codeName", name_of(problem["code"]))
-        reply["writeConcernError"] = problem
+        reply["writeConcernError"] = dict(data["writeConcernError"])
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])
     elif name == ON_TRANSACTIONAL_WRITE and data.get("closeConnection", True):

@@ -54,6 +54,14 @@ class Store:
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
+    def note_sharding(self, database: str, name: str, key: Any) -> None:
+        """A collection is sharded now, which change streams may show. It is made if it is not there."""
+        state = self._state
+        collection = state.catalog.get((database, name)) or state.create(database, name, {})
+        state.tick()
+        extra = {"operationDescription": {"shardKey": key}}
+        state.publish("shardCollection", database, name, uuid=collection.uuid, extra=extra)
+
     def now(self) -> Timestamp:
         """The logical time, which advances with each write."""
         return self._state.now()

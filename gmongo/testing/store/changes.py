@@ -42,7 +42,7 @@ _STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$repla
 _SPLIT = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 # Shown only with showExpandedEvents.
-_EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify"})
+_EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
 _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
 
 
@@ -207,10 +207,7 @@ class ChangeStreamCursor(Cursor):
         return found
 
     def _is_shown(self, event: Event) -> bool:
-        if event.kind in _EXPANDED and not self._expanded:
-            return False
-        is_view = event.extra.get("nsType") == "view"
-        return self._scope.covers(event) and not (is_view and self._state.version < (8, 1))
+        return self._scope.covers(event) and (self._expanded or event.kind not in _EXPANDED)
 
     def _check_size(self, document: Document) -> None:
         if len(bson.encode(document)) > MAX_BATCH_BYTES:

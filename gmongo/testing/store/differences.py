@@ -68,22 +68,35 @@ def _compare(
         elif isinstance(value, dict) and isinstance(before[name], dict) and value and before[name]:
             _compare(before[name], value, f"{path}.", updated, removed, truncated)
         elif isinstance(value, list) and isinstance(before[name], list) and value and before[name]:
-            _compare_arrays(before[name], value, path, updated, truncated)
+            _compare_arrays(before[name], value, path, updated, removed, truncated)
         else:
             updated[path] = value
 
 
 def _compare_arrays(
-    before: list[Any], after: list[Any], path: str, updated: Document, truncated: list[Document]
+    before: list[Any],
+    after: list[Any],
+    path: str,
+    updated: Document,
+    removed: list[str],
+    truncated: list[Document],
 ) -> None:
-    changed = {
-        f"{path}.{index}": value
-        for index, value in enumerate(after)
-        if index >= len(before) or not identical(before[index], value)
-    }
-    if len(changed) == len(after):
+    changed: Document = {}
+    removed_inside: list[str] = []
+    whole = 0  # elements of which nothing stays
+    for index, value in enumerate(after):
+        old = before[index] if index < len(before) else None
+        if index < len(before) and identical(old, value):
+            continue
+        if isinstance(value, dict) and isinstance(old, dict) and value and old:
+            _compare(old, value, f"{path}.{index}.", changed, removed_inside, truncated)
+        else:
+            changed[f"{path}.{index}"] = value
+            whole += 1
+    if whole == len(after):
         updated[path] = after
         return
     if len(after) < len(before):
         truncated.append({"field": path, "newSize": len(after)})
     updated.update(changed)
+    removed += removed_inside

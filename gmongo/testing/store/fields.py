@@ -128,6 +128,7 @@ _SINCE: Mapping[tuple[str, str], Version] = {
     ("create", "timeseries"): (5, 0),
     ("delete", "comment"): (4, 4),
     ("delete.deletes", "hint"): (4, 4),
+    ("find", "allowDiskUse"): (4, 4),
     ("findAndModify", "comment"): (4, 4),
     ("findAndModify", "hint"): (4, 4),
     ("getMore", "comment"): (4, 4),

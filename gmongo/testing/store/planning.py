@@ -11,7 +11,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import TOP, Index
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import Key, is_nan, key_of, rank
+from gmongo.testing.store.values import Key, is_nan, is_number, key_of, rank
 
 # More combinations of values than this are not looked up one by one.
 _MOST_POINTS = 1000
@@ -73,6 +73,19 @@ def usable(index: Index) -> bool:
     """Whether the index knows all documents with its fields."""
     options = index.options
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
+
+
+def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
+    """An index whose entries are in this order, forwards or backwards; None without one."""
+    wanted = list(sort.items())
+    if not wanted or not all(is_number(direction) for _, direction in wanted):
+        return None
+    for index in indexes:
+        fields = list(index.keys.items())[: len(wanted)]
+        same = [path for path, _ in fields] == [path for path, _ in wanted]
+        if same and usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
+            return index
+    return None
 
 
 def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:

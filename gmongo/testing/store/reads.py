@@ -17,7 +17,7 @@ from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import joined_values, leaves_at, split
-from gmongo.testing.store.planning import plan_of
+from gmongo.testing.store.planning import plan_of, sorting_index
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select
 from gmongo.testing.store.tailing import TailingCursor
@@ -81,9 +81,8 @@ def matching(context: Context, collection: Collection | None, query: Any, collat
 def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        document = _key_of(context, collection, record)
-    else:
-        document = project(record.document)
+        return _key_of(context, collection, record)  # and nothing else, whatever else is asked for
+    document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
@@ -106,7 +105,9 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
     if hinted is not None:
         return hinted
     plan = plan_of(collection.indexes.values(), query, context.collation(collection))
-    return None if plan is None else plan.index
+    if plan is not None:
+        return plan.index
+    return sorting_index(collection.indexes.values(), context.body.get("sort") or {})
 
 
 def _within_bounds(collection: Collection | None, found: Found, body: Document) -> Found:

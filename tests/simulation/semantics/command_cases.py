@@ -173,9 +173,16 @@ CASES = [
     Case(
         "returnKey with showRecordId",
         ONE_TO_FIVE,
-        lambda collection: next(collection.find({"_id": 3}, return_key=True, show_record_id=True))["$recordId"],
-        Int64(3),
-        "manual: reference/command/find",
+        lambda collection: next(collection.find({"_id": 3}, return_key=True, show_record_id=True)),
+        {"_id": 3},
+        "specifications: command-logging-and-monitoring, find",
+    ),
+    Case(
+        "returnKey with the index of a sort",
+        ONE_TO_FIVE,
+        lambda collection: next(collection.find({}, return_key=True, sort={"_id": -1})),
+        {"_id": 5},
+        "specifications: command-logging-and-monitoring, find",
     ),
     Case(
         "a limit ends a tailable cursor", ONE_TO_FIVE, _tailable, ([1, 2], Int64(0)), "manual: reference/command/find"

@@ -97,6 +97,32 @@ def test_scope(shell):
     assert database.cursor["ns"] == "db.$cmd.aggregate"
 
 
+def test_the_creation_of_a_view_is_an_expanded_event(shell):
+    plain, expanded = Stream(shell, 1), Stream(shell, 1, showExpandedEvents=True)
+    shell("create", "v", viewOn="c")
+    assert plain.more() == []
+    assert [(event["operationType"], event["ns"]["coll"]) for event in expanded.more()] == [("create", "v")]
+
+
+def test_sharding_is_an_expanded_event(shell):
+    plain, expanded = Stream(shell), Stream(shell, showExpandedEvents=True)
+    shell.store.note_sharding("db", "c", {"_id": 1})
+    assert plain.more() == []
+    assert [(event["operationType"], event["operationDescription"]) for event in expanded.more()] == [
+        ("shardCollection", {"shardKey": {"_id": 1}})
+    ]
+
+
+def test_a_change_inside_an_element_tells_its_path(shell):
+    shell.insert({"_id": 9, "a": [{"1": 1, "x": 0}, {"y": 1}]})
+    stream = Stream(shell, showExpandedEvents=True)
+    shell("update", "c", updates=[{"q": {"_id": 9}, "u": {"$set": {"a.0.1": 2}, "$unset": {"a.0.x": 1}}}])
+    description = stream.more()[0]["updateDescription"]
+    assert description["updatedFields"] == {"a.0.1": 2}
+    assert description["removedFields"] == ["a.0.x"]
+    assert description["disambiguatedPaths"] == {"a.0.1": ["a", 0, "1"], "a.0.x": ["a", 0, "x"]}
+
+
 @pytest.mark.parametrize("option", ["resumeAfter", "startAfter"])
 def test_resuming(shell, option):
     stream = Stream(shell)

@@ -135,11 +135,10 @@ def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str
 
 
 def _uri(spec: Mapping[str, Any], running: Running, options: Mapping[str, Any]) -> str:
-    has_token = options.get("authMechanism") == _OIDC
-    # The tests of OIDC leave open how many mongos such a client knows, but set fail points on one only.
-    multiple = spec.get("useMultipleMongoses", False if has_token else None)
+    # Tests that leave open how many mongos a client knows may set a fail point with it, on one of them only.
+    multiple = spec.get("useMultipleMongoses", False)
     uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)
-    return without_user(uri) if has_token else uri
+    return without_user(uri) if options.get("authMechanism") == _OIDC else uri
 
 
 def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,14 @@ def _check_metadata(call: Call) -> dict[str, Any]:
     return {"cursor": {"id": Int64(0), "ns": f"{call.request.database}.$cmd.aggregate", "firstBatch": []}}
 
 
+def _shard_collection(call: Call) -> dict[str, Any]:
+    """shardCollection: with one shard there is nothing to move, and the key is checked by no one."""
+    namespace = str(call.body["shardCollection"])
+    database, _, name = namespace.partition(".")
+    call.cluster.store.note_sharding(database, name, call.body.get("key"))
+    return {"collectionsharded": namespace}
+
+
 class Sharded(Topology):
     """Some mongos before one shard, a replica set that never fails."""
 
@@ -33,7 +41,7 @@ class Sharded(Topology):
 
     def __init__(self) -> None:
         super().__init__()
-        self.commands = {"checkMetadataConsistency": _check_metadata}
+        self.commands = {"checkMetadataConsistency": _check_metadata, "shardCollection": _shard_collection}
 
     def streams_cursors(self, version: tuple[int, ...]) -> bool:
         """Whether a mongos of that version sends the batches of a cursor without being asked for each."""

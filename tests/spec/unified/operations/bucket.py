@@ -39,8 +39,10 @@ def _read(stream: Any) -> bytes:
 
 
 def _drop(bucket: Any) -> None:
-    for each in (bucket._collection.files, bucket._collection.chunks):  # the driver has no method for it
-        each.drop()
+    storage = bucket._storage
+    with storage.in_time():  # the driver has no method for it
+        storage.files.drop()
+        storage.chunks.drop()
 
 
 _ID = {"id": "file_id"}

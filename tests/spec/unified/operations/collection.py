@@ -49,8 +49,10 @@ def _create_search_indexes(collection: Collection[Any], models: list[Mapping[str
     return collection.create_search_indexes([search_index_model(model) for model in models])
 
 
-def _list_search_indexes(collection: Collection[Any], aggregation_options: Mapping[str, Any] | None = None) -> Any:
-    return collection.list_search_indexes(**(aggregation_options or {}))
+def _list_search_indexes(
+    collection: Collection[Any], name: str | None = None, aggregation_options: Mapping[str, Any] | None = None
+) -> Any:
+    return collection.list_search_indexes(name, **(aggregation_options or {}))
 
 
 OPERATIONS: dict[str, Method] = {
@@ -89,7 +91,7 @@ OPERATIONS: dict[str, Method] = {
     "insertMany": Method("insert_many", "documents", "session ordered comment bypassDocumentValidation"),
     "insertOne": Method("insert_one", "document", "session comment bypassDocumentValidation"),
     "listIndexes": Method("list_indexes", "", f"session comment {LIMITED_CURSOR}", show=documents),
-    "listSearchIndexes": Method(_list_search_indexes, "", "aggregationOptions", show=documents),
+    "listSearchIndexes": Method(_list_search_indexes, "", "name aggregationOptions", show=documents),
     "rename": Method("rename", "to", "session comment", "dropTarget", names={"to": "new_name"}),
     "replaceOne": Method("replace_one", "filter replacement", f"{_UPDATE} sort"),
     "updateMany": Method("update_many", "filter update", f"{_UPDATE} arrayFilters"),

@@ -19,6 +19,12 @@ _CREATE_FIELDS = (
     " validator validationLevel validationAction collation comment encryptedFields"
 )
 
+_TYPE_FIELDS: Mapping[int, Mapping[str, bool]] = {
+    CursorType.NON_TAILABLE: {},
+    CursorType.TAILABLE: {"tailable": True},
+    CursorType.TAILABLE_AWAIT: {"tailable": True, "awaitData": True},
+}
+
 
 def _run_command(database: Database[Any], command: Mapping[str, Any], command_name: str, **arguments: Any) -> Any:
     _check_name(command, command_name)
@@ -35,9 +41,9 @@ def _cursor_command(
     **arguments: Any,
 ) -> Any:
     _check_name(command, command_name)
-    if command.get("tailable", False) != (cursor_type != CursorType.NON_TAILABLE):
-        raise FormatError(f"cursorType says other than {command}, and the driver only reads the command")
-    cursor = database.cursor_command(command, max_await_time_ms=max_time_ms, **arguments)
+    # The driver has no argument for the type: it reads the command.
+    typed = {**command, **_TYPE_FIELDS[cursor_type]}
+    cursor = database.cursor_command(typed, max_await_time_ms=max_time_ms, **arguments)
     return cursor.batch_size(batch_size)
 
 
