@@ -11,7 +11,7 @@ import pytest
 from bson.json_util import CANONICAL_JSON_OPTIONS, loads
 
 from gmongo.errors import EncryptionError
-from tests.spec.specifications import HOW_TO_GET_THEM, root
+from tests.spec.specifications import path_of
 
 ALGORITHMS = {
     "rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
@@ -25,13 +25,8 @@ TURNED = ("dbPointer", "symbol")
 
 @pytest.fixture
 def corpus(client):
-    folder = root()
-    if folder is None:
-        pytest.skip(HOW_TO_GET_THEM)
-
     def read(name):
-        text = (folder / "client-side-encryption" / "corpus" / f"{name}.json").read_text("utf-8")
-        return loads(text, json_options=CANONICAL_JSON_OPTIONS)
+        return loads(path_of(f"{name}.json").read_text("utf-8"), json_options=CANONICAL_JSON_OPTIONS)
 
     client.keyvault.datakeys.insert_one(read("corpus-key-local"))
     plain, encrypted = read("corpus"), read("corpus-encrypted")

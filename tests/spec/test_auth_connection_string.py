@@ -23,7 +23,7 @@ def credential_in(uri: str) -> Credential | None:
     return credential_of(parsed["options"], parsed["username"], parsed["password"], parsed["database"])
 
 
-@pytest.mark.parametrize("case", cases("auth/tests/legacy"))
+@pytest.mark.parametrize("case", cases("credential"))
 def test_auth_connection_string(case: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

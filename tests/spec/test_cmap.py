@@ -10,6 +10,6 @@ from tests.spec.cmap_runner import CmapTest
 from tests.spec.specifications import files
 
 
-@pytest.mark.parametrize("case", files("connection-monitoring-and-pooling/tests/cmap-format"))
+@pytest.mark.parametrize("case", files("pool"))
 def test_cmap_format(case: dict[str, Any]) -> None:
     CmapTest(case).run()

@@ -23,7 +23,6 @@ from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-FOLDER = "initial-dns-seedlist-discovery/tests"
 PARSED = {
     "user": "username",
     "password": "password",
@@ -50,10 +49,10 @@ def named(address: Any) -> str:
 
 def discoveries() -> list[Any]:
     """The cases in which a client finds its servers."""
-    return [case for case in files(FOLDER, "*/*.json", part="discovery") if not (case.values[0] or {}).get("error")]
+    return [case for case in files("seedlist", part="discovery") if not (case.values[0] or {}).get("error")]
 
 
-@pytest.mark.parametrize("case", files(FOLDER, "*/*.json"))
+@pytest.mark.parametrize("case", files("seedlist"))
 def test_initial_dns_seedlist_discovery(records: Network, case: dict[str, Any]) -> None:
     if case.get("error"):
         with pytest.raises(ConfigurationError) as raised:
@@ -88,18 +87,19 @@ def balanced(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
     return lambda _server: {"msg": "isdbgrid", "serviceId": service}
 
 
-# Folder -> the ports that its records name, and what listens there.
-DEPLOYMENTS = {
-    "replica-set": ((27017, 27018, 27019), member),
-    "sharded": ((27017, 27018), mongos),
-    "load-balanced": ((8000,), balanced),
-}
+def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
+    """The ports that the records name, and what listens there: what a case expects tells the deployment it is for."""
+    if case["options"].get("loadBalanced"):
+        return (8000,), balanced
+    if MEMBERS[-1] in case.get("hosts", ()):
+        return (27017, 27018, 27019), member
+    return (27017, 27018), mongos
 
 
 @contextmanager
-def deployment(network: Network, folder: str) -> Iterator[None]:
-    """The servers that the tests of a folder are for."""
-    ports, kind = DEPLOYMENTS[folder]
+def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
+    """The servers that a case is for."""
+    ports, kind = servers_of(case)
     with ExitStack() as stack:
         for port in ports:
             server = stack.enter_context(ScriptedServer(member=kind(port), streams=True))
@@ -108,9 +108,8 @@ def deployment(network: Network, folder: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("case", discoveries())
-def test_the_servers_are_found(records: Network, case: dict[str, Any], request: pytest.FixtureRequest) -> None:
-    folder = request.node.callspec.id.split("/")[2]
-    with gevent.Timeout(10), deployment(records, folder), MongoClient(case["uri"], tls=False) as client:
+def test_the_servers_are_found(records: Network, case: dict[str, Any]) -> None:
+    with gevent.Timeout(10), deployment(records, case), MongoClient(case["uri"], tls=False) as client:
         if "hosts" in case:
             eventually(lambda: {named(address) for address in client.nodes} == set(case["hosts"]))
         eventually(lambda: len(client.nodes) == case.get("numHosts", len(client.nodes)))
@@ -120,7 +119,7 @@ def test_the_servers_are_found(records: Network, case: dict[str, Any], request: 
 
 @pytest.mark.skipif(root() is None, reason="the official tests are not here")
 def test_every_case_is_run() -> None:
-    assert files(FOLDER, "*/*.json")
+    assert files("seedlist")
     assert discoveries()
 
 

@@ -15,7 +15,6 @@ from gmongo.write_concern import WriteConcern
 
 from .specifications import cases
 
-FOLDER = "read-write-concern/tests"
 REFUSALS = (ConfigurationError, ValueError)
 
 # The names of the tests -> parameters of WriteConcern.
@@ -27,7 +26,7 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
 
 
 # These tests call a negative number invalid, those of URI Options want a warning: here parsing is strict.
-@pytest.mark.parametrize("case", cases(f"{FOLDER}/connection-string"))
+@pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_connection_string(case: dict[str, Any]) -> None:
     if not case["valid"]:
         with pytest.raises(REFUSALS, match="w"):
@@ -44,14 +43,14 @@ def test_connection_string(case: dict[str, Any]) -> None:
         assert write_concern(options) == make_write_concern(case["writeConcern"])
 
 
-@pytest.mark.parametrize("case", cases(f"{FOLDER}/document", "read-concern.json"))
+@pytest.mark.parametrize("case", cases("read concern"))
 def test_read_concern_document(case: dict[str, Any]) -> None:
     concern = ReadConcern(**case["readConcern"])
     assert concern.document == case["readConcernDocument"]
     assert (concern.document == {}) == case["isServerDefault"]
 
 
-@pytest.mark.parametrize("case", cases(f"{FOLDER}/document", "write-concern.json"))
+@pytest.mark.parametrize("case", cases("write concern"))
 def test_write_concern_document(case: dict[str, Any]) -> None:
     if not case["valid"]:
         with pytest.raises(REFUSALS, match="w"):

@@ -92,19 +92,7 @@ def check(topology: Topology, outcome: dict[str, Any]) -> None:
     assert (description.compatibility_error is None) == outcome.get("compatible", True)
 
 
-@pytest.mark.parametrize("folder", ["rs", "sharded", "single", "load-balanced", "errors"])
-def test_the_suite_is_there(folder: str) -> None:
-    assert files(f"server-discovery-and-monitoring/tests/{folder}")
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        case
-        for folder in ("rs", "sharded", "single", "load-balanced", "errors")
-        for case in files(f"server-discovery-and-monitoring/tests/{folder}")
-    ],
-)
+@pytest.mark.parametrize("case", files("sdam"))
 def test_sdam(case: dict[str, Any]) -> None:
     case = json_util.loads(json_util.dumps(case))
     topology = QuietTopology(ClientOptions(case["uri"], None, {}).topology())

@@ -57,7 +57,7 @@ def show_topology(topology: Any) -> dict[str, Any]:
     return shown
 
 
-@pytest.mark.parametrize("case", files("server-discovery-and-monitoring/tests/monitoring"))
+@pytest.mark.parametrize("case", files("sdam monitoring"))
 def test_sdam_monitoring(case: dict[str, Any]) -> None:
     transcript = Transcript()
     topology = QuietTopology(ClientOptions(case["uri"], None, {"event_listeners": [transcript]}).topology())

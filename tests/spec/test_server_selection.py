@@ -68,10 +68,7 @@ def addresses(servers: list[Any]) -> set[Any]:
     return {server.address if isinstance(server, ServerDescription) else server for server in servers}
 
 
-@pytest.mark.parametrize(
-    "case",
-    [*files("server-selection/tests/server_selection", "**/*.json"), *files("max-staleness/tests", "**/*.json")],
-)
+@pytest.mark.parametrize("case", files("selection"))
 def test_selection(case: dict[str, Any]) -> None:
     assert set(case) <= KNOWN_FIELDS
     topology = topology_from(case)
@@ -86,7 +83,7 @@ def test_selection(case: dict[str, Any]) -> None:
     assert addresses(chosen) == {parse_address(each["address"]) for each in case["in_latency_window"]}
 
 
-@pytest.mark.parametrize("case", files("server-selection/tests/rtt"))
+@pytest.mark.parametrize("case", files("round trip time"))
 def test_round_trip_time(case: dict[str, Any]) -> None:
     samples = RoundTripTime()
     if case["avg_rtt_ms"] != "NULL":
@@ -104,7 +101,7 @@ class BusyServer:
         self.operation_count = operation_count
 
 
-@pytest.mark.parametrize("case", files("server-selection/tests/in_window"))
+@pytest.mark.parametrize("case", files("window"))
 def test_choice_in_window(case: dict[str, Any]) -> None:
     busy = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
     window = in_latency_window([server_from(each) for each in case["topology_description"]["servers"]], 0.015)

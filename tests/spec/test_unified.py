@@ -1,6 +1,6 @@
 """The official tests in the unified test format, on simulated deployments.
 
-Every case runs on every topology that its requirements allow. What is skipped is in ``tests/spec/unified/skips.py``.
+Every case runs on every topology that its requirements allow. What does not pass is in ``tests/spec/unified/skips.py``.
 ``python -m tests.spec.unified.report`` prints a table of the suites.
 """
 
@@ -14,17 +14,20 @@ from typing import Any
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM
+from tests.spec.specifications import HOW_TO_GET_THEM, File
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.patience import LEFT_UNANSWERED, leave_unanswered
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
-from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Use, reason_to_skip, words_of
-from tests.spec.unified.suites import CLIENT_OPTIONS, SUITES, File, files
+from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Rule, Use, rule_for, words_of
+from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
-# csot has limits of 75 ms for what takes 50, which a busy machine would not keep; sdam has seconds of waiting.
-_IN_VIRTUAL_TIME = "csot/", "sdam/"
+# What waits, waits in virtual time: there are limits of 75 ms for what takes 50, which a busy machine would not keep,
+# and seconds of waiting. Encryption talks to servers that are not simulated.
+_WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
+_WAITS |= frozenset({"wait()", "waitForEvent()"})
+_REAL_TIME = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def deployments() -> Iterator[Deployments]:
 
 
 def all_cases() -> list[Any]:
-    found = [parameter for suite in SUITES for file in files(suite) for parameter in cases_of(file)]
+    found = [parameter for file in valid_pass() for parameter in cases_of(file)]
     return found or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
@@ -52,9 +55,15 @@ def cases_of(file: File) -> Iterator[Any]:
         else:
             words = entities | words_of(case)
             for setting in possible:
-                reason = reason_to_skip(Use(file.id, case["description"], setting.topology, words))
-                marks = [pytest.mark.skip(reason=reason)] if reason else []
+                rule = rule_for(Use(file.path.stem, case["description"], setting.topology, words))
+                marks = [] if rule is None else [_mark(rule)]
                 yield pytest.param(file, index, setting, id=f"{name} [{setting.topology}]", marks=marks)
+
+
+def _mark(rule: Rule) -> Any:
+    if rule.holds is None:
+        return pytest.mark.xfail(reason=rule.text, strict=True)
+    return pytest.mark.skip(reason=rule.text)
 
 
 def skipped(file: File, index: int, name: str, reason: str) -> Any:
@@ -65,15 +74,22 @@ def skipped(file: File, index: int, name: str, reason: str) -> Any:
 def content(file: File) -> dict[str, Any]:
     """What a file holds, if it is in the format."""
     check(file.document)
-    return file.read()
+    return read(file)
+
+
+@lru_cache(maxsize=1)
+def waits(file: File) -> bool:
+    """Whether the cases of a file wait, and may do so in virtual time."""
+    words = words_of(file.document)
+    return bool(words & _WAITS) and not words & _REAL_TIME
 
 
 @pytest.mark.parametrize(("file", "index", "setting"), all_cases())
 def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
     document = deepcopy(content(file))
-    if file.id in LEFT_UNANSWERED:
+    if file.path.stem in LEFT_UNANSWERED:
         leave_unanswered(document)
-    if not file.id.startswith(_IN_VIRTUAL_TIME):
+    if not waits(file):
         Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
         return
     with VirtualTime():
@@ -89,4 +105,4 @@ def test_every_rule_of_the_skip_table_applies_to_a_case() -> None:
     given = {mark.kwargs["reason"] for mark in marks}
     if HOW_TO_GET_THEM in given:
         pytest.skip(HOW_TO_GET_THEM)
-    assert [rule for rule in RULES if f"{rule.kind}: {rule.reason}" not in given] == []
+    assert [rule for rule in RULES if rule.text not in given] == []

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.spec.specifications import HOW_TO_GET_THEM
+from tests.spec.specifications import HOW_TO_GET_THEM, File
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import FormatError, check
-from tests.spec.unified.suites import INVALID, SUITES, VALID_FAIL, File, Suite, files
+from tests.spec.unified.suites import invalid, read, valid_fail, valid_pass
 
 SINGLE = Setting("single")
 
@@ -25,18 +25,18 @@ def deployments() -> Iterator[Deployments]:
     started.close()
 
 
-def parameters(suite: Suite) -> list[Any]:
-    found = [pytest.param(file, id=file.id) for file in files(suite)]
+def parameters(files: Iterable[File]) -> list[Any]:
+    found = [pytest.param(file, id=file.id) for file in files]
     return found or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
-@pytest.mark.parametrize("file", parameters(INVALID))
+@pytest.mark.parametrize("file", parameters(invalid()))
 def test_a_file_that_is_not_in_the_format_is_refused(file: File) -> None:
     with pytest.raises(FormatError):
         check(file.document)
 
 
-@pytest.mark.parametrize("file", [each for suite in SUITES for each in parameters(suite)])
+@pytest.mark.parametrize("file", parameters(valid_pass()))
 def test_every_other_file_is_in_the_format(file: File) -> None:
     check(file.document)
 
@@ -44,7 +44,7 @@ def test_every_other_file_is_in_the_format(file: File) -> None:
 def failing_cases() -> list[Any]:
     found = [
         pytest.param(file, index, id=f"{file.id}: {case['description']}", marks=_marks(file))
-        for file in files(VALID_FAIL)
+        for file in valid_fail()
         for index, case in enumerate(file.document["tests"])
     ]
     return found or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
@@ -58,7 +58,7 @@ def _marks(file: File) -> list[Any]:
 
 @pytest.mark.parametrize(("file", "index"), failing_cases())
 def test_a_case_that_must_fail_fails(file: File, index: int, deployments: Deployments) -> None:
-    document = file.read()
+    document = read(file)
     # A ValueError is libmongocrypt's, which lacks credentials.
     with pytest.raises((FormatError, AssertionError, ValueError)):
         check(file.document)

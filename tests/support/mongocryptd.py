@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import bson
-from bson import Binary, Decimal128, MaxKey, MinKey
+from bson import Binary, Decimal128, MaxKey, MinKey, Timestamp
 from bson.binary import UUID_SUBTYPE
 
 from tests.support.single import ScriptedServer
@@ -27,7 +27,7 @@ class Mongocryptd(ScriptedServer):
 
     def __init__(self) -> None:
         names = "insert update delete find aggregate count distinct findAndModify create createIndexes collMod explain"
-        super().__init__(dict.fromkeys(names.split(), self._analyse))
+        super().__init__(dict.fromkeys(names.split(), analysed))
         self.hello_extra = {"iscryptd": True}
 
     @property
@@ -39,28 +39,37 @@ class Mongocryptd(ScriptedServer):
         """The names of the commands that it was asked about."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
-    def _analyse(self, command: Mapping[str, Any]) -> dict[str, Any]:
-        schema = command.get("jsonSchema") or {}
-        if "encryptionInformation" in command:
-            schema = {}
-        rest = {name: value for name, value in command.items() if name not in _OWN_FIELDS and name != "lsid"}
-        marker = _Marker(schema)
-        try:
-            if schema.get("required") and not command.get("isRemoteSchema"):
-                raise Refused("JSON schema keyword 'required' is only allowed with a remote schema")
-            result = marker.command(rest)
-        except Refused as error:
-            return {"ok": 0, "errmsg": str(error), "code": 51092, "codeName": "Location51092"}
-        return {
-            "ok": 1,
-            "result": result,
-            "hasEncryptedPlaceholders": marker.count > 0,
-            "schemaRequiresEncryption": bool(_has_encrypt(schema)),
-        }
+
+def analysed(command: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply to a command: itself with the values marked that are to be encrypted."""
+    schema = command.get("jsonSchema") or {}
+    if "encryptionInformation" in command:
+        schema = {}
+    rest = {name: value for name, value in command.items() if name not in _OWN_FIELDS and name != "lsid"}
+    marker = _Marker(schema)
+    try:
+        if schema.get("required") and not command.get("isRemoteSchema"):
+            raise Refused("JSON schema keyword 'required' is only allowed with a remote schema")
+        result = marker.command(rest)
+    except Refused as error:
+        return {"ok": 0, "errmsg": str(error), "code": 51092, "codeName": "Location51092"}
+    return {
+        "ok": 1,
+        "result": result,
+        "hasEncryptedPlaceholders": marker.count > 0,
+        "schemaRequiresEncryption": bool(_has_encrypt(schema)),
+    }
 
 
 def _has_encrypt(schema: Mapping[str, Any]) -> bool:
     return any("encrypt" in each or _has_encrypt(each) for each in schema.get("properties", {}).values())
+
+
+def _check_top_level(name: str, value: Any) -> None:
+    if name == "_id":
+        raise Refused("Invalid schema containing the 'encrypt' keyword. _id cannot be encrypted")
+    if value == Timestamp(0, 0):
+        raise Refused("A command that inserts cannot supply Timestamp(0, 0) for an encrypted top-level field")
 
 
 class _Marker:
@@ -124,6 +133,8 @@ class _Marker:
         for name, value in document.items():
             inner = properties.get(name, {})
             if "encrypt" in inner:
+                if schema is self._schema:
+                    _check_top_level(name, value)
                 found[name] = self.mark(inner["encrypt"], value, document)
             else:
                 found[name] = self.document(value, inner) if isinstance(value, Mapping) else value

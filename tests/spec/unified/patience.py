@@ -10,14 +10,14 @@ from typing import Any
 
 LEFT_UNANSWERED = frozenset(
     {
-        "csot/retryability-legacy-timeouts",
-        "sdam/auth-network-timeout-error",
-        "sdam/backpressure-network-timeout-fail-replicaset",
-        "sdam/backpressure-network-timeout-fail-single",
-        "sdam/find-network-timeout-error",
+        "retryability-legacy-timeouts",
+        "auth-network-timeout-error",
+        "backpressure-network-timeout-fail-replicaset",
+        "backpressure-network-timeout-fail-single",
+        "find-network-timeout-error",
     }
 )
-"""Suite and file. In each, whatever a fail point blocks is to time out."""
+"""Names of files. In each, whatever a fail point blocks is to time out."""
 
 _NEVER_MS = 60_000
 

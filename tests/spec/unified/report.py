@@ -41,7 +41,7 @@ class Report:
 def _outcome(report: Any) -> str | None:
     """What came of a case; None for the parts of it that say nothing."""
     if report.skipped:
-        reason = report.longrepr[2].removeprefix("Skipped: ")
+        reason = getattr(report, "wasxfail", None) or report.longrepr[2].removeprefix("Skipped: ")
         return next((kind for kind in CLASSES if reason.startswith(kind)), _FAILED)
     if report.failed:
         return _FAILED

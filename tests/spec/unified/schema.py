@@ -14,7 +14,7 @@ from typing import Any
 from jsonschema import Draft201909Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
-from tests.spec.specifications import root
+from tests.spec.specifications import path_of
 
 NEWEST = (1, 28)
 """The newest version of the format that the runner knows."""
@@ -54,7 +54,4 @@ def version(text: str) -> tuple[int, int, int]:
 
 @cache
 def _validator() -> Draft201909Validator:
-    folder = root()
-    assert folder is not None
-    text = (folder / "unified-test-format" / "schema-latest.json").read_text("utf-8")
-    return Draft201909Validator(json.loads(text))
+    return Draft201909Validator(json.loads(path_of("schema-latest.json").read_text("utf-8")))

@@ -17,6 +17,10 @@ def _bulk_write(client: MongoClient[Any], models: list[Any], **arguments: Any) -
     return client.bulk_write(write_models(models, namespaces=True), **arguments)
 
 
+def _list_database_objects(client: MongoClient[Any], **arguments: Any) -> list[str]:
+    return [client[name].name for name in client.list_database_names(**arguments)]
+
+
 def _append_metadata(client: MongoClient[Any], driver_info_options: Mapping[str, str]) -> None:
     check_known(driver_info_options, {"name", "version", "platform"}, "appendMetadata")
     client.append_metadata(DriverInfo(**driver_info_options))
@@ -31,5 +35,6 @@ OPERATIONS: dict[str, Method] = {
     "createChangeStream": WATCH,
     "dropDatabase": Method("drop_database", "database", "session comment", names={"database": "name_or_database"}),
     "listDatabaseNames": Method("list_database_names", "", "session comment"),
+    "listDatabaseObjects": Method(_list_database_objects, "", "session comment"),
     "listDatabases": Method("list_databases", "", "session comment", "filter nameOnly", show=documents),
 }

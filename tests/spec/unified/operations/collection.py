@@ -90,6 +90,7 @@ OPERATIONS: dict[str, Method] = {
     ),
     "insertMany": Method("insert_many", "documents", "session ordered comment bypassDocumentValidation"),
     "insertOne": Method("insert_one", "document", "session comment bypassDocumentValidation"),
+    "listIndexNames": Method("index_information", "", "session comment", show=list),
     "listIndexes": Method("list_indexes", "", f"session comment {LIMITED_CURSOR}", show=documents),
     "listSearchIndexes": Method(_list_search_indexes, "", "name aggregationOptions", show=documents),
     "rename": Method("rename", "to", "session comment", "dropTarget", names={"to": "new_name"}),

@@ -57,6 +57,10 @@ def _list_collections(database: Database[Any], batch_size: int | None = None, **
     return database.list_collections(**options, cursor=cursor)
 
 
+def _list_collection_objects(database: Database[Any], **arguments: Any) -> list[str]:
+    return [database[name].full_name for name in database.list_collection_names(**arguments)]
+
+
 def _modify_collection(database: Database[Any], collection: str, **fields: Any) -> Any:
     return database.command({"collMod": collection, **fields})
 
@@ -92,6 +96,7 @@ OPERATIONS: dict[str, Method] = {
         names={"collection": "name_or_collection"},
     ),
     "listCollectionNames": Method("list_collection_names", "", f"session filter comment {LIMITED_CURSOR}"),
+    "listCollectionObjects": Method(_list_collection_objects, "", f"session filter comment {LIMITED_CURSOR}"),
     "listCollections": Method(
         _list_collections,
         "",

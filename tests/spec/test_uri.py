@@ -1,4 +1,4 @@
-"""The official tests of the URI Options specification."""
+"""The official tests of the Connection String and the URI Options specifications."""
 
 from __future__ import annotations
 
@@ -31,23 +31,36 @@ def records(network: Network) -> None:
 
 def as_a_client_parses(uri: str) -> dict[str, Any]:
     """What MongoClient does with a URI before it connects."""
-    result = read_uri(uri, warn=True)
+    result = read_uri(uri, default_port=None, warn=True)
     check_combination(result["options"], len(result["nodelist"]), uri.startswith("mongodb+srv"))
     return result
 
 
-@pytest.mark.parametrize("case", cases("uri-options/tests"))
-def test_uri_options(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases("uri"))
+def test_uri(case: dict[str, Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if not case["valid"]:
             with pytest.raises(ConfigurationError):
                 as_a_client_parses(case["uri"])
             return
-        options = as_a_client_parses(case["uri"])["options"]
+        result = as_a_client_parses(case["uri"])
 
     assert bool(caught) == case["warning"]
+    if case["hosts"] is not None:
+        assert result["nodelist"] == [(host["host"], host["port"]) for host in case["hosts"]]
+    if case["auth"] is not None:
+        assert_credentials(result, case["auth"])
     for name, value in (case["options"] or {}).items():
-        assert options[name] == (value / 1000 if name.lower() in IN_SECONDS else value)
+        assert result["options"][name] == (value / 1000 if name.lower() in IN_SECONDS else value)
     if case["warning"] and not case["options"]:
-        assert not options.keys() - {"tls", "compressors"}, "an invalid value must be ignored"
+        assert not result["options"].keys() - {"tls", "compressors"}, "an invalid value must be ignored"
+
+
+def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert result["username"] == expected["username"]
+    # As in PyMongo, what follows a dot is the name of a collection.
+    named = [result["database"], result["collection"]]
+    assert (".".join(part for part in named if part) or None) == expected["db"]
+    # As in PyMongo, a user without a password has the empty password.
+    assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])

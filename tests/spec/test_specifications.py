@@ -1,0 +1,28 @@
+"""That every official file is known, wherever it lies."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from tests.spec.specifications import CONTRADICTED, DATA, HOW_TO_GET_THEM, KINDS, everything, of_kind
+
+pytestmark = pytest.mark.skipif(not everything(), reason=HOW_TO_GET_THEM)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_are_files_of_every_kind(kind: str) -> None:
+    assert of_kind(kind)
+
+
+def test_every_file_is_run_or_is_data() -> None:
+    unknown = [file.path for file in everything() if file.kind is None]
+    assert [path for path in unknown if not any(fnmatchcase(path.name, name) for name in DATA)] == []
+    assert [name for name in DATA if not any(fnmatchcase(path.name, name) for path in unknown)] == []
+
+
+def test_every_contradicted_case_is_there() -> None:
+    there = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in of_kind(kind)
+             for case in file.document["tests"]}  # fmt: skip
+    assert set(CONTRADICTED) <= there
