@@ -107,18 +107,25 @@ def _never() -> None:
 class RestartingGreenlet:
     """A greenlet that begins again when it is killed from outside, as ``gevent.killall`` of all that there is does.
 
-    :param run: what it does; it must end by itself when it is not wanted any more.
-    :param arguments: for `run`.
+    It ends with whatever exception is thrown into it, so that ``killall`` need not wait. Another one takes its place.
+
+    :param work: what it does; it must end by itself when it is not wanted any more.
+    :param arguments: for `work`.
     """
 
-    def __init__(self, run: Callable[..., None], *arguments: Any) -> None:
-        self._work = run, *arguments
+    def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
+        self._work = work
+        self._arguments = arguments
         self._stopped = False
-        self.greenlet = Greenlet(*self._work)
+        self._has_ended = False  # by itself
+        self.greenlet = Greenlet(self._run, 0)
+
+    def __repr__(self) -> str:
+        return f"<RestartingGreenlet {self._work!r}>"
 
     def start(self) -> None:
         """Begin. Does not switch."""
-        self.greenlet.link_value(self._ended)
+        self.greenlet.link(self._ended)
         self.greenlet.start()
 
     def stop(self) -> None:
@@ -126,10 +133,23 @@ class RestartingGreenlet:
         self._stopped = True
         self.greenlet.kill(block=False)
 
+    def _run(self, pause: float) -> None:
+        """The work, after a pause in seconds."""
+        try:
+            if pause:
+                Wakeup().sleep(pause)
+            self._work(*self._arguments)
+            self._has_ended = True
+        except (Exception, Timeout):  # a time-out is no Exception, and may be a listener's
+            safely(_log.exception, "background work was interrupted, and begins again: %r", self._work)
+
     def _ended(self, greenlet: Greenlet) -> None:
-        if isinstance(greenlet.value, GreenletExit) and not self._stopped:
-            self.greenlet = Greenlet(*self._work)
-            self.start()
+        if self._stopped or self._has_ended:
+            return
+        # An exception may be a defect, which comes back at once: the loop is not kept busy with it.
+        pause = 0 if isinstance(greenlet.value, GreenletExit) else _AFTER_INTERRUPTION
+        self.greenlet = Greenlet(self._run, pause)
+        self.start()
 
 
 def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None]) -> RestartingGreenlet:
@@ -140,21 +160,17 @@ def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None
     :param step: returns how many seconds to sleep; None is until `wakeup` is set; negative ends the greenlet.
     """
     reference = weakref.ref(owner, lambda _gone: wakeup.set())
-    background = RestartingGreenlet(_run, reference, wakeup, step)
+    background = RestartingGreenlet(_repeat, reference, wakeup, step)
     background.start()
     return background
 
 
-def _run(reference: weakref.ref[Owner], wakeup: Wakeup, step: Callable[[Owner], float | None]) -> None:
+def _repeat(reference: weakref.ref[Owner], wakeup: Wakeup, step: Callable[[Owner], float | None]) -> None:
     while True:
         owner = reference()
         if owner is None:
             return
-        try:
-            pause = step(owner)
-        except (Exception, Timeout):  # of a listener: the work goes on all the same
-            safely(_log.exception, "background work for %r was interrupted", owner)
-            pause = _AFTER_INTERRUPTION
+        pause = step(owner)
         del owner
         if pause is not None and pause < 0:
             return

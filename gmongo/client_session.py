@@ -399,7 +399,7 @@ class ClientSession:
             if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
-            state.transaction.unpin()
+            state.transaction.unpin(error)
             state.release()
             self._executor.transaction_ended(state.transaction, error)
 

@@ -38,7 +38,7 @@ class Checkout:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            self._connection.record_failure(error)
         if not self._kept:
-            self._pool.check_in(self._connection, wait=error is None or isinstance(error, Exception))
+            self._pool.check_in(self._connection, error)
+        elif error is not None:
+            self._connection.record_failure(error)

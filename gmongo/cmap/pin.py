@@ -34,12 +34,15 @@ class PinnedConnection:
         self._holders += 1
         return self
 
-    def release(self) -> None:
-        """One holder less; the last one checks the connection in. Errors of the connection are the pool's business."""
+    def release(self, error: BaseException | None = None) -> None:
+        """One holder less; the last one checks the connection in.
+
+        :param error: what has ended its use; None is a good end.
+        """
         self._holders -= 1
         if self._holders == 0:
             self.connection.purpose = Purpose.OTHER
-            self.pool.check_in(self.connection)
+            self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
         """The same from a finaliser, which must not switch; any thread may call it."""

@@ -142,15 +142,15 @@ class Pool:
             connection = self.machine.take_fit() or self._obtain(deadline)
         except BaseException as error:
             delivery.note(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
-            self.finish(wait=isinstance(error, Exception))
+            self.finish(error)
             raise
         connection.holder = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
         delivery.note(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException:
-            self.check_in(connection, wait=False)
+        except BaseException as error:
+            self.check_in(connection, error)
             raise
         return connection
 
@@ -168,7 +168,7 @@ class Pool:
                 self.finish()
         except BaseException as error:
             machine.give_up(found)
-            self.finish(wait=isinstance(error, Exception))
+            self.finish(error)
             raise
         return connection
 
@@ -193,10 +193,10 @@ class Pool:
 
     # Checking in and closing
 
-    def check_in(self, connection: Connection, wait: bool = True) -> None:
-        """Give a connection back. It is closed if it has perished or the pool is closed.
+    def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
+        """Give a connection back, however its use has ended. It is closed if it has perished or the pool is closed.
 
-        :param wait: for the turn to deliver the events of it; False in the cleanup after an interruption.
+        :param error: what has ended the use; None is a good end.
         :raises InvalidOperation: the connection is of another pool, or not checked out (CMAP-133).
         """
         machine = self.machine
@@ -204,18 +204,22 @@ class Pool:
             if connection.inherited:  # the child's pool has forgotten it
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
+        if error is not None:
+            connection.record_failure(error)
         if machine.check_in(connection):
-            self.finish(wait)
+            self.finish(error)
 
-    def finish(self, wait: bool = True) -> None:
+    def finish(self, error: BaseException | None = None) -> None:
         """Do what a step of the state machine has left to do: begin to read late replies, deliver its events, and close
         what it has dropped.
+
+        :param error: what the step was the end of; after an interruption, the events do not wait for their turn.
         """
         dropped = self.machine.take_dropped()
         for connection in self.machine.take_to_drain():
             drain_soon(self, connection)
         try:
-            self._delivery.deliver(wait)
+            self._delivery.deliver_after(error)
         finally:
             for connection in dropped:
                 connection.close()
@@ -258,14 +262,18 @@ class Pool:
 
     # Forking
 
-    def mark_forked(self, error: BaseException) -> None:
-        """In a forked child, before anything runs: mark the connections as the parent's. No I/O, no switch."""
-        self.machine.mark_forked(error)
+    def mark_forked(self, make_error: Callable[[], Exception]) -> None:
+        """In a forked child, before anything runs: the connections are the parent's, and the pool is paused. No I/O, no
+        switch.
+
+        :param make_error: makes the errors of the greenlets that have inherited a connection or a place in the queue.
+        """
+        self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
-    def reset_after_fork(self, error: Callable[[], Exception]) -> None:
-        """In a forked child: leave the connections to the parent, and begin again, paused (CMAP-45, CMAP-A26)."""
-        self.machine.reset_after_fork(error)
+    def reset_after_fork(self) -> None:
+        """In a forked child, on first use: forget the connections, and begin again, paused (CMAP-45, CMAP-A26)."""
+        self.machine.reset_after_fork()
         self.finish()
         self._upkeep = spawn_for(self, self.machine.upkeep_wakeup, upkeep)
 

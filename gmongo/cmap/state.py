@@ -159,6 +159,19 @@ class StateMachine:
                 return
             self.queue.hand(connection)
 
+    def _leave_pending(self, connection: Connection) -> None:
+        """A check-out has no pending connection any more: the place under ``maxConnecting`` is free for the next
+        waiter, or else for the background (CMAP-97).
+        """
+        self.pending.discard(connection)  # a forked child has forgotten it
+        self._serve()
+        self._wake_upkeep()
+
+    def _wake_upkeep(self) -> None:
+        """Wake the background if there is a connection for it to establish."""
+        if self.is_short():
+            self.upkeep_wakeup.set()
+
     def confirm(self, connection: Connection) -> None:
         """For a waiter that wakes with what was handed to it.
 
@@ -176,8 +189,7 @@ class StateMachine:
         """A check-out ends early: what :meth:`request` found for it goes to the next one, and no event shows it."""
         connection = self.queue.leave(found) if isinstance(found, Waiter) else found
         if connection in self.pending:
-            self.pending.remove(connection)
-            self._serve()
+            self._leave_pending(connection)
         elif connection in self.in_use:
             self.in_use.remove(connection)
             self._release(connection)
@@ -213,12 +225,12 @@ class StateMachine:
 
         :raises PoolClosedError: the pool was closed meanwhile (CMAP-A20).
         """
-        self.pending.discard(connection)  # a forked child has forgotten it
         if self.state is PoolState.CLOSED:
+            self.pending.discard(connection)
             self._drop(connection, ClosedReason.POOL_CLOSED)
             raise self._refusal()
         self.in_use.add(connection)
-        self._serve()
+        self._leave_pending(connection)
 
     def keep(self, connection: Connection) -> None:
         """A connection is ready that the background has established (CMAP-103). One who waits for leave to make one
@@ -287,8 +299,7 @@ class StateMachine:
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
         self._dropped.append(connection)
-        if self.is_short():
-            self.upkeep_wakeup.set()
+        self._wake_upkeep()
 
     # Late replies
 
@@ -433,21 +444,28 @@ class StateMachine:
 
     # Forking
 
-    def mark_forked(self, error: BaseException) -> None:
-        """In a forked child, before anything runs: all connections are the parent's."""
-        self.fit_generation = None
+    def mark_forked(self, make_error: Callable[[], Exception]) -> None:
+        """In a forked child, before anything runs: all connections are the parent's.
+
+        The pool is paused, so that what the child has inherited opens none: neither the background, which goes on until
+        the first use, nor greenlets that are about to check out or wait in the queue.
+
+        :param make_error: makes the errors of those that have inherited a connection or a place in the queue.
+        """
+        error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
             connection.mark_forked(error)
+        if self.state is not PoolState.CLOSED:
+            self._cause = error
+            self._become(PoolState.PAUSED)
+        self.queue.evict(self.queue.detach(), make_error)
 
-    def reset_after_fork(self, make_error: Callable[[], Exception]) -> None:
-        """In a forked child: leave the connections to the parent, and begin again, paused (CMAP-45, CMAP-A26)."""
+    def reset_after_fork(self) -> None:
+        """In a forked child, on first use: forget the parent's connections, and begin again (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self._to_drain = []
         self.generations.advance()
-        self._cause = make_error()
-        self._become(PoolState.PAUSED)
-        self.queue.evict(self.queue.detach(), make_error)
         self._populating = None
         self._rest = self._rest_ends = 0.0
         self.upkeep_wakeup = Wakeup()

@@ -17,6 +17,7 @@ from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.session_state import SessionState
 from gmongo.operations.transaction import AbortTransaction, CommitTransaction
+from gmongo.wire.limit import interrupt_after
 
 T = TypeVar("T")
 
@@ -26,6 +27,10 @@ _BACKOFF_GROWTH = 1.5
 _MAX_BACKOFF = 0.5  # seconds
 # How long a greenlet that is interrupted is kept by the abort of its transaction.
 _INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds
+
+
+class _TooLongError(BaseException):
+    """Ends an abort that holds up an interrupted greenlet for too long."""
 
 
 class TransactionEnd:
@@ -63,21 +68,39 @@ class TransactionEnd:
 
         :raises InvalidOperation: there is no transaction in progress, or the session has ended.
         """
+        self._abort(deadline, None)
+
+    def _abort(self, deadline: float | None, reason: BaseException | None) -> None:
+        """Abort by `deadline`, because of an error if there is one."""
         _ = self._state.server_session
-        to_send = self._state.transaction.begin_abort()
+        transaction = self._state.transaction
+        to_send = transaction.begin_abort()
         try:
             if to_send:
-                self._run(AbortTransaction(self._state.transaction), deadline)
+                self._run(AbortTransaction(transaction), deadline)
         except PyMongoError:
             pass
+        except BaseException as error:
+            reason = error
+            raise
         finally:
-            self._state.transaction.unpin()
-            self._executor.transaction_ended(self._state.transaction, None)
+            transaction.unpin(reason)
+            reason = None  # it refers to this frame
+            self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
         """Abort because of `error`. A kill or a time-out of the application is held up for a moment at most."""
-        hurried = error is not None and not isinstance(error, Exception)
-        self.abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT if hurried else deadline)
+        if error is None or isinstance(error, Exception):
+            return self._abort(deadline, error)
+        hurry, too_long = _INTERRUPTED_ABORT_TIMEOUT, _TooLongError()
+        try:
+            with interrupt_after(hurry, too_long):  # a deadline alone does not end the wait for others' listeners
+                self._abort(_clock.monotonic() + hurry, error)
+        except _TooLongError as interruption:
+            if interruption is not too_long:
+                raise
+        finally:
+            del too_long  # it refers to this frame
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
         transaction = self._state.transaction

@@ -17,11 +17,13 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
+from bson.errors import BSONError
 from gevent import Greenlet, getcurrent
 from gevent.event import Event
 from greenlet import greenlet
 
 from gmongo._safe_log import safely
+from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
@@ -87,6 +89,14 @@ class Delivery:
     def pending(self) -> bool:
         """Whether there is anything to deliver."""
         return bool(self._events)
+
+    def deliver_after(self, error: BaseException | None) -> None:
+        """Deliver what this greenlet has noted, at the end of what `error` has ended; None is a good end.
+
+        What the driver raises itself may wait for its turn. Anything else may have been thrown into the greenlet, by a
+        kill or a time-out of the application's, whatever its class is: it is not held up.
+        """
+        self.deliver(wait=error is None or isinstance(error, (PyMongoError, BSONError)))
 
     def deliver(self, wait: bool = True) -> None:
         """Deliver what this greenlet has noted. In a listener that uses the client, it is left for later: the events

@@ -11,13 +11,13 @@ from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import TIMES, check
-from gmongo.errors import OperationFailure
+from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology, forked
-from gmongo.wire.address import Address
+from gmongo.wire.address import Address, address_text
 
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
@@ -111,6 +111,8 @@ class Attempt:
     def _run_pinned(self, pin: PinnedConnection, commands: CommandRunner) -> Any:
         operation = self.operation
         self.address = pin.connection.address
+        if pin.connection.error is not None:
+            raise AutoReconnect(f"{address_text(self.address)}: the connection was lost with an earlier command on it")
         with pin as connection:
             self._run_on(connection, commands)
         return operation.pinned(self.result, pin.share()) if operation.keeps_cursor_open(self.result) else self.result

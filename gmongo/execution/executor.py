@@ -114,10 +114,9 @@ class Executor:
                     server_session = self.sessions.acquire()
                 result = self.commands.run(operation, connection, server_session, is_retryable_write, deadline, None)
             except BaseException as error:
-                connection.record_failure(error)
+                pool.check_in(connection, error)
                 raise
-            finally:
-                pool.check_in(connection)
+            pool.check_in(connection)
             if self.overload.bucket.missing:
                 self._deposit(operation, None)
             return result

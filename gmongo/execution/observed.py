@@ -132,8 +132,8 @@ class ObservedCheckout(Checkout):
         connecting = connection.established_in if connection.last_command is None else 0.0
         try:
             account.waited(Wait.CHECK_OUT, started, None, min(connecting, _clock.monotonic() - started))
-        except BaseException:  # thrown from outside, while an observer lets others run
-            self._pool.check_in(connection, wait=False)
+        except BaseException as error:  # thrown from outside, while an observer lets others run
+            self._pool.check_in(connection, error)
             raise
         return connection
 

@@ -105,13 +105,16 @@ class Transaction:
             self.recovery_token = None
             self.state = State.NONE
 
-    def unpin(self) -> None:
-        """Let go of the mongos, and of the connection."""
+    def unpin(self, error: BaseException | None = None) -> None:
+        """Let go of the mongos, and of the connection.
+
+        :param error: what has ended the transaction; None is a good end.
+        """
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
             pin.connection.purpose = Purpose.CURSOR  # if one that was opened in the transaction still holds it
-            pin.release()
+            pin.release(error)
 
     # Ending
 
@@ -145,7 +148,8 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        return state is State.IN_PROGRESS
+        # Behind a load balancer, a service aborts a transaction with its connection (LB-83).
+        return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
     def commit_write_concern(self) -> Mapping[str, Any]:

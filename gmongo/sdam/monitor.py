@@ -6,23 +6,22 @@ replies follow by themselves. Between checks it sleeps on a wakeup, and in a che
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import bson
-from gevent import Timeout, get_hub
+from bson.errors import BSONError
+from gevent import get_hub
 
 from gmongo import _clock
 from gmongo._background import LongWork, RestartingGreenlet, Wakeup
-from gmongo._safe_log import safely
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
-from gmongo.errors import AutoReconnect
+from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.round_trip_time import RoundTripTime
@@ -32,8 +31,6 @@ from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
 from gmongo.wire.transport import without_frames
-
-_log = logging.getLogger("gmongo.topology")
 
 
 class MonitorOwner(Protocol):
@@ -145,12 +142,7 @@ class Monitor:
             previous = self._describe()
             if previous is None:
                 return
-            try:
-                at_once = self._check_and_report(previous)
-            except (Exception, Timeout):  # of a listener: the server is watched all the same
-                safely(_log.exception, "the monitor of %s was interrupted", address_text(self.address))
-                at_once = False
-            if at_once:
+            if self._check_and_report(previous):
                 work.checkpoint()  # many hellos may have come in one piece
             else:
                 self._pause()
@@ -209,7 +201,7 @@ class Monitor:
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._ask(connection, previous)
-        except Exception as error:
+        except (PyMongoError, BSONError) as error:
             return self._failed(error)
         except BaseException:  # thrown from outside: it says nothing of the server, but spoils the connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))

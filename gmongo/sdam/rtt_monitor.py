@@ -5,11 +5,13 @@ It says nothing of the server: no event, no error and no reply of it reaches the
 
 from __future__ import annotations
 
+from bson.errors import BSONError
+
 from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect
+from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.settings import TopologySettings
 from gmongo.wire.address import Address
@@ -52,7 +54,7 @@ class RttMonitor:
         while not self._stopped:
             try:
                 hello = self._measure()
-            except Exception:  # whatever it is, the monitor will find it out
+            except (PyMongoError, BSONError):  # whatever it is, the monitor will find it out
                 self._disconnect()
             else:
                 self._samples.add_sample(hello.duration)

@@ -141,7 +141,7 @@ class Topology:
         self.selector.forget()
         servers, self.servers = self.servers, {}
         for server in servers.values():
-            server.pool.reset_after_fork(forked)
+            server.pool.reset_after_fork()
             if server.monitor is not None:
                 server.monitor.stop()
             self.servers[server.address] = self._monitored(server.address, server.pool)
@@ -191,7 +191,7 @@ class Topology:
         self.epoch += 1
         error = forked()
         for server in self.servers.values():
-            server.pool.mark_forked(error)
+            server.pool.mark_forked(forked)
             if server.monitor is not None:
                 server.monitor.mark_forked(error)
 
@@ -296,7 +296,7 @@ class Topology:
             return
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
-        self._delivery.deliver(wait=isinstance(error, Exception))
+        self._delivery.deliver_after(error)
 
     def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
         """Remember the newest cluster time seen, for all later commands. It has been checked."""

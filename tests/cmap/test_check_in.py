@@ -150,8 +150,8 @@ def test_a_fork_while_listeners_hear_of_a_check_in(new_pool: Any, recorder: Any,
     connection = pool.check_out()
 
     def fork(_events: Any, _id: int) -> None:
-        pool.mark_forked(RuntimeError("forked"))
-        pool.reset_after_fork(lambda: RuntimeError("forked"))
+        pool.mark_forked(lambda: RuntimeError("forked"))
+        pool.reset_after_fork()
 
     monkeypatch.setattr(PoolEvents, "checked_in", fork)
     pool.check_in(connection)

@@ -233,3 +233,26 @@ def test_the_background_begins_when_all_have_heard_that_the_pool_is_ready(new_po
     pool.ready()
     recorder.wait_for("Ready 2")
     assert seen == [(0, 0, 0, 0)]
+
+
+@pytest.mark.requirement("CMAP-97")
+@pytest.mark.parametrize("end", ["established", "killed", "failed"])
+def test_operations_that_hold_all_places_at_first_do_not_stop_it(
+    new_pool: Any, server: Any, recorder: Any, end: str
+) -> None:
+    """Two check-outs take all of ``maxConnecting`` before the background runs. It is woken when they leave it:
+    its next run by itself is an hour away.
+    """
+    gate = Event()
+    answer = cut(0) if end == "failed" else held(gate)
+    server.fail("handshake", answer, answer)
+    pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, upkeep_interval=3600)
+    asking = [gevent.spawn(pool.check_out) for _ in range(2)]
+    pool.ready()
+    server.wait_for("handshake")
+    if end == "killed":
+        gevent.killall(asking)
+    gate.set()
+    recorder.wait_for("Ready", 5)
+    eventually(lambda: counts(pool)[0] == 5)
+    gevent.killall(asking)

@@ -117,7 +117,7 @@ class Scene:
         foreign = frozenset(self._control.list_database_names()) - SERVERS_OWN
         if DATABASE in foreign:
             raise ForeignDatabaseError(
-                f"the server has a database {DATABASE!r} already; the tests drop what they make there: rename or drop it"
+                f"the server has a database {DATABASE!r} already, which the tests would drop: rename or drop it"
             )
         self._tap = Tap(server, foreign)
         self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"

@@ -130,6 +130,34 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
     assert all("parent" not in by_connection(server).get(number, []) for number in ends)
 
 
+def test_a_child_that_does_not_use_the_client_opens_no_connection(fork, server):
+    """Neither to fill its pool up, when the background runs, nor for a greenlet that waits for one in the parent."""
+    program = """
+client.db.c.find_one({"_id": "parent"})
+gevent.sleep(0.1)
+def outcome():
+    try:
+        client.db.c.insert_one({})
+    except Exception as error:
+        return type(error).__name__
+waiting = [gevent.spawn(outcome) for _ in range(5)]
+gevent.sleep(0)
+def work():
+    for pool in client._topology.pools():
+        pool.machine.upkeep_wakeup.set()
+    gevent.sleep(0.2)
+    print("child has", [pool["total"] - pool["in_use"] for pool in client.pool_stats()], end=" ")
+    print([each.value for each in waiting[3:]])
+in_child(work)
+"""
+    gate = Event()
+    server.fail("insert", *[held(gate)] * 3)
+    printed = fork(program, minPoolSize=3, maxPoolSize=3)
+    gate.set()
+    assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
+    assert len(server.connections_of("handshake")) <= 5  # three of the parent's pool, and those of its monitors
+
+
 def test_child_that_does_not_use_the_client(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})

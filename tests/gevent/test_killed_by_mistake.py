@@ -13,7 +13,7 @@ from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
 
-@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+@pytest.fixture(params=[True, False], ids=["streaming", "polled"])  # in a check, and asleep between two
 def server(request):
     with gevent.Timeout(20), ScriptedServer(streams=request.param) as server:
         yield server
@@ -34,9 +34,20 @@ def client(server):
         yield client
 
 
-def test_the_server_is_watched_again(client, server):
+@pytest.fixture(
+    params=[gevent.GreenletExit, RuntimeError, gevent.Timeout, SystemExit],
+    ids=["kill", "RuntimeError", "Timeout", "SystemExit"],
+)
+def thrown(request, monkeypatch):
+    """What the greenlets are killed with."""
+    monkeypatch.setattr("gmongo._background._AFTER_INTERRUPTION", 0.01)
+    monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *_: None)
+    return request.param
+
+
+def test_the_server_is_watched_again(client, server, thrown):
     before = own_greenlets(client)
-    gevent.killall(before)
+    gevent.killall(before, exception=thrown)
     assert all(each.dead for each in before)
     eventually(lambda: not any(each.dead for each in own_greenlets(client)))
     hellos = len(server.commands("hello"))
@@ -44,17 +55,17 @@ def test_the_server_is_watched_again(client, server):
     assert client.test.c.find_one() is not None
 
 
-def test_the_pool_is_filled_up_again(client, server):
-    gevent.killall(own_greenlets(client))
+def test_the_pool_is_filled_up_again(client, server, thrown):
+    gevent.killall(own_greenlets(client), exception=thrown)
     server.fail("find", cut(5))
     with pytest.raises(Exception, match="closed"):
         client.test.c.find_one()
     eventually(lambda: client.pool_stats()[0]["state"] == "ready" and client.pool_stats()[0]["available"] == 1)
 
 
-def test_again_and_again(client):
+def test_again_and_again(client, thrown):
     for _ in range(5):
-        gevent.killall(own_greenlets(client))
+        gevent.killall(own_greenlets(client), exception=thrown)
         gevent.sleep(0)
     assert client.test.c.find_one() is not None
 

@@ -163,8 +163,8 @@ MUTATIONS = (
         "e55",
         "an abort leaves its pin",
         "engines/transaction.py",
-        "        except PyMongoError:\n            pass\n        finally:\n            self._state.transaction.unpin()\n",
-        "        except PyMongoError:\n            pass\n",
+        "            transaction.unpin(reason)\n            reason = None",
+        "            reason = None",
         "execution/test_overload_transactions load_balanced/test_pinned_transactions",
     ),
     M(

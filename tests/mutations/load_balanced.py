@@ -223,7 +223,7 @@ MUTATIONS = (
         "l29",
         "the end of a session keeps its connection",
         "client_session.py",
-        "            state.transaction.unpin()\n            state.release()\n",
+        "            state.transaction.unpin(error)\n            state.release()\n",
         "            state.release()\n",
         "load_balanced/test_pinned_transactions",
     ),

@@ -33,7 +33,7 @@ MUTATIONS = (
         "r04",
         "a connection established after the close is handed out",
         "cmap/state.py",
-        "        if self.state is PoolState.CLOSED:\n            self._drop(connection, ClosedReason.POOL_CLOSED)\n            raise self._refusal()\n",
+        "        if self.state is PoolState.CLOSED:\n            self.pending.discard(connection)\n            self._drop(connection, ClosedReason.POOL_CLOSED)\n            raise self._refusal()\n",
         "",
         "CMAP-69",
     ),

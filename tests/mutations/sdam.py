@@ -499,8 +499,8 @@ MUTATIONS = (
         "s90",
         "the round trip monitor's failures are not disconnected",
         "sdam/rtt_monitor.py",
-        "            except Exception:  # whatever it is, the monitor will find it out\n                self._disconnect()\n",
-        "            except Exception:  # whatever it is, the monitor will find it out\n                pass\n",
+        "            except (PyMongoError, BSONError):  # whatever it is, the monitor will find it out\n                self._disconnect()\n",
+        "            except (PyMongoError, BSONError):  # whatever it is, the monitor will find it out\n                pass\n",
         "sdam/test_round_trip_times",
     ),
     M(

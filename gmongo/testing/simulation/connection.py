@@ -64,6 +64,7 @@ class Connection:
         self.greeted = False
         self.internal = False
         self.operations: Counter[str] = Counter()
+        self._commits = False  # whether the last command was to commit
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         self.gone = Event()
@@ -106,7 +107,7 @@ class Connection:
         """Abort what runs on the connection, as a service behind a load balancer does when it is closed. What is to be
         committed is not aborted, since a client may ask for that again elsewhere.
         """
-        if self.member.service_id is not None and not self.operations["commitTransaction"]:
+        if self.member.service_id is not None and not self._commits:
             self.member.cluster.store.connection_lost(self.number)
 
     def _end(self) -> None:
@@ -173,6 +174,7 @@ class Connection:
         call = self._call(message)
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
+        self._commits = call.name == "commitTransaction"
         try:
             self._answer_call(call, number, message, compressor)
         except BaseException:
