@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reprlib import repr as short
 from typing import Any, cast
 
 from bson.codec_options import CodecOptions
 
+from gmongo._short_text import short
 from gmongo.execution.elsewhere import Elsewhere
 from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern

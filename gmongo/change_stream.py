@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -13,6 +12,7 @@ from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
 from gmongo._fields import without_none
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.engines.change_stream import Position, is_resumable

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gmongo import options as client_options
 from gmongo import pool_options
 from gmongo._inherited_options import InheritedOptions
+from gmongo._short_text import short
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
 
+from gmongo._short_text import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import checked_timeout

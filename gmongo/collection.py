@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -16,6 +15,7 @@ from gmongo._cursor_type import CursorType
 from gmongo._fields import without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo._server_facts import codes, wire_versions
+from gmongo._short_text import short
 from gmongo.change_stream import CollectionChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import COUNT, DOCUMENT

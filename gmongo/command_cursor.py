@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bson.codec_options import CodecOptions
 
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence, Set
-from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
@@ -13,6 +12,7 @@ from bson.code import Code
 from bson.son import SON
 
 from gmongo._cursor_type import CursorType
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -17,6 +16,7 @@ from gmongo._encryption.collections import (
     state_collections,
 )
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
+from gmongo._short_text import short
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST

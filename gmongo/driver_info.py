@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from reprlib import repr as short
 from typing import NamedTuple
+
+from gmongo._short_text import short
 
 __all__ = ["DriverInfo"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
-from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
@@ -20,6 +19,7 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
+from gmongo._short_text import short
 from gmongo.database import Database
 from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
 from gmongo.errors import ConfigurationError, EncryptedCollectionError, InvalidOperation

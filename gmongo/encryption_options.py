@@ -5,7 +5,6 @@ key management services.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bson.int64 import Int64
@@ -15,6 +14,7 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
+from gmongo._short_text import short
 
 if TYPE_CHECKING:
     from gmongo.mongo_client import MongoClient

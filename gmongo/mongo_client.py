@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from reprlib import repr as short
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
@@ -13,6 +12,7 @@ from bson.timestamp import Timestamp
 from gevent import Timeout
 
 from gmongo._inherited_options import InheritedOptions
+from gmongo._short_text import short
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.change_stream import ClusterChangeStream

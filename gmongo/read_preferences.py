@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from reprlib import repr as short
 from typing import Any
 
 from gmongo._server_facts import wire_versions
+from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 
 __all__ = [

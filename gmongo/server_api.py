@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reprlib import repr as short
+from gmongo._short_text import short
 
 __all__ = ["ServerApi", "ServerApiVersion"]
 

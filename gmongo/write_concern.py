@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reprlib import repr as short
 from typing import Any
 
+from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 
 __all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]

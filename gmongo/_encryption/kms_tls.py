@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Mapping
-from reprlib import repr as short
 from typing import Any
 
+from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 from gmongo.options import tls_context, validate_keyword_options
 from gmongo.options.rules import TLS_DETAILS

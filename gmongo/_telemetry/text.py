@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo._short_text import document_text
 from gmongo.errors import ConnectionFailure, OperationFailure
 
 _NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})
@@ -15,13 +16,7 @@ def query_text(command: Mapping[str, Any], length: int) -> str:
 
     :param length: of the text at most.
     """
-    from bson import json_util  # late, as in gmongo.events.log
-
-    try:
-        text = json_util.dumps({name: value for name, value in command.items() if name not in _NOT_SHOWN})
-    except (RuntimeError, ValueError, TypeError, OverflowError) as error:
-        text = f"(cannot be shown: {type(error).__name__})"
-    return text[:length]
+    return document_text({name: value for name, value in command.items() if name not in _NOT_SHOWN}, length)
 
 
 def kind_of(error: BaseException) -> str:

@@ -6,7 +6,6 @@ which is closed. What nothing reads is left as it is.
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from math import isfinite
@@ -17,6 +16,7 @@ import bson
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
+from gmongo._short_text import short
 from gmongo.errors import ProtocolError
 from gmongo.wire.address import parse_address
 
@@ -233,5 +233,5 @@ def unexpected(what: str, rule: str, value: Any) -> ProtocolError:
 
 
 def _short(value: Any) -> str:
-    text = reprlib.repr(value)  # however large and deep the value is
+    text = short(value)  # however large and deep the value is
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

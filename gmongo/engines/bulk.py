@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from gmongo._background import with_checkpoints
+from gmongo._short_text import short
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.classify import labelled_concern_error, with_labels
 from gmongo.execution.context import OperationContext

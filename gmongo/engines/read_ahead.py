@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from reprlib import repr as short
 from typing import Any
 
 from gevent import Greenlet, sleep, spawn
 
 from gmongo._background import LongWork, hold_hub
+from gmongo._short_text import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.deadline import remaining
 from gmongo.execution.executor import Executor

@@ -104,8 +104,10 @@ class CommandEvents:
         self.wanted = asks(self._logger, listeners)
 
     def shown(self, operation: Any, reply: dict[str, Any]) -> Mapping[str, Any]:
-        """A reply to `operation` as it is published."""
-        shown: Mapping[str, Any] = operation.reply_for_monitoring(reply)
+        """A reply to `operation` as it is published. To show a large one is to decode it at once, which holds the loop:
+        for listeners only. A log takes the beginning of it.
+        """
+        shown: Mapping[str, Any] = operation.reply_for_monitoring(reply) if self._listeners else reply
         return shown
 
     def started(self, sent: Sent) -> None:

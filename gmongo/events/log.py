@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
 
+from gmongo import _short_text
 from gmongo._safe_log import safely
 from gmongo.wire.address import Address
 
@@ -123,12 +124,7 @@ def _handle(logger: logging.Logger, text: object, structured: dict[str, Any], le
 
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
-    from bson import json_util  # takes a fortieth of the time that the import of gmongo does
-
-    try:
-        text = json_util.dumps(document)
-    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # a server may have sent it
-        return f"(cannot be shown: {type(error).__name__})"
+    text = _short_text.document_text(document, _LONGEST + 1)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

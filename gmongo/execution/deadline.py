@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import inf
-from reprlib import repr as short
 from typing import Any
 
 from gmongo import _clock
+from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)

@@ -47,10 +47,6 @@ class ObservedCommands(CommandEvents):
         self._listened = listened = self.wanted
         self.wanted = lambda: observers.active or listened()
 
-    def shown(self, operation: Any, reply: dict[str, Any]) -> Mapping[str, Any]:
-        # To show a large reply is to decode it at once, which holds the loop: for those only who have asked for it.
-        return super().shown(operation, reply) if self._listened() else reply
-
     def started(self, sent: Sent) -> None:
         if self._listened():
             super().started(sent)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import bson
 
+from gmongo._short_text import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import Check, unexpected
@@ -30,7 +30,7 @@ def required(reply: Mapping[str, Any], name: str, check: Check, where: str = "a 
     :raises ProtocolError: the reply does not have it, or it is something else.
     """
     if name not in reply:
-        raise ProtocolError(f"{where} lacks the field {name}: {reprlib.repr(reply)}")
+        raise ProtocolError(f"{where} lacks the field {name}: {short(reply)}")
     value = reply[name]
     rule = check(value)
     if rule is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from reprlib import repr as short
 from typing import Any
 
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
 from gmongo.gridfs.errors import NoFile

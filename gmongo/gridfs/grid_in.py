@@ -6,7 +6,6 @@ import datetime
 import io
 from collections.abc import Iterable
 from contextlib import suppress
-from reprlib import repr as short
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -16,6 +15,7 @@ from gevent import spawn
 
 from gmongo._object_ids import new_object_id
 from gmongo._server_facts import codes
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError

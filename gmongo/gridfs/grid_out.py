@@ -7,9 +7,9 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from reprlib import repr as short
 from typing import Any, NoReturn
 
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor

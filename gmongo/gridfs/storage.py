@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from re import Pattern
-from reprlib import repr as short
 from typing import Any
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
 
 from gmongo._inherited_options import executor_of
+from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT
 from gmongo.collection import Collection

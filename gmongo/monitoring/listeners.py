@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from reprlib import repr as short
 from typing import Any, TypeVar
 
 from gmongo._safe_log import safely
+from gmongo._short_text import short
 from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
 from gmongo.monitoring.pool import (
     ConnectionCheckedInEvent,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from reprlib import repr as short
 from typing import Any, NamedTuple
 
 import bson
@@ -13,6 +12,7 @@ from bson.codec_options import CodecOptions
 
 from gmongo._background import LongWork
 from gmongo._server_facts import sizes
+from gmongo._short_text import short
 from gmongo.errors import DocumentTooLarge, InvalidOperation
 from gmongo.operations.models import (
     DeleteMany,
@@ -170,7 +170,7 @@ def checked_models(models: Any) -> list[_Model]:
             raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
         if model.namespace is None:
             raise InvalidOperation(
-                f"models[{index}] has no namespace, which MongoClient.bulk_write needs: {short(model)}"
+                f"models[{index}], an {type(model).__name__}, has no namespace, which MongoClient.bulk_write needs"
             )
         work.checkpoint()
     return models

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping, Sequence, Set
-from reprlib import repr as short
 from typing import Any
+
+from gmongo._short_text import short
 
 __all__ = [
     "ASCENDING",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter
-from reprlib import repr as short
 from typing import Any, ClassVar, Generic, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._short_text import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
 

@@ -6,10 +6,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum
-from reprlib import repr as short
 from typing import Any
 from urllib.parse import unquote_plus
 
+from gmongo._short_text import short
 from gmongo.options import objects, structured, validators
 from gmongo.options.errors import InvalidOption, InvalidOptionType
 from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import bson
@@ -93,6 +94,12 @@ class Batch:
             count += 1
             work.checkpoint()
         return count
+
+    def __iter__(self) -> Iterator[Any]:
+        """All documents, whatever has been taken, decoded as they are asked for."""
+        again = Batch(self._array, self._codec_options)
+        while run := again.decode_run():
+            yield from run
 
     def documents(self) -> list[Any]:
         """All documents, decoded at once, whatever has been taken."""

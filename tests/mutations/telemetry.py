@@ -73,7 +73,15 @@ MUTATIONS = (
         "        message = str(error)\n",
         SPANS,
     ),
-    M("t10", "the text is not cut", TEXT, "    return text[:length]\n", "    return text\n", SPANS),
+    M("t10", "the text is not cut", "_short_text.py", ".of(document))[:length]\n", ".of(document))\n", SPANS),
+    M(
+        "t10a",
+        "the whole document is looked at",
+        "_short_text.py",
+        "                if self._missing <= 0:\n",
+        "                if False:\n",
+        "telemetry/test_texts_of_large_commands",
+    ),
     M(
         "t11",
         "an interruption leaves the span of its operation open",

@@ -25,6 +25,7 @@ LEAVES = frozenset(
         "_object_ids",
         "_safe_log",
         "_server_facts",
+        "_short_text",
         "_topology_type",
         "_version",
         "auth_oidc",

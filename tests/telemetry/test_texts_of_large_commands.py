@@ -1,0 +1,157 @@
+"""The text of a large command or reply, for a log, a span or a slow operation, is made of its beginning: the rest is
+neither looked at nor decoded, so that the loop goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gmongo import MongoClient
+from gmongo.monitoring import CommandListener
+from gmongo.testing import Deployment
+from gmongo.wire.reply import Batch
+from tests.telemetry.conftest import Collected
+
+LENGTH = 100
+COUNT = 4000
+
+
+class Counted(dict[str, Any]):
+    """A document that notes whether its text is made."""
+
+    shown = 0
+
+    def items(self) -> Any:
+        Counted.shown += 1
+        return super().items()
+
+
+class Hears(CommandListener):
+    def __init__(self) -> None:
+        self.replies: list[Any] = []
+
+    def started(self, event: Any) -> None: ...
+
+    def succeeded(self, event: Any) -> None:
+        self.replies.append(event.reply)
+
+    def failed(self, event: Any) -> None: ...
+
+
+class Formats(logging.Handler):
+    """Formats each record at once, and keeps what comes of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.getMessage()} {getattr(record, 'structured', '')}")
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.standalone() as started:
+        yield started
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What the command logger writes, at DEBUG."""
+    logger, handler = logging.getLogger("gmongo.command"), Formats()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield handler.lines
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many documents each run of decoding a batch has had."""
+    found: list[int] = []
+    decode_run, documents = Batch.decode_run, Batch.documents
+
+    def counted_run(self: Batch) -> Any:
+        run = decode_run(self)
+        found.append(len(run))
+        return run
+
+    def counted_documents(self: Batch) -> Any:
+        found.append(len(documents(self)))
+        return documents(self)
+
+    monkeypatch.setattr(Batch, "decode_run", counted_run)
+    monkeypatch.setattr(Batch, "documents", counted_documents)
+    return found
+
+
+def observed(provider: Any) -> dict[str, dict[str, Any]]:
+    traced = {"enabled": True, "tracer_provider": provider, "query_text_max_length": LENGTH}
+    return {
+        "spans": {"tracing": traced},
+        "slow operations": {"tracing": {"query_text_max_length": LENGTH}, "slow_operation_ms": 0},
+        "the log": {},
+        "all": {"tracing": traced, "slow_operation_ms": 0},
+    }
+
+
+def documents() -> list[Counted]:
+    return [Counted(_id=number, a="x" * 40, b={"c": [1, 2, 3]}) for number in range(COUNT)]
+
+
+WRITES: dict[str, Callable[[Any], object]] = {
+    "insert_many": lambda collection: collection.insert_many(documents()),
+    "update": lambda collection: collection.update_one({}, {"$set": {"a": documents()}}),
+    "find": lambda collection: collection.find_one({"a": {"$in": documents()}}),
+    "aggregate": lambda collection: list(collection.aggregate([{"$match": {"a": {"$in": documents()}}}])),
+}
+
+
+@pytest.mark.parametrize("what", ["spans", "slow operations", "the log", "all"])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+def test_of_a_large_command_only_the_beginning_is_looked_at(
+    what: str, write: Callable[[Any], object], deployment: Deployment, spans: Collected, request: pytest.FixtureRequest
+) -> None:
+    lines = request.getfixturevalue("lines") if what in ("the log", "all") else None
+    with MongoClient(deployment.uri, **observed(spans.provider)[what]) as client:
+        client.d.c.drop()
+        Counted.shown = 0
+        write(client.d.c)
+        # Spans and slow operations show 100 characters of it, and the log 1000; a message is formatted twice here.
+        commands = 4
+        assert Counted.shown <= commands * 2 * 50
+    if lines is not None:
+        assert any("..." in line for line in lines)
+        assert max(map(len, lines)) < 6000
+
+
+@pytest.mark.parametrize("what", ["spans", "slow operations", "the log", "all"])
+def test_of_a_large_reply_only_the_beginning_is_decoded(
+    what: str, deployment: Deployment, spans: Collected, runs: list[int], request: pytest.FixtureRequest
+) -> None:
+    with MongoClient(deployment.uri) as plain:
+        plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
+    lines = request.getfixturevalue("lines") if what in ("the log", "all") else None
+    with MongoClient(deployment.uri, **observed(spans.provider)[what]) as client:
+        cursor = client.d.c.find(batch_size=COUNT)
+        next(cursor)
+        assert max(runs) < 1000
+        assert sum(runs) < 3000
+        assert len(list(cursor)) == COUNT - 1
+    if lines is not None:
+        assert any('"firstBatch": [{"_id": 0' in line for line in lines)
+
+
+def test_a_listener_has_the_whole_reply(deployment: Deployment, lines: list[str]) -> None:
+    listener = Hears()
+    with MongoClient(deployment.uri, event_listeners=[listener]) as client:
+        client.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
+        next(client.d.c.find(batch_size=COUNT))
+    (reply,) = [each for each in listener.replies if "cursor" in each]
+    assert len(reply["cursor"]["firstBatch"]) == COUNT

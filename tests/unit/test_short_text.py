@@ -1,0 +1,207 @@
+"""Texts that are cut: the same as if they were made whole, and made of no more than they show."""
+
+from __future__ import annotations
+
+import datetime
+import reprlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import bson
+import pytest
+from bson import Binary, Code, DBRef, Decimal128, Int64, ObjectId, Regex, Timestamp, json_util
+from bson.raw_bson import RawBSONDocument
+from bson.son import SON
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmongo import InsertOne, UpdateOne
+from gmongo._short_text import document_text, short
+
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.text(),
+    st.text(min_size=60, max_size=300),
+    st.binary(min_size=60, max_size=300),
+    st.builds(Binary, st.binary(max_size=200), st.sampled_from([0, 5, 6, 128])),
+    st.sampled_from(
+        [
+            ObjectId("0" * 24),
+            Decimal128("1.5"),
+            Int64(3),
+            Regex("^a", "i"),
+            Timestamp(1, 2),
+            Code("f()" * 100),
+            Code("f()", {"a": 1}),
+            DBRef("c", 1, "d", more={"a": [1, 2]}),
+            datetime.datetime(2026, 1, 2),
+            Binary(b"0" * 16, 4),
+        ]
+    ),
+)
+DOCUMENTS = st.dictionaries(
+    st.text(),
+    st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30),
+)
+
+
+@given(DOCUMENTS, st.integers(0, 400))
+def test_the_text_is_the_beginning_of_the_whole(document: dict[str, Any], length: int) -> None:
+    assert document_text(document, length) == json_util.dumps(document)[:length]
+
+
+class Visits:
+    """How many elements were looked at."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def note(self, values: Any) -> Iterator[Any]:
+        for each in values:
+            self.count += 1
+            yield each
+
+
+class CountingList(list[Any]):
+    visits: Visits
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.visits.note(super().__iter__())
+
+
+class CountingDict(dict[str, Any]):
+    visits: Visits
+
+    def items(self) -> Any:
+        return self.visits.note(super().items())
+
+    def __iter__(self) -> Iterator[str]:
+        return self.visits.note(super().__iter__())
+
+
+def counting(visits: Visits, value: Any) -> Any:
+    """A copy that counts who looks at it."""
+    if isinstance(value, dict):
+        made: Any = CountingDict({name: counting(visits, each) for name, each in value.items()})
+    elif isinstance(value, list):
+        made = CountingList([counting(visits, each) for each in value])
+    else:
+        return value
+    made.visits = visits
+    return made
+
+
+LARGE: dict[str, Callable[[], Any]] = {
+    "many documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(40_000)]},
+    "many numbers": lambda: {"a": [1] * 200_000},
+    "many fields": lambda: {f"f{number}": number for number in range(200_000)},
+    "empty documents": lambda: {"a": [{}] * 200_000},
+    "lists in lists": lambda: {"a": [[[1] * 60] * 60] * 60},
+    "deep": lambda: deep(90),
+}
+
+
+def deep(levels: int) -> Any:
+    value: Any = [1] * 50_000
+    for _ in range(levels):
+        value = {"a": value, "b": value}
+    return value
+
+
+@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE.keys())
+@pytest.mark.parametrize("length", [0, 1, 100, 1000])
+def test_no_more_is_looked_at_than_is_shown(make: Callable[[], Any], length: int) -> None:
+    visits = Visits()
+    document = make()
+    if document.keys() == {"a", "b"}:  # which is too large to be copied
+        document = {"deep": counting(visits, [1] * 50_000), **document}
+    else:
+        document = counting(visits, document)
+    assert len(document_text(document, length)) == length
+    assert visits.count <= length + 2
+
+
+@pytest.mark.parametrize("value", ["x" * 10_000_000, b"x" * 10_000_000, Binary(b"x" * 10_000_000, 5)], ids=type)
+def test_a_long_value_is_cut_before_it_is_encoded(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = json_util.dumps
+    monkeypatch.setattr(json_util, "dumps", lambda document: seen.append(document) or real(document))
+    assert document_text({"a": value}, 500) == real({"a": value})[:500]
+    assert len(seen[0]["a"]) <= 510
+
+
+def test_a_large_raw_document_is_not_decoded() -> None:
+    raw = RawBSONDocument(bson.encode({"a": ["x"] * 100_000}))
+    assert document_text({"documents": [raw]}, 100) == f'{{"documents": ["({len(raw.raw)} bytes of BSON)"]}}'
+    assert raw._RawBSONDocument__inflated_doc is None  # type: ignore[attr-defined]
+    small = RawBSONDocument(bson.encode({"a": [1, 2]}))
+    assert document_text({"documents": [small]}, 100) == '{"documents": [{"a": [1, 2]}]}'
+
+
+@pytest.mark.parametrize(
+    "value", [object(), range(3), {1, 2}, deep(2000)], ids=["an object", "a range", "a set", "deep"]
+)
+def test_what_cannot_be_encoded_raises_nothing(value: Any) -> None:
+    assert isinstance(document_text({"a": value}, 50), str)
+
+
+# The repr of a value, for an error
+
+
+@given(DOCUMENTS | LEAVES)
+def test_short_is_bounded(value: Any) -> None:
+    assert len(short(value)) < 4**6 * 40
+
+
+PLAIN = [1, -5, "a" * 100, "it's", None, True, 1.5, [1] * 10, (1,), {"a": 1}, {"b": [1, {"c": 2}]}, b"ab", [], {}, ""]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=repr)
+def test_short_is_as_reprlib_has_it(value: Any) -> None:
+    assert short(value) == reprlib.repr(value)
+
+
+def many(kind: Callable[..., Any], count: int = 100_000) -> Any:
+    return kind((f"f{number}", number) for number in range(count))
+
+
+@pytest.mark.parametrize("kind", [dict, SON, OrderedDict])
+def test_short_looks_at_no_more_fields_than_it_shows(kind: Callable[..., Any]) -> None:
+    class Counted(kind):  # type: ignore[misc,valid-type]
+        def __repr__(self) -> str:
+            raise AssertionError("it was shown in full")
+
+    assert short(many(Counted, 2000)) == "Counted({'f0': 0, 'f1': 1, 'f2': 2, 'f3': 3, ...})"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"x" * 10_000_000, "b'" + "x" * 25 + "..."),
+        (Binary(b"x" * 10_000_000, 5), "b'" + "x" * 25 + "..."),
+        (bytearray(10_000_000), "b'" + r"\x00" * 6 + r"\..."),
+        (RawBSONDocument(bson.encode({"a": "x" * 10_000_000})), "RawBSONDocument(b'"),
+        (10**100_000, "<integer of 332193 bits>"),
+        (many(list), "[('f0', 0), "),
+        (many(set), "["),
+        (type("Strings", (list,), {})("abc" * 100_000), "Strings(['a', 'b', 'c', 'a', 'b', 'c', ...])"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_short_of_what_is_large(value: Any, text: str) -> None:
+    assert short(value).startswith(text)
+    assert len(short(value)) < 200
+
+
+def test_an_error_about_a_model_does_not_show_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gmongo.errors import InvalidOperation
+    from gmongo.operations.client_writes import checked_models
+
+    for model in (InsertOne({"secret": 1}), UpdateOne({}, {"$set": {"secret": 1}})):
+        monkeypatch.setattr(type(model), "__repr__", lambda _self: pytest.fail("it was shown in full"))
+        with pytest.raises(InvalidOperation, match=f"models.0., an {type(model).__name__}, has no namespace"):
+            checked_models([model])
