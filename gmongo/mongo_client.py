@@ -32,7 +32,7 @@ from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.sessions import checked_session, in_transaction
-from gmongo.operations.client_writes import Writes, checked_models
+from gmongo.operations.client_writes import Writes, check_unacknowledged_models, checked_models
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.run_command import ReadCommand, WriteCommand
@@ -508,7 +508,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         """
         if self._encrypter is not None:
             raise InvalidOperation("MongoClient.bulk_write does not currently support automatic encryption")
-        writes = Writes(checked_models(models), self._codec_options)
+        models = checked_models(models)
         checked_session(session)
         if session is not None and session.in_transaction and write_concern is not None:
             raise InvalidOperation("Cannot set write concern after starting a transaction")
@@ -516,7 +516,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         if not isinstance(concern, WriteConcern):
             raise TypeError(f"write_concern must be a WriteConcern, not {short(concern)}")
         acknowledged = concern.acknowledged or in_transaction(self._executor, session)
-        _check_bulk(acknowledged, ordered, verbose_results)
+        _check_bulk(models, acknowledged, ordered, verbose_results)
         optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
             self._executor,
@@ -528,7 +528,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             acknowledged=acknowledged,
             session=session,
         )
-        return ClientBulkWriteResult(bulk.execute(writes), acknowledged, verbose_results)
+        return ClientBulkWriteResult(bulk.execute(Writes(models, self._codec_options)), acknowledged, verbose_results)
 
     def watch(
         self,
@@ -855,7 +855,7 @@ def _shown(name: str, value: Any) -> str:
     return repr(value)
 
 
-def _check_bulk(acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
+def _check_bulk(models: list[Any], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
     checked_flag("ordered", ordered)
     checked_flag("verbose_results", verbose_results)
     if acknowledged:
@@ -864,3 +864,4 @@ def _check_bulk(acknowledged: bool, ordered: bool, verbose_results: bool) -> Non
         raise InvalidOperation("Cannot request unacknowledged write concern and verbose results")
     if ordered:
         raise InvalidOperation("Cannot request unacknowledged write concern and ordered writes")
+    check_unacknowledged_models(models)

@@ -24,6 +24,10 @@ ERROR_LABELS = 9
 GET_MORE_COMMENT = 9
 # MongoDB 4.4. CRUD specification, "hint": of a delete and a findAndModify, for which older servers refuse it.
 HINT_OF_ANY_WRITE = 9
+# MongoDB 4.4. CRUD specification: ``comment`` of a write.
+COMMENT = 9
+# MongoDB 5.0. CRUD specification: ``let`` of an update, a delete and a findAndModify.
+LET_OF_WRITES = 13
 # MongoDB 5.0. Snapshot Sessions specification.
 SNAPSHOT_READS = 13
 # MongoDB 5.0. CRUD specification: a secondary passes the output of $out and
@@ -35,5 +39,7 @@ ELECTION_ID_FIRST = 17
 QUERYABLE_ENCRYPTION = 21
 # MongoDB 7.1. SERVER-57297: a mongos streams the batches of a getMore with exhaustAllowed.
 EXHAUST_ON_MONGOS = 22
+# MongoDB 8.0. CRUD specification: ``sort`` of an update.
+SORT_OF_UPDATES = 25
 # MongoDB 8.0. Bulk Write specification: the command ``bulkWrite``.
 CLIENT_BULK_WRITE = 25

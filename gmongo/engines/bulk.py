@@ -25,6 +25,7 @@ from gmongo.operations.models import (
 from gmongo.operations.write import (
     Statements,
     WriteBatch,
+    check_validation_not_bypassed,
     delete_statement,
     ensure_id,
     update_statement,
@@ -132,8 +133,8 @@ class Bulk:
         fields: Mapping[str, Any],
         acknowledged: bool,
     ) -> None:
-        if not acknowledged and "bypassDocumentValidation" in fields:
-            raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
+        if not acknowledged:
+            check_validation_not_bypassed(fields)
         self._context = context
         self._name = name
         self._account: Account | None = None
@@ -146,6 +147,7 @@ class Bulk:
         self._asks = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
+        self._unheard: dict[str, set[str]] = {}
         self.outcome: dict[str, Any] = {
             "writeErrors": [],
             "writeConcernErrors": [],
@@ -168,6 +170,9 @@ class Bulk:
     def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> dict[str, Any]:
         implicit = executor.implicit_session() if checked_session(session) is None and self._acknowledged else None
         deadline = executor.deadline()
+        if not self._acknowledged:
+            runs = list(runs)
+            self._unheard = self._fields_of(runs)
         try:
             following = iter(runs)
             run = next(following, None)
@@ -187,6 +192,16 @@ class Bulk:
             raise with_labels(BulkWriteError(self.outcome), self.outcome)
         return self.outcome
 
+    def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
+        """The fields of all commands and statements, by the command, so that all are checked before one is sent."""
+        used: dict[str, set[str]] = {}
+        for run in runs:
+            if run.kind == "insert":
+                used["insert"] = set(self._insert_fields)
+            else:
+                used.setdefault(run.kind, set(self._fields)).update(*run.elements)
+        return used
+
     @property
     def _stops(self) -> bool:
         """Whether no further batch is sent: after an error of ordered writes, and when the server steps down."""
@@ -196,7 +211,7 @@ class Bulk:
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
         """Write one run, batch by batch."""
-        statements = Statements(run.kind, run.elements, self._context.codec_options, self._acknowledged)
+        statements = Statements(run.kind, run.elements, self._context.codec_options)
         done = 0
         while done < len(run.elements):
             asks = self._asks and (self._acknowledged or not is_last or done + 1 < len(run.elements))
@@ -211,6 +226,7 @@ class Bulk:
                 takes_session=self._acknowledged,
                 takes_write_concern=asks == self._acknowledged,
                 operation_id=self._operation_id,
+                unheard=self._unheard,
             )
             if self._account is not None:
                 batch.account = self._account

@@ -23,6 +23,7 @@ from gmongo.execution.sessions import SessionHandle, end_if_implicit
 from gmongo.operations.bulk_write import COUNTS, BulkWriteBatch
 from gmongo.operations.client_writes import USUAL_LIMITS, Write, Writes
 from gmongo.operations.find import CursorReply
+from gmongo.operations.write import check_validation_not_bypassed
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
 
@@ -51,6 +52,8 @@ class ClientBulk:
         acknowledged: bool,
         session: SessionHandle | None,
     ) -> None:
+        if not acknowledged:
+            check_validation_not_bypassed(fields)
         self._executor = executor
         self._reaper = reaper
         self._context = context

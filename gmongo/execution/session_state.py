@@ -104,8 +104,9 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        unacknowledged = not self.transaction.active and (concern or _NONE).get("w") == 0
-        if not operation.acknowledged or unacknowledged:
+        # An operation that takes no session asks for a reply only to learn of errors.
+        unacknowledged = (concern or _NONE).get("w") == 0 or not operation.takes_session
+        if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.leave()

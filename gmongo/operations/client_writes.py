@@ -24,7 +24,7 @@ from gmongo.operations.models import (
     checked_change,
     checked_mapping,
 )
-from gmongo.operations.write import ensure_id
+from gmongo.operations.write import ensure_id, needs_a_reply
 
 _INT32 = struct.Struct("<i")
 _Update = UpdateOne | UpdateMany | ReplaceOne[Any]
@@ -174,6 +174,17 @@ def checked_models(models: Any) -> list[_Model]:
             )
         work.checkpoint()
     return models
+
+
+def check_unacknowledged_models(models: list[_Model]) -> None:
+    """Refuse what a server would refuse unheard.
+
+    :raises ConfigurationError: a model has an option that needs a reply.
+    """
+    for model in models:
+        for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
+            if getattr(model, option, None) is not None:
+                raise needs_a_reply(name)
 
 
 def _document_of(model: _Model) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import WRITE, check, unexpected
-from gmongo.errors import ConfigurationError, DocumentTooLarge
+from gmongo.errors import ConfigurationError, DocumentTooLarge, OperationFailure
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
@@ -28,6 +28,18 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # An error in these would go unseen.
 _NEED_A_REPLY = ("collation", "arrayFilters")
+# What an older server refuses, which would go unseen: command, field, the wire version that takes it, and its release.
+_NEED_A_RELEASE = (
+    ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
+    ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
+    ("findAndModify", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
+    *((command, "let", wire_versions.LET_OF_WRITES, "5.0") for command in ("update", "delete", "findAndModify")),
+    *(
+        (command, "comment", wire_versions.COMMENT, "4.4")
+        for command in ("insert", "update", "delete", "findAndModify")
+    ),
+)
+_NOTHING: Mapping[str, Container[str]] = {}
 _FREED_AT_ONCE = 1000
 _BYTES_BETWEEN_TURNS = 16 * 1024
 
@@ -37,23 +49,15 @@ class Statements:
 
     :param kind: ``insert``, ``update`` or ``delete``.
     :param documents: of which each is encoded once.
-    :param acknowledged: whether the caller learns of errors.
     """
 
-    __slots__ = ("_acknowledged", "_ahead", "_codec_options", "_documents", "has_reply", "kind")
+    __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
 
-    def __init__(
-        self,
-        kind: str,
-        documents: Iterable[Mapping[str, Any]],
-        codec_options: CodecOptions[Any],
-        acknowledged: bool = True,
-    ) -> None:
+    def __init__(self, kind: str, documents: Iterable[Mapping[str, Any]], codec_options: CodecOptions[Any]) -> None:
         self.kind = kind
         self._documents: Iterator[Mapping[str, Any]] = iter(documents)
         self._codec_options = codec_options
-        self._acknowledged = acknowledged
-        self.has_reply = acknowledged  # to the message that is encoded next
+        self.has_reply = True  # to the message that is encoded next
         self._ahead: tuple[Mapping[str, Any], bytes] | None = None  # encoded, but did not fit
 
     def take(self, hello: Hello) -> tuple[list[Mapping[str, Any]], list[bytes]]:
@@ -85,10 +89,8 @@ class Statements:
         if self._ahead is not None:
             ahead, self._ahead = self._ahead, None
             yield ahead
-        kind, codec_options, acknowledged = self.kind, self._codec_options, self._acknowledged
+        codec_options = self._codec_options
         for document in self._documents:
-            if not acknowledged and kind != "insert":
-                check_unacknowledged(kind, document, hello)
             body = bson.encode(document, False, codec_options)
             # The server refuses what is too large, and writes its neighbours; but it has to be able to say so.
             if not self.has_reply and len(body) > hello.max_bson_size:
@@ -96,19 +98,34 @@ class Statements:
             yield document, body
 
 
-def check_unacknowledged(kind: str, fields: Mapping[str, Any], hello: Hello) -> None:
+def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
     """Refuse what a server would refuse unheard.
 
     :param kind: the command that is not acknowledged.
-    :param fields: of the command or of a statement of it.
-    :param hello: of the server; one older than MongoDB 4.4 takes hints for updates only.
-    :raises ConfigurationError: one of the fields needs a reply.
+    :param fields: of the command, or of a statement of it.
+    :param hello: of the server.
+    :raises ConfigurationError: one of the fields needs a reply, or a newer server.
     """
     for name in _NEED_A_REPLY:
         if name in fields:
-            raise ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
-    if kind != "update" and "hint" in fields and hello.max_wire_version < wire_versions.HINT_OF_ANY_WRITE:
-        raise ConfigurationError("hint in an unacknowledged delete or find_one_and_… (w=0) needs MongoDB 4.4 or later")
+            raise needs_a_reply(name)
+    for command, name, version, release in _NEED_A_RELEASE:
+        if command == kind and name in fields and hello.max_wire_version < version:
+            raise ConfigurationError(f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later")
+
+
+def needs_a_reply(name: str) -> ConfigurationError:
+    """The error for a field without which errors would go unseen."""
+    return ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
+
+
+def check_validation_not_bypassed(fields: Container[str]) -> None:
+    """Refuse to bypass validation in an unacknowledged bulk.
+
+    :raises OperationFailure: the fields of the command ask for it.
+    """
+    if "bypassDocumentValidation" in fields:
+        raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
 
 
 def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
@@ -181,9 +198,10 @@ class WriteBatch(_Write):
     :param takes_session: whether an implicit session is used.
     :param takes_write_concern: whether the write concern is sent.
     :param operation_id: of the whole bulk.
+    :param unheard: if the bulk is not acknowledged, the fields of all its commands and statements, by the command.
     """
 
-    __slots__ = ("_statements", "operation_id", "reply", "takes_session", "takes_write_concern")
+    __slots__ = ("_statements", "_unheard", "operation_id", "reply", "takes_session", "takes_write_concern")
 
     def __init__(
         self,
@@ -196,8 +214,10 @@ class WriteBatch(_Write):
         takes_session: bool,
         takes_write_concern: bool,
         operation_id: int,
+        unheard: Mapping[str, Container[str]] = _NOTHING,
     ) -> None:
         super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
+        self._unheard = unheard
         self.takes_session = takes_session
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
@@ -211,6 +231,8 @@ class WriteBatch(_Write):
         return reply
 
     def encode(self, hello: Hello) -> list[bytes]:
+        for kind, used in self._unheard.items():
+            check_unacknowledged(kind, used, hello)
         self.taken, encoded = self._statements.take(hello)
         return encoded
 
@@ -241,8 +263,10 @@ class SingleWrite(_Write):
 
     def encode(self, hello: Hello) -> list[bytes]:
         statement = self.taken[0]
-        if not self.acknowledged and self.name != "insert":
-            check_unacknowledged(self.name, statement, hello)
+        if not self.acknowledged:
+            check_unacknowledged(self.name, self._fields, hello)
+            if self.name != "insert":
+                check_unacknowledged(self.name, statement, hello)
         encoded = bson.encode(statement, False, self.context.codec_options)
         if len(encoded) > hello.max_bson_size and (
             not self.acknowledged or len(encoded) > hello.max_bson_size + sizes.COMMAND_OVERHEAD

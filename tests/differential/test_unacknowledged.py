@@ -1,0 +1,227 @@
+"""Every write with `w=0`: where the write concern comes from, with a session and in a transaction, each option, and
+servers of each age. Nothing is lost in silence: it is as with PyMongo, or an error, or the server replies.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pymongo
+import pytest
+
+import gmongo
+from gmongo.errors import PyMongoError
+from gmongo.testing import Deployment, DeploymentProcess
+
+from .differences import check
+from .scene import DATABASE, Outcome, Scene
+
+VERSIONS = ("4.4", "5.0", "8.0")  # 4.2 is too old for PyMongo
+SET = {"$set": {"name": "x"}}
+HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
+FILTERS = [{"i": "t"}]
+OPTIONS: dict[str, Any] = {
+    "hint": HINT,
+    "sort": SORT,
+    "let": LET,
+    "collation": COLLATION,
+    "array_filters": FILTERS,
+    "comment": "why",
+    "bypass_document_validation": True,
+    "upsert": True,
+}
+
+
+class Write(NamedTuple):
+    """A write, and which of the options it has; those of a model are given to the model."""
+
+    play: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
+    options: tuple[str, ...]
+
+
+_OF_BULKS = ("let", "comment", "bypass_document_validation")
+
+
+def _both(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the call, and of the model."""
+    of_call = {name: value for name, value in options.items() if name in _OF_BULKS or name == "session"}
+    return of_call, {name: value for name, value in options.items() if name not in of_call}
+
+
+def _bulk(model: str, arguments: tuple[Any, ...], ordered: bool = True) -> Callable[..., Any]:
+    def play(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
+        of_call, of_model = _both(options)
+        models = [names["InsertOne"]({"_id": 50}), names[model](*arguments, **of_model)]
+        return target.bulk_write(models, ordered=ordered, **of_call)
+
+    return play
+
+
+def _update(name: str, change: Any = None) -> Callable[..., Any]:
+    def play(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
+        with_elements = {"$set": {"tags.$[i]": "y"}} if "array_filters" in options else change
+        return getattr(target, name)({"_id": 1}, with_elements, **options)
+
+    return play
+
+
+def _plain(name: str, *arguments: Any) -> Callable[..., Any]:
+    return lambda target, names, options: getattr(target, name)(*arguments, **options)
+
+
+def _client_bulk(collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
+    of_call, of_model = _both(options)
+    change = {"$set": {"tags.$[i]": "y"}} if "array_filters" in of_model else SET
+    model = names["UpdateOne"]({"_id": 1}, change, namespace=f"{DATABASE}.things", **of_model)
+    concern = collection.write_concern
+    return collection.database.client.bulk_write([model], ordered=False, write_concern=concern, **of_call)
+
+
+_OF_UPDATES = ("hint", "let", "collation", "array_filters", "comment", "bypass_document_validation", "upsert")
+WRITES: dict[str, Write] = {
+    "insert_one": Write(_plain("insert_one", {"_id": 50}), ("comment", "bypass_document_validation")),
+    "insert_many": Write(_plain("insert_many", [{"_id": 50}, {"_id": 51}]), ("comment", "bypass_document_validation")),
+    "insert_many(ordered=False)": Write(
+        lambda c, names, options: c.insert_many([{"_id": 50}, {"_id": 51}], ordered=False, **options),
+        ("comment", "bypass_document_validation"),
+    ),
+    "update_one": Write(_update("update_one", SET), (*_OF_UPDATES, "sort")),
+    "update_many": Write(_update("update_many", SET), _OF_UPDATES),
+    "replace_one": Write(
+        _update("replace_one", {"name": "x"}), (*(each for each in _OF_UPDATES if each != "array_filters"), "sort")
+    ),
+    "delete_one": Write(_plain("delete_one", {"_id": 1}), ("hint", "let", "collation", "comment")),
+    "delete_many": Write(_plain("delete_many", {"_id": 1}), ("hint", "let", "collation", "comment")),
+    "find_one_and_update": Write(
+        _update("find_one_and_update", SET), ("hint", "sort", "let", "array_filters", "comment", "upsert")
+    ),
+    "find_one_and_replace": Write(
+        _update("find_one_and_replace", {"name": "x"}), ("hint", "sort", "let", "comment", "upsert")
+    ),
+    "find_one_and_delete": Write(_plain("find_one_and_delete", {"_id": 1}), ("hint", "sort", "let", "comment")),
+    "bulk_write of InsertOne": Write(_bulk("InsertOne", ({"_id": 51},)), _OF_BULKS),
+    "bulk_write of UpdateOne": Write(_bulk("UpdateOne", ({"_id": 1}, SET)), ("hint", "sort", "collation", *_OF_BULKS)),
+    "bulk_write of UpdateMany": Write(_bulk("UpdateMany", ({"_id": 1}, SET)), ("hint", "collation", *_OF_BULKS)),
+    "bulk_write of ReplaceOne": Write(
+        _bulk("ReplaceOne", ({"_id": 1}, {"name": "x"})), ("hint", "sort", "collation", *_OF_BULKS)
+    ),
+    "bulk_write of DeleteOne": Write(_bulk("DeleteOne", ({"_id": 1},)), ("hint", "collation", "let", "comment")),
+    "bulk_write of UpdateOne, unordered": Write(
+        _bulk("UpdateOne", ({"_id": 1}, SET), ordered=False), ("hint", "sort", "collation", *_OF_BULKS)
+    ),
+    "bulk_write of DeleteOne, unordered": Write(
+        _bulk("DeleteOne", ({"_id": 1},), ordered=False), ("hint", "collation", "let", "comment")
+    ),
+    "client.bulk_write": Write(
+        lambda c, names, options: _client_bulk(c, names, options),
+        ("hint", "collation", "array_filters", "upsert", "sort", *_OF_BULKS),
+    ),
+    "create_index": Write(_plain("create_index", "name"), ("comment",)),
+    "drop_index": Write(_plain("drop_index", "name_1"), ("comment",)),
+    "drop": Write(_plain("drop"), ("comment",)),
+    "rename": Write(_plain("rename", "others"), ("comment",)),
+    "aggregate": Write(_plain("aggregate", [{"$out": "others"}]), ("hint", "let", "collation", "comment")),
+}
+ADMINISTRATION = ("create_index", "drop_index", "drop", "rename", "aggregate")
+LEVELS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "client": lambda names: names["Client"](w=0)[DATABASE].things,
+    "database": lambda names: names["client"].get_database(DATABASE, write_concern=names["WriteConcern"](w=0)).things,
+    "collection": lambda names: names["c"].with_options(write_concern=names["WriteConcern"](w=0)),
+}
+SESSIONS = ("none", "explicit", "transaction")
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def old_scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A server of each age."""
+    with DeploymentProcess("--replica-set", "1", "--version", request.param) as deployment:
+        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], request.param)
+        try:
+            yield scene
+        finally:
+            scene.close()
+
+
+def _in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[dict[str, Any]], Any]) -> Any:
+    if kind == "none":
+        return call({})
+    with target.database.client.start_session() as session:
+        if kind == "explicit":
+            return call({"session": session})
+        with session.start_transaction():
+            return call({"session": session})
+
+
+def _played(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    def play(names: dict[str, Any]) -> Any:
+        target = LEVELS[level](names)
+        return _in_session(kind, names, target, lambda session: write.play(target, names, {**options, **session}))
+
+    return play
+
+
+def _is_refused_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    return bool(theirs.error and ours.error) and not theirs.commands and not ours.commands
+
+
+def _is_louder(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    """The server, which is too old for it, would refuse unheard what PyMongo sends."""
+    return theirs.error is None and "needs MongoDB" in ours.text and not ours.commands
+
+
+def _is_told_more(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    """PyMongo leaves let and comment out of the unordered commands of a bulk."""
+    if "unordered" not in name or theirs[:2] != ours[:2]:
+        return False
+    fields = [{field[0] for command in each.commands for field in command[1]} for each in (theirs, ours)]
+    return fields[1] - fields[0] in ({"let"}, {"comment"}) and theirs.left == ours.left
+
+
+def _is_waited_for(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    """gmongo has administration acknowledged, so it learns of errors, and may use what needs a reply."""
+    return name in ADMINISTRATION and all(command[3] for command in ours.commands)
+
+
+EXPLANATIONS = (_is_refused_by_both, _is_louder, _is_told_more, _is_waited_for)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_as_with_pymongo_or_louder(old_scene: Scene, name: str) -> None:
+    write = WRITES[name]
+    cases = [(level, kind, None) for level in LEVELS for kind in SESSIONS]
+    cases += [("collection", kind, option) for kind in SESSIONS for option in write.options]
+    for level, kind, option in cases:
+        options = {} if option is None else {option: OPTIONS[option]}
+        theirs, ours = old_scene.compare(_played(write, level, kind, options))
+        call = f"Client(w=0).bulk_write({option}=" if name == "client.bulk_write" else f"w0.{name}({option}="
+        if not any(explains(name, theirs, ours) for explains in EXPLANATIONS):
+            check(call, theirs, ours)
+
+
+def _error_of(write: Write, client: Any, names: dict[str, Any], options: dict[str, Any], w: int) -> Exception | None:
+    client.drop_database(DATABASE)
+    things = client[DATABASE].get_collection("things", write_concern=gmongo.WriteConcern(w=1))
+    things.insert_one({"_id": 1, "tags": ["t"]})
+    things.create_index("name")
+    try:
+        write.play(things.with_options(write_concern=gmongo.WriteConcern(w=w)), names, options)
+    except PyMongoError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("version", ["4.2", "4.4", "5.0", "6.0", "7.0", "8.0"])
+def test_what_a_server_refuses_is_refused_without_a_reply_too(version: str) -> None:
+    names = {name: getattr(gmongo, name) for name in gmongo.__all__}
+    refused = 0
+    with Deployment.replica_set(1, version=version) as deployment, gmongo.MongoClient(deployment.uri) as client:
+        for (name, write), option in itertools.product(WRITES.items(), (None, *OPTIONS)):
+            if option is not None and option not in write.options:
+                continue
+            options = {} if option is None else {option: OPTIONS[option]}
+            heard, unheard = (_error_of(write, client, names, options, w) for w in (1, 0))
+            assert unheard or not heard, (name, option, heard)
+            refused += heard is not None
+    assert (refused > 0) == (version < "8.0")
