@@ -421,6 +421,13 @@ DIFFERENCES = (
     ),
     Difference(
         Kind.FORM,
+        "the error of a client bulk whose results cannot be read is the exception, as if the command itself fails",
+        "`error` of a `ClientBulkWriteException`",
+        calls=r"fail\(\"getMore\".*\n.*client\.bulk_write",
+        parts=("returned", "error"),
+    ),
+    Difference(
+        Kind.FORM,
         "the raw result of an unacknowledged delete or client bulk is empty, as that of other writes",
         "unacknowledged writes",
         calls=r"w0\.delete_|Client\(w=0\)\.bulk_write",

@@ -17,7 +17,6 @@ _NUMBER = re.compile(r"transaction number \d+")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
 _FIXED_BEFORE = 2026  # the rows have earlier dates, and what is made while they are played has later ones
 _YEAR_2000 = 946_684_800
-_ERROR_ATTRIBUTES = ("code", "details", "timeout", "retryable", "errors", "partial_result")
 
 
 class Portrait:
@@ -100,7 +99,11 @@ class Portrait:
         classes = tuple(each.__name__ for each in kind.__mro__)
         if kind.__module__.partition(".")[0] not in _DRIVERS:
             return Raised(classes, (), ())
-        known = [(name, self.attribute(error, name, depth + 1)) for name in _ERROR_ATTRIBUTES if hasattr(error, name)]
+        names = {*dir(error), *vars(error)} - set(dir(BaseException))
+        public = sorted(name for name in names if not name.startswith("_"))
+        known = [
+            (each, self.attribute(error, each, depth + 1)) for each in public if not callable(getattr(error, each))
+        ]
         return Raised(classes, tuple(known), tuple(sorted(getattr(error, "_error_labels", ()))))
 
 
