@@ -55,15 +55,20 @@ class InheritedOptions:
         return self._read_concern
 
 
+def is_called(kind: str, value: Any) -> bool:
+    """Whether the class of a value, or one that it derives from, has this name. Clients and databases of other
+    libraries will do by that, as they do for PyMongo."""
+    return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
+
+
 def options_of(owner: Any, kind: str, overrides: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
     """The four options in the constructor's order: those of `overrides` that are not None, and else the owner's.
 
-    :param owner: a client, a database or a collection. Another library's will do, as it does for PyMongo: its public
-        attributes are asked.
-    :param kind: the name that the owner's class has, or one that it derives from.
+    :param owner: a client, a database or a collection, whose public attributes are asked.
+    :param kind: which of them it must be: see :func:`is_called`.
     :raises TypeError: the owner is something else.
     """
-    if type(owner).__name__ != kind and all(each.__name__ != kind for each in type(owner).__mro__):
+    if not is_called(kind, owner):
         raise TypeError(f"{short(owner)} is not a {kind}")
     codec_options, read_preference, write_concern, read_concern = overrides
     return (

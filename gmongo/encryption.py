@@ -19,16 +19,17 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
+from gmongo._inherited_options import is_called
 from gmongo._short_text import short
 from gmongo.database import Database
 from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
 from gmongo.errors import ConfigurationError, EncryptedCollectionError, InvalidOperation
-from gmongo.mongo_client import MongoClient
 from gmongo.operations.models import UpdateOne
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
     from gmongo.cursor import Cursor
+    from gmongo.mongo_client import MongoClient
     from gmongo.results import BulkWriteResult, DeleteResult
 
 __all__ = ["Algorithm", "ClientEncryption", "QueryType", "RewrapManyDataKeyResult"]
@@ -124,14 +125,16 @@ class ClientEncryption(Generic[DocumentType]):
         timeout_ms: float | None = None,
     ) -> None:
         require_library()
-        if not isinstance(key_vault_client, MongoClient):
+        if not is_called("MongoClient", key_vault_client):
             raise TypeError(f"key_vault_client must be a MongoClient, not {short(key_vault_client)}")
         if not isinstance(codec_options, CodecOptions):
             raise TypeError(f"codec_options must be an instance of CodecOptions, not {short(codec_options)}")
         if not isinstance(kms_providers, Mapping):
             raise ValueError("kms_providers must be a dict")
         _check_callback(kms_connect_callback)
-        self._keys = key_vault(key_vault_client, key_vault_namespace).with_options(timeout_ms=timeout_ms)
+        self._keys = key_vault(key_vault_client, key_vault_namespace)
+        if timeout_ms is not None:
+            self._keys = self._keys.with_options(timeout_ms=timeout_ms)
         self._codec_options = codec_options
         self._explicit: Explicit | None = Explicit(
             Settings(kms_providers=kms_providers, key_expiration_ms=key_expiration_ms),

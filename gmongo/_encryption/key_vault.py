@@ -39,8 +39,8 @@ def key_vault(client: MongoClient[Any], namespace: str) -> Collection[Any]:
     :raises ConfigurationError: the namespace is none.
     """
     database, collection = split_namespace(namespace)
-    return client[database].get_collection(
-        collection, RAW, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
+    return client[database][collection].with_options(
+        codec_options=RAW, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
     )
 
 

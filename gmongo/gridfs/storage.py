@@ -13,12 +13,10 @@ from bson.regex import Regex
 from gmongo._inherited_options import executor_of
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
-from gmongo.cmap.shape import DOCUMENT
 from gmongo.collection import Collection
 from gmongo.errors import ConfigurationError, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.deadline import until
-from gmongo.execution.operation import required
 from gmongo.read_preferences import Primary
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
@@ -105,8 +103,8 @@ def _ensure_index(
 ) -> None:
     wanted = list(keys.items())
     try:
-        indexes = collection.list_indexes(session=session)
-        if any(list(required(index, "key", DOCUMENT).items()) == wanted for index in indexes):
+        present = (index.get("key") for index in collection.list_indexes(session=session))
+        if any(isinstance(key, Mapping) and list(key.items()) == wanted for key in present):
             return
     except OperationFailure as error:
         if not is_namespace_missing(error):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from bson.codec_options import CodecOptions
 
@@ -9,6 +11,7 @@ import gmongo
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
 from gmongo.database import Database
+from gmongo.encryption import ClientEncryption
 from gmongo.errors import InvalidOperation
 from gmongo.gridfs import GridFS
 from gmongo.read_concern import ReadConcern
@@ -84,6 +87,58 @@ def test_what_a_library_leaves_to_gmongo_is_refused(operation):
 def test_a_cursor_can_be_made():
     collection = MongoClient().shop.orders
     assert Cursor(collection, {}, limit=3).collection is collection
+
+
+class Plain(Documents):
+    """Takes PyMongo's options only, and is always itself."""
+
+    def __getitem__(self, name):
+        return self.database[f"{self.name}.{name}"]
+
+    def with_options(self, codec_options=None, read_preference=None, write_concern=None, read_concern=None):
+        return self
+
+
+class Vault(Plain):
+    kept: ClassVar[list] = []
+
+    def insert_one(self, document):
+        self.kept.append(document)
+
+
+def test_keys_are_kept_by_the_library(monkeypatch):
+    pytest.importorskip("pymongocrypt")
+    monkeypatch.setattr(Memory, "__getitem__", lambda database, name: Vault(database, name))
+    providers = {"local": {"key": bytes(96)}}
+    with ClientEncryption(providers, "keys.vault", Derived(), CodecOptions()) as encryption:
+        made = encryption.create_data_key("local")
+    assert [key["_id"] for key in Vault.kept] == [made]
+    with pytest.raises(TypeError, match="key_vault_client must be a MongoClient"):
+        ClientEncryption(providers, "keys.vault", MongoClient().keys, CodecOptions())
+
+
+class WithoutIndexes(Plain):
+    """Describes an index as pairs."""
+
+    made: ClassVar[list] = []
+
+    def find_one(self, *arguments, **options):
+        return None
+
+    def list_indexes(self, session=None):
+        return [{"key": [["filename", 1]]}, {}]
+
+    def create_index(self, keys, session=None, unique=False):
+        self.made.append((self.name, keys))
+
+
+def test_indexes_of_files_are_made_unless_they_are_there(monkeypatch):
+    monkeypatch.setattr(Memory, "__getitem__", lambda database, name: WithoutIndexes(database, name))
+    monkeypatch.setattr(MongoClient, "write_concern", WriteConcern(1))
+    with pytest.raises(InvalidOperation):
+        GridFS(MongoClient().shop).put(b"x")  # it inserts
+    expected = [("fs.files", [("filename", 1), ("uploadDate", 1)]), ("fs.chunks", [("files_id", 1), ("n", 1)])]
+    assert WithoutIndexes.made == expected
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "client", gmongo, object()])
