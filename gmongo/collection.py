@@ -1634,7 +1634,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             raise TypeError("models must be a list of SearchIndexModel")
         documents = [model.document for model in models]
         command = {"createSearchIndexes": self._name, "indexes": documents, **kwargs}
-        return [each["name"] for each in self._search_command(command, session, comment)["indexesCreated"]]
+        return indexes.names_created(self._search_command(command, session, comment), len(models))
 
     def drop_search_index(
         self, name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any

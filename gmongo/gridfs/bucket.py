@@ -12,7 +12,7 @@ from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
-from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session, id_of
 from gmongo.operations.keys import KeyOrList
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -307,7 +307,7 @@ class GridFSBucket:
         check_session(session)
         files, chunks = self._storage.files, self._storage.chunks
         with self._storage.in_time():
-            found = [each["_id"] for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
+            found = [id_of(each) for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
             if not found:
                 raise NoFile(f"no file could be deleted because none matched filename {filename!r}")
             files.delete_many({"_id": {"$in": found}}, session=session)

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
@@ -17,7 +17,7 @@ from gmongo.engines.read_ahead import MAX_BYTES, checked_allowance
 from gmongo.engines.read_ahead import check_session as check_read_ahead
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
-from gmongo.gridfs.storage import Storage, by_id, check_session, exactly
+from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactly, id_of, number_of
 
 
 class GridOut(io.IOBase):
@@ -77,7 +77,7 @@ class GridOut(io.IOBase):
     @property
     def _id(self) -> Any:
         """The ``_id`` of the file."""
-        return self._description()["_id"]
+        return id_of(self._description())
 
     @property
     def filename(self) -> str | None:
@@ -94,19 +94,17 @@ class GridOut(io.IOBase):
     @property
     def length(self) -> int:
         """Its size in bytes."""
-        length: int = self._description().get("length", 0)
-        return length
+        return number_of(self._description(), "length", 0, 0)
 
     @property
     def chunk_size(self) -> int:
         """The size of its chunks, in bytes."""
-        return int(self._description()["chunkSize"])
+        return number_of(self._description(), "chunkSize", 1)
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """When it was written, in UTC."""
-        found: datetime.datetime = self._description()["uploadDate"]
-        return found
+        """When it was written, in UTC; None if another program did not say."""
+        return cast("datetime.datetime", self._description().get("uploadDate"))
 
     @property
     def aliases(self) -> list[str] | None:
@@ -244,14 +242,14 @@ class GridOut(io.IOBase):
             chunk = self._next_chunk(number)
         if chunk is None:
             raise CorruptGridFile(f"no chunk #{number}")
-        if chunk["n"] != number:
-            raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk['n']}")
-        expected = min(self.chunk_size, self.length - number * self.chunk_size)
-        if len(chunk["data"]) != expected:
+        if chunk.get("n") != number:
+            raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk.get('n')}")
+        expected, data = min(self.chunk_size, self.length - number * self.chunk_size), data_of(chunk)
+        if len(data) != expected:
             raise CorruptGridFile(
-                f"chunk #{number} has the wrong size: expected {expected} bytes but found {len(chunk['data'])}"
+                f"chunk #{number} has the wrong size: expected {expected} bytes but found {len(data)}"
             )
-        self._chunk = bytes(chunk["data"][offset:] if offset else chunk["data"])
+        self._chunk = bytes(data[offset:] if offset else data)
 
     def _next_chunk(self, number: int) -> Any:
         if self._cursor is None or self._next != number:
@@ -276,9 +274,9 @@ class GridOut(io.IOBase):
         with until(self._deadline):
             extra = next(self._cursor, None)
         self._forget()
-        if extra is not None and len(extra["data"]):
+        if extra is not None and data_of(extra):
             raise CorruptGridFile(
-                f"extra chunk found: expected {self._next} chunks but found chunk with n={extra['n']}"
+                f"extra chunk found: expected {self._next} chunks but found chunk with n={extra.get('n')}"
             )
 
     def _forget(self) -> None:

@@ -13,10 +13,12 @@ from bson.regex import Regex
 from gmongo._inherited_options import executor_of
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
+from gmongo.cmap.shape import is_integer
 from gmongo.collection import Collection
 from gmongo.errors import ConfigurationError, InvalidOperation, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.deadline import until
+from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
@@ -110,3 +112,36 @@ def _ensure_index(
         if not is_namespace_missing(error):
             raise
     collection.create_index(wanted, session=session, unique=unique)
+
+
+def id_of(file: Mapping[str, Any]) -> Any:
+    """The ``_id`` of a file. Other programs write files, too, so nothing of one is certain.
+
+    :raises CorruptGridFile: it has none.
+    """
+    if "_id" not in file:
+        raise CorruptGridFile("a file has no _id")
+    return file["_id"]
+
+
+def number_of(file: Mapping[str, Any], field: str, lowest: int, default: int | None = None) -> int:
+    """A size in the description of a file.
+
+    :param default: if the field is not there.
+    :raises CorruptGridFile: it is not there and there is no default, or it is no number, or too small.
+    """
+    value = file.get(field, default)
+    if not is_integer(value) or value < lowest:
+        raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
+    return int(value)
+
+
+def data_of(chunk: Mapping[str, Any]) -> bytes:
+    """The bytes of a chunk.
+
+    :raises CorruptGridFile: it has none.
+    """
+    data = chunk.get("data")
+    if not isinstance(data, bytes):
+        raise CorruptGridFile(f"data of a chunk must be binary, not {short(data)}")
+    return data

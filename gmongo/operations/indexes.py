@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gmongo.cmap.shape import DOCUMENT, TEXT
+from gmongo.cmap.shape import DOCUMENT, DOCUMENTS, TEXT, unexpected
 from gmongo.execution.operation import required
 from gmongo.operations.keys import index_name
 
@@ -13,6 +13,18 @@ from gmongo.operations.keys import index_name
 def name_of(index_or_name: Any) -> str:
     """The name of an index that is given by its name or its keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name)
+
+
+def names_created(reply: Mapping[str, Any], count: int) -> list[str]:
+    """The names in the reply to ``createSearchIndexes``.
+
+    :param count: how many indexes were asked for.
+    :raises ProtocolError: it does not name so many.
+    """
+    created = required(reply, "indexesCreated", DOCUMENTS)
+    if len(created) != count:
+        raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created)
+    return [required(each, "name", TEXT, "an index of a reply") for each in created]
 
 
 def information(listed: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

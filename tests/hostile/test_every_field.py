@@ -1,0 +1,249 @@
+"""Each field of the reply to each command of each operation, missing or of a wrong type: nothing but documented errors
+comes out of the API, whether from the operation or from what its result may be asked for.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+from bson import DBRef, Int64, ObjectId
+from bson.errors import BSONError
+from bson.raw_bson import RawBSONDocument
+
+import gmongo.results
+from gmongo import DeleteOne, IndexModel, InsertOne, MongoClient, UpdateOne
+from gmongo.collection import Collection
+from gmongo.database import Database
+from gmongo.errors import PyMongoError
+from gmongo.gridfs import GridFS, GridFSBucket
+from gmongo.operations import SearchIndexModel
+from tests.hostile.mutation import encoded, paths
+from tests.hostile.peer import TIMES, HostilePeer, good_reply, hello, message
+from tests.hostile.replies import hello_message, quick_checks
+
+MISSING = "missing"
+ODD: tuple[Any, ...] = (MISSING, None, True, -1, 1.5, 10**12, "x", b"x", [], [1], [{}], {}, {"a": 1})
+OID = ObjectId(b"f" * 12)
+FILE = {"_id": OID, "length": Int64(3), "chunkSize": 255, "uploadDate": None, "filename": "n", "metadata": {"a": 1}}
+CHUNK = {"_id": OID, "files_id": OID, "n": 0, "data": b"abc"}
+DEFINITION: dict[str, Any] = {"mappings": {"dynamic": True}}
+SET = {"$set": {"a": 1}}
+
+
+def _in_transaction(client: Any) -> None:
+    with client.start_session() as session, session.start_transaction():
+        client.d.c.insert_one({}, session=session)
+
+
+def _watched(target: Any) -> list[Any]:
+    with target.watch() as stream:
+        return [stream.try_next(), stream.try_next(), stream.resume_token]
+
+
+def _bucket(client: Any) -> GridFSBucket:
+    return GridFSBucket(client.d)
+
+
+def _uploaded(client: Any) -> None:
+    with _bucket(client).open_upload_stream("n") as stream:
+        stream.write(b"abc")
+
+
+# By the name of the method. What the driver does not need a server for is in LOCAL.
+OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
+    "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),
+    "Collection.bulk_write": lambda c: c.d.c.bulk_write(
+        [InsertOne({}), UpdateOne({}, SET, upsert=True), DeleteOne({})]
+    ),
+    "Collection.count_documents": lambda c: c.d.c.count_documents({}),
+    "Collection.create_index": lambda c: c.d.c.create_index("a"),
+    "Collection.create_indexes": lambda c: c.d.c.create_indexes([IndexModel("a")]),
+    "Collection.create_search_index": lambda c: c.d.c.create_search_index({"definition": DEFINITION}),
+    "Collection.create_search_indexes": lambda c: c.d.c.create_search_indexes([SearchIndexModel(DEFINITION)] * 2),
+    "Collection.delete_many": lambda c: c.d.c.delete_many({}),
+    "Collection.delete_one": lambda c: c.d.c.delete_one({}),
+    "Collection.distinct": lambda c: c.d.c.distinct("a"),
+    "Collection.drop": lambda c: c.d.c.drop(),
+    "Collection.drop_index": lambda c: c.d.c.drop_index("a_1"),
+    "Collection.drop_indexes": lambda c: c.d.c.drop_indexes(),
+    "Collection.drop_search_index": lambda c: c.d.c.drop_search_index("x"),
+    "Collection.estimated_document_count": lambda c: c.d.c.estimated_document_count(),
+    "Collection.find": lambda c: list(c.d.c.find()),
+    "Collection.find of raw documents": lambda c: list(_raw(c).find()),
+    "Collection.find one after the other": lambda c: list(c.d.c.find(batch_size=1)),
+    "Collection.find explained": lambda c: c.d.c.find().explain(),
+    "Collection.find_one": lambda c: c.d.c.find_one(),
+    "Collection.find_one_and_delete": lambda c: c.d.c.find_one_and_delete({}),
+    "Collection.find_one_and_replace": lambda c: c.d.c.find_one_and_replace({}, {}),
+    "Collection.find_one_and_update": lambda c: c.d.c.find_one_and_update({}, SET),
+    "Collection.find_raw_batches": lambda c: list(c.d.c.find_raw_batches()),
+    "Collection.index_information": lambda c: c.d.c.index_information(),
+    "Collection.insert_many": lambda c: c.d.c.insert_many([{}, {}]),
+    "Collection.insert_one": lambda c: c.d.c.insert_one({}),
+    "Collection.list_indexes": lambda c: list(c.d.c.list_indexes()),
+    "Collection.list_search_indexes": lambda c: list(c.d.c.list_search_indexes()),
+    "Collection.options": lambda c: c.d.c.options(),
+    "Collection.rename": lambda c: c.d.c.rename("x"),
+    "Collection.replace_one": lambda c: c.d.c.replace_one({}, {}, upsert=True),
+    "Collection.update_many": lambda c: c.d.c.update_many({}, SET),
+    "Collection.update_one": lambda c: c.d.c.update_one({}, SET, upsert=True),
+    "Collection.update_search_index": lambda c: c.d.c.update_search_index("x", DEFINITION),
+    "Collection.watch": lambda c: _watched(c.d.c),
+    "Database.aggregate": lambda c: list(c.d.aggregate([{"$documents": []}])),
+    "Database.command": lambda c: c.d.command("ping"),
+    "Database.create_collection": lambda c: c.d.create_collection("x"),
+    "Database.cursor_command": lambda c: list(c.d.cursor_command("find", "c", filter={})),
+    "Database.dereference": lambda c: c.d.dereference(DBRef("c", 1)),
+    "Database.drop_collection": lambda c: c.d.drop_collection("c"),
+    "Database.list_collection_names": lambda c: c.d.list_collection_names(),
+    "Database.list_collections": lambda c: list(c.d.list_collections()),
+    "Database.validate_collection": lambda c: c.d.validate_collection("c"),
+    "Database.watch": lambda c: _watched(c.d),
+    "MongoClient.bulk_write": lambda c: c.bulk_write(
+        [InsertOne({}, namespace="d.c"), UpdateOne({}, SET, namespace="d.c"), DeleteOne({}, namespace="d.c")],
+        verbose_results=True,
+    ),
+    "MongoClient.drop_database": lambda c: c.drop_database("d"),
+    "MongoClient.list_database_names": lambda c: c.list_database_names(),
+    "MongoClient.list_databases": lambda c: list(c.list_databases()),
+    "MongoClient.server_info": lambda c: c.server_info(),
+    "MongoClient.start_session": _in_transaction,
+    "MongoClient.watch": _watched,
+    "GridFSBucket.delete": lambda c: _bucket(c).delete(OID),
+    "GridFSBucket.delete_by_name": lambda c: _bucket(c).delete_by_name("n"),
+    "GridFSBucket.download_to_stream": lambda c: _bucket(c).download_to_stream(OID, io.BytesIO()),
+    "GridFSBucket.download_to_stream_by_name": lambda c: _bucket(c).download_to_stream_by_name("n", io.BytesIO()),
+    "GridFSBucket.find": lambda c: [each.read() for each in _bucket(c).find({})],
+    "GridFSBucket.open_download_stream": lambda c: _bucket(c).open_download_stream(OID).readline(),
+    "GridFSBucket.open_download_stream_by_name": lambda c: list(_bucket(c).open_download_stream_by_name("n")),
+    "GridFSBucket.open_upload_stream": _uploaded,
+    "GridFSBucket.rename": lambda c: _bucket(c).rename(OID, "m"),
+    "GridFSBucket.rename_by_name": lambda c: _bucket(c).rename_by_name("n", "m"),
+    "GridFSBucket.upload_from_stream": lambda c: _bucket(c).upload_from_stream("n", b"abc"),
+    "GridFS.delete": lambda c: GridFS(c.d).delete(OID),
+    "GridFS.exists": lambda c: GridFS(c.d).exists(OID),
+    "GridFS.find": lambda c: [each.read() for each in GridFS(c.d).find()],
+    "GridFS.find_one": lambda c: GridFS(c.d).find_one(),
+    "GridFS.get": lambda c: GridFS(c.d).get(OID).read(),
+    "GridFS.get_last_version": lambda c: GridFS(c.d).get_last_version("n").read(),
+    "GridFS.get_version": lambda c: GridFS(c.d).get_version("n", 0).seek(1),
+    "GridFS.list": lambda c: GridFS(c.d).list(),
+    "GridFS.put": lambda c: GridFS(c.d).put(b"abc"),
+}
+LOCAL = {
+    "Collection": {"next", "with_options"},
+    "Database": {"get_collection", "next", "with_options"},
+    "MongoClient": {
+        *("append_metadata", "close", "eq_props", "get_database", "get_default_database", "next", "pool_stats"),
+        "retry_stats",
+    },
+    # With another way to begin what is here.
+    "GridFSBucket": {"open_upload_stream_with_id", "upload_from_stream_with_id"},
+    "GridFS": {"new_file"},
+}
+CONTENT: dict[str, dict[str, Any]] = {
+    "createIndexes": {"numIndexesBefore": 1, "numIndexesAfter": 2},
+    "buildInfo": {"version": "8.0.0", "versionArray": [8, 0, 0, 0]},
+    "explain": {"queryPlanner": {}},
+}
+_OWN_BUSINESS = {"endSessions", "killCursors"}
+OF_EVERY_REPLY = {"ok", *TIMES}
+
+
+def _raw(client: Any) -> Any:
+    options = client.codec_options.with_options(document_class=RawBSONDocument)
+    return client.d.get_collection("c", codec_options=options)
+
+
+def test_every_operation_is_here() -> None:
+    for kind in (Collection, Database, MongoClient, GridFSBucket, GridFS):
+        public = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+        here = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}
+        assert public == here | LOCAL[kind.__name__]
+
+
+class Liar:
+    """A server of which one field in one reply is wrong.
+
+    :ivar lie: the number of the reply, where the field is in it, and the value.
+    :ivar told: what would have been true, since :meth:`begin`.
+    """
+
+    def __init__(self) -> None:
+        self.peer: Any = None
+        self.begin()
+
+    def begin(self, *lie: Any) -> None:
+        self.lie = lie
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes:
+        if name == "hello":
+            return hello_message(hello(self.peer.name), command, number)
+        reply = copy.deepcopy({**good_reply(name, command), **CONTENT.get(name, {})})
+        if name == "find" and str(command["find"]).endswith((".files", ".chunks")):
+            reply["cursor"] |= {
+                "id": Int64(0),
+                "firstBatch": [copy.deepcopy(FILE if "files" in command["find"] else CHUNK)],
+            }
+        if name == "createSearchIndexes":
+            reply["indexesCreated"] = [{"id": "1", "name": "default"} for _ in command["indexes"]]
+        if name in _OWN_BUSINESS:
+            return message(encoded(reply), number)
+        self.told.append((name, copy.deepcopy(reply)))
+        if self.lie and self.lie[0] == len(self.told) - 1:
+            _put(reply, *copy.deepcopy(self.lie[1:]))
+        return message(encoded(reply), number)
+
+
+def _put(document: Any, path: tuple[Any, ...], value: Any) -> None:
+    for name in path[:-1]:
+        document = document[name]
+    if value == MISSING:
+        del document[path[-1]]
+    else:
+        document[path[-1]] = value
+
+
+@pytest.fixture(scope="module")
+def liar() -> Iterator[Liar]:
+    liar = Liar()
+    with quick_checks(), HostilePeer(liar.answer) as liar.peer:
+        yield liar
+
+
+def _asked(result: Any) -> None:
+    """Read whatever a result may be asked for."""
+    if type(result).__module__ == gmongo.results.__name__:
+        for name in dir(result):
+            if not name.startswith("_"):
+                getattr(result, name)
+        repr(result)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_only_documented_errors_come_out(liar: Liar, name: str) -> None:
+    operation = OPERATIONS[name]
+    options: Any = {"serverSelectionTimeoutMS": 3000, "serverMonitoringMode": "poll", "retryReads": False}
+    with MongoClient(liar.peer.name, replicaSet="rs", **options) as client:
+        liar.begin()
+        _asked(operation(client))
+        for at, (command, reply) in enumerate(liar.told):
+            fields = [path for path in paths(reply) if name == "Database.command" or path[0] not in OF_EVERY_REPLY]
+            for path, value in itertools.product(fields, ODD):
+                liar.begin(at, path, value)
+                try:
+                    with gevent.Timeout(5):
+                        _asked(operation(client))
+                except (PyMongoError, BSONError):
+                    pass
+                except (Exception, gevent.Timeout) as error:
+                    pytest.fail(f"{type(error).__name__}: {error} for {command}: {path} = {value!r}")
