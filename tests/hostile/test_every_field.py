@@ -42,6 +42,12 @@ def _in_transaction(client: Any) -> None:
         client.d.c.insert_one({}, session=session)
 
 
+def _in_snapshot(client: Any) -> None:
+    with client.start_session(snapshot=True) as session:
+        client.d.c.find_one({}, session=session)
+        client.d.c.distinct("a", session=session)
+
+
 def _watched(target: Any) -> list[Any]:
     with target.watch() as stream:
         return [stream.try_next(), stream.try_next(), stream.resume_token]
@@ -116,6 +122,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "MongoClient.list_databases": lambda c: list(c.list_databases()),
     "MongoClient.server_info": lambda c: c.server_info(),
     "MongoClient.start_session": _in_transaction,
+    "MongoClient.start_session of a snapshot": _in_snapshot,
     "MongoClient.watch": _watched,
     "GridFSBucket.delete": lambda c: _bucket(c).delete(OID),
     "GridFSBucket.delete_by_name": lambda c: _bucket(c).delete_by_name("n"),
