@@ -5,7 +5,7 @@ Models hold data, checked and brought into the server's form; commands are made 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
-Update = Mapping[str, Any] | list[Mapping[str, Any]]
+Update = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Hint = KeyOrList | None
 CollationIn = Collation | Mapping[str, Any] | None
 
@@ -231,7 +231,7 @@ class _Update(_Model):
         update: Update,
         upsert: bool | None = None,
         collation: CollationIn = None,
-        array_filters: list[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Mapping[str, Any]] | None = None,
         hint: Hint = None,
         namespace: str | None = None,
     ) -> None:
@@ -308,7 +308,7 @@ class UpdateOne(_Update):
         update: Update,
         upsert: bool | None = None,
         collation: CollationIn = None,
-        array_filters: list[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Mapping[str, Any]] | None = None,
         hint: Hint = None,
         namespace: str | None = None,
         sort: KeyOrList | None = None,
@@ -401,11 +401,11 @@ def checked_update(update: Update) -> Update:
 
     Raises :class:`TypeError` if it is of another type, :class:`ValueError` if it is empty or has no operator.
     """
-    if not isinstance(update, (dict, list, Mapping)):
+    if not isinstance(update, (dict, list, tuple, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
     if not update:
         raise ValueError(f"update must not be empty, was {short(update)}")
-    if not isinstance(update, list) and not _begins_with_operator(update):
+    if isinstance(update, Mapping) and not _begins_with_operator(update):
         raise ValueError(f"update must begin with an operator such as $set, was {short(update)}")
     return update
 
@@ -427,9 +427,9 @@ def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Any]) -> Any:
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
-def checked_array_filters(filters: list[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:
-    """`filters`, or :class:`TypeError` if it is neither None nor a list."""
-    if filters is not None and not isinstance(filters, list):
+def checked_array_filters(filters: Sequence[Mapping[str, Any]] | None) -> Sequence[Mapping[str, Any]] | None:
+    """`filters`, or :class:`TypeError` if it is neither None nor a list or a tuple."""
+    if filters is not None and not isinstance(filters, (list, tuple)):
         raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
