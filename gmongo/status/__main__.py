@@ -18,7 +18,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     :param arguments: of the command line; None takes those of the process.
     """
-    parser = argparse.ArgumentParser(prog="python -m gmongo.status", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m gmongo.status",
+        description="Show the states of the processes that serve theirs in a directory, again each second, or once.",
+    )
     parser.add_argument("directory", type=Path, help="where the processes serve their states (gmongo.status.publish)")
     parser.add_argument("--once", action="store_true", help="show them once, and end")
     chosen = parser.parse_args(arguments)

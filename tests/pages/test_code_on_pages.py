@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import gmongo
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -41,6 +43,20 @@ def test_code_can_be_compiled_and_imports_what_is_there(code: str) -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":
             module = importlib.import_module(node.module or "")
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+@pytest.mark.parametrize("code", [case for case in CASES if "def test_" in str(case.values[0])])
+def test_a_file_of_tests_imports_what_it_names(code: str) -> None:
+    """It is copied as it is; other code on a page goes on where the page has begun."""
+    tree = ast.parse(code)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported = {alias.asname or alias.name for node in imports for alias in node.names}
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {*gmongo.__all__} <= imported
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)

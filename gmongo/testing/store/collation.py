@@ -109,6 +109,9 @@ def _check(spec: Mapping[str, Any]) -> None:
             raise bad_value(f"Enumeration value '{spec[name]}' for field 'collation.{name}' is not a valid value.")
 
 
+_ICU = "PyICU (pip install 'gmongo[icu]')"
+
+
 @lru_cache(maxsize=64)
 def _made(items: tuple[tuple[str, Any], ...]) -> Collation:
     spec = dict(items)
@@ -117,12 +120,12 @@ def _made(items: tuple[tuple[str, Any], ...]) -> Collation:
         return Collation(_of_icu(icu, spec), items)
     changed = [name for name, default in _DEFAULTS.items() if name != "strength" and spec[name] != default]
     if changed:
-        raise not_supported(f"a collation with {changed[0]} {spec[changed[0]]!r} without PyICU")
+        raise not_supported(f"a collation with {changed[0]} {spec[changed[0]]!r} without {_ICU}")
     locale = spec["locale"]
     if locale.partition("_")[0] not in _OF_ROOT_ORDER or locale in _NOT_OF_ROOT_ORDER or "@" in locale:
-        raise not_supported(f"a collation for the locale {locale!r} without PyICU")
+        raise not_supported(f"a collation for the locale {locale!r} without {_ICU}")
     if spec["strength"] > 3:
-        raise not_supported(f"a collation of strength {spec['strength']} without PyICU")
+        raise not_supported(f"a collation of strength {spec['strength']} without {_ICU}")
     return Collation(_of_root_order(spec["strength"]), items)
 
 
@@ -137,7 +140,7 @@ def _of_root_order(strength: int) -> Fold:
                 continue
             lower = letter.lower()
             if lower not in _PRIMARY:
-                raise not_supported(f"comparing the letter {letter!r} under a collation without PyICU")
+                raise not_supported(f"comparing the letter {letter!r} under a collation without {_ICU}")
             bases.append(_PRIMARY[lower])
             accents.append("")
             cases.append("\1" if letter == lower else "\2")

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sortedcontainers import SortedDict
-
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.matching import Match, compile_filter
+from gmongo.testing.store.needed import SortedDict
 from gmongo.testing.store.paths import ParallelArrays, leaves_at
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 

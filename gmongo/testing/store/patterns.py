@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import pcre2
-
 from gmongo.testing.store.errors import location
+from gmongo.testing.store.needed import pcre2
 from gmongo.testing.store.values import flags_of
 
 # Without ASCII `\w`, `\d` and the classes would match letters of all scripts, which a server's do not.

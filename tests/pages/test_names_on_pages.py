@@ -1,0 +1,90 @@
+"""What the driver tells and takes is on the page that lists it: a new key or option without a word there fails."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gmongo import MongoClient
+from gmongo.options import OPTIONS
+from gmongo.status.shape import _STATE_WITH_TEXT
+from gmongo.testing import Deployment
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+KEY = re.compile(r"`([A-Za-z_]+)`")
+PROGRAMS = ("gmongo", "gmongo.testing", "gmongo.status", "gmongo.stable_api")
+
+
+def table(page: str, heading: str) -> str:
+    """The first table under a heading."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    rows = text[text.index(heading) :].splitlines()
+    first = next(number for number, row in enumerate(rows) if row.startswith("|"))
+    last = next(number for number in range(first, len(rows)) if not rows[number].startswith("|"))
+    return "\n".join(rows[first:last])
+
+
+def first_column(text: str) -> list[str]:
+    return [name for row in text.splitlines()[2:] for name in KEY.findall(row.split("|")[1])]
+
+
+def keys(shape: Any) -> Iterator[str]:
+    """The keys of a shape at any depth; those of mappings by name have none."""
+    if isinstance(shape, Mapping):
+        for key, value in shape.items():
+            if isinstance(key, str):
+                yield key.removesuffix("?")
+            yield from keys(value)
+    elif isinstance(shape, (list, tuple)):
+        for each in shape:
+            yield from keys(each)
+
+
+def test_the_keys_of_pools_and_retries() -> None:
+    with Deployment.replica_set(1) as deployment, MongoClient(deployment.uri) as client:
+        client.t.c.find_one()
+        (pool,), retries = client.pool_stats(), client.retry_stats()
+    assert first_column(table("pool.md", "## What `pool_stats()` tells")) == list(pool)
+    assert first_column(table("retries.md", "### What the client has done")) == list(retries)
+
+
+def test_the_keys_of_the_state_of_a_process() -> None:
+    listed = set(KEY.findall(table("telemetry.md", "### The keys of the JSON")))
+    known = set(keys(_STATE_WITH_TEXT))
+    assert known <= listed
+    assert listed <= known | {"appName"}
+
+
+@pytest.mark.parametrize("option", [option.name for option in OPTIONS])
+def test_an_option_is_in_the_documentation_of_the_client(option: str) -> None:
+    documentation, parameters = inspect.getdoc(MongoClient) or "", inspect.signature(MongoClient).parameters
+    assert f"``{option}``" in documentation or option in parameters
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_is_for_people(program: str) -> None:
+    command = [sys.executable, "-m", program, "--help"]
+    environment = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.returncode == 0
+    assert "usage:" in done.stdout
+    assert not re.search(r":\w+( \w+)?:|``", done.stdout), done.stdout
+
+
+def test_both_first_pages_say_the_same_of_speed() -> None:
+    bullet = re.compile(r"\*\*(.+?CPU for a `find_one`)\*\*, and (.+? for a write)")
+    readme, package = (
+        bullet.search(path.read_text(encoding="utf-8")) for path in (ROOT / "README.md", DOCS / "package.md")
+    )
+    assert readme is not None
+    assert package is not None
+    assert readme.groups() == package.groups()
