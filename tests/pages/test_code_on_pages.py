@@ -51,11 +51,6 @@ def test_a_file_of_tests_imports_what_it_names(code: str) -> None:
     tree = ast.parse(code)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in imports for alias in node.names}
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
     assert {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {*gmongo.__all__} <= imported
 
 
