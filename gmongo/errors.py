@@ -173,18 +173,22 @@ class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became free within ``waitQueueTimeoutMS``.
 
     `holders` says who held the connections: up to five, the longest holder first, as in :meth:`MongoClient.pool_stats()
-    <gmongo.mongo_client.MongoClient.pool_stats>`. From Python 3.11 on a traceback shows them below the message, whose
-    text is fixed.
+    <gmongo.mongo_client.MongoClient.pool_stats>`. The text shows the limits, how many connections are in use for
+    what, and the longest holder; from Python 3.11 on a traceback shows all five below it.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param message: what happened.
+    :param message: what happened, in the words of the specification; it is there as `message`, too.
     :param address: the address of the pool, as host and port.
     :param holders: a mapping for each.
+    :param details: the rest of the text: the limits, and what the connections are in use for.
     """
 
-    def __init__(self, message: str, address: Any = None, holders: Iterable[Mapping[str, Any]] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, address: Any = None, holders: Iterable[Mapping[str, Any]] = (), details: str = ""
+    ) -> None:
+        super().__init__(message + details)
+        self.message = message
         self.address = address
         self.holders = list(holders)
         add_note = getattr(self, "add_note", None)

@@ -11,6 +11,7 @@ import bson
 from gmongo import _clock
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.shape import ERROR, check
 from gmongo.errors import OperationFailure
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import encode_op_msg, next_request_id
@@ -77,12 +78,14 @@ class Authentication:
 
     def _limited(self, seconds: float | None, ref: bool) -> AbstractContextManager[Any]:
         limit = None if seconds is None else seconds + self._login.patience
-        return interrupt_after(limit, self._connection._timeout_error(self._options.connect_timeout or 0), ref)
+        error = self._connection.timeout_error(self._options.connect_timeout or 0, "connectTimeoutMS")
+        return interrupt_after(limit, error, ref)
 
     def _run(self, database: str, command: Mapping[str, Any]) -> Mapping[str, Any]:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
         reply = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
+        check(reply, ERROR)
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)

@@ -62,6 +62,7 @@ class Connection:
         "_last_reply_id",
         "_limit",
         "_ref",
+        "_stream",
         "_transport",
         "address",
         "authentication",
@@ -112,6 +113,7 @@ class Connection:
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
+        self._stream = 0  # the ID of the request that began a stream
         self._compressor: Compressor | None = None
 
     def __repr__(self) -> str:
@@ -203,13 +205,14 @@ class Connection:
             transport = self._transport or self._open_transport()
             if timeout is not None:
                 self.mid_message = timeout > 0
-                limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address))
+                limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address, self._usual_limits))
                 limit.begin(timeout)
             try:
                 if self._compressor is not None:
                     buffers = self._compressed(transport, buffers, self._compressor)
                 whole = transport.round_trip(buffers, request_id)
                 if whole is None:
+                    self._stream = request_id
                     body = self._receive(transport, request_id)
                 else:
                     body, self.mid_message = whole, False
@@ -253,8 +256,10 @@ class Connection:
         """The next reply of a stream: while `mid_message` is true, more is to come. Raises as :meth:`exchange` does."""
         transport = self._open_transport()
         try:
-            with interrupt_after(timeout, self._timeout_error(timeout or 0), self._ref):
-                body = self._receive(transport, self._last_reply_id)
+            with interrupt_after(timeout, self.timeout_error(timeout or 0), self._ref):
+                # MongoDB answers to the reply before, other servers to the request that began the stream. Nothing else
+                # can be under way on the connection.
+                body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._failed(error)
         try:  # as in exchange, which does it in place: every operation would pay for the call
@@ -267,12 +272,12 @@ class Connection:
             if not transport.release() and not self.mid_message:
                 self.spoil(ProtocolError("the server sent more than the stream"))
 
-    def _receive(self, transport: Transport, request_id: int) -> Buffer:
-        reply_id, opcode, payload = transport.receive(request_id)
+    def _receive(self, transport: Transport, request_id: int, or_to: int | None = None) -> Buffer:
+        reply_id, response_to, opcode, payload = transport.receive(request_id, or_to)
         try:
             if opcode == OP_COMPRESSED:
                 opcode, payload = decompressed(payload, transport.max_message_size)
-            body, self.mid_message = decode_reply(opcode, payload, reply_id, request_id)
+            body, self.mid_message = decode_reply(opcode, payload, reply_id, response_to)
         except BaseException:
             transport.out_of_step = True  # the reply has come
             raise
@@ -283,7 +288,7 @@ class Connection:
         """Send a request that has no reply. Raises as :meth:`exchange` does."""
         self.mid_message = True
         try:
-            with interrupt_after(timeout, self._timeout_error(timeout or 0), self._ref):
+            with interrupt_after(timeout, self.timeout_error(timeout or 0), self._ref):
                 if self._compressor is not None:
                     buffers = compressed(buffers, self._compressor)
                 self._open_transport().send(buffers)
@@ -324,7 +329,7 @@ class Connection:
         longest = transport.max_message_size
         transport.max_message_size = min(longest, most)
         self.hold_hub(False)
-        with interrupt_after(seconds, self._timeout_error(seconds), False):
+        with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
         if self.mid_message:
             raise ProtocolError("a late reply is followed by others that nobody asks for any more")
@@ -354,8 +359,18 @@ class Connection:
     def _network_error(self, error: TransportError) -> AutoReconnect:
         return AutoReconnect(f"{address_text(self.address)}: {error}")
 
-    def _timeout_error(self, timeout: float) -> NetworkTimeout:
-        return _timeout_error(self.address, timeout)
+    def timeout_error(self, seconds: float, option: str | None = None) -> NetworkTimeout:
+        """The error for a limit of time that is reached.
+
+        :param seconds: the limit; none were left if it is 0 or less.
+        :param option: that sets it; None is the usual one.
+        """
+        return _timeout_error(self.address, self._usual_limits, seconds, option)
+
+    @property
+    def _usual_limits(self) -> tuple[str, float | None]:
+        """What sets the limit of an exchange, if that is so many seconds; None is any number."""
+        return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def spoil(self, error: BaseException) -> None:
         """Let no other request be sent on it, because of `error`."""
@@ -388,8 +403,20 @@ class Connection:
             self._transport.close()
 
 
-def _timeout_error(address: Address, timeout: float) -> NetworkTimeout:
-    return NetworkTimeout(f"{address_text(address)}: timed out (no complete reply within {timeout * 1000:g} ms)")
+_LIMIT_OF_OPERATION = "timeoutMS, timeout_ms or gmongo.timeout()"
+
+
+def _timeout_error(
+    address: Address, usual: tuple[str, float | None], seconds: float, option: str | None = None
+) -> NetworkTimeout:
+    """The error for a limit of time, which says how long it was, and what sets it."""
+    where = address_text(address)
+    if seconds <= 0:
+        return NetworkTimeout(f"{where}: timed out (the operation's limit, {_LIMIT_OF_OPERATION}, was over before)")
+    if option is None and usual[1] in (seconds, None):
+        option = usual[0]
+    limit = option or f"left of the operation's limit, {_LIMIT_OF_OPERATION}"
+    return NetworkTimeout(f"{where}: timed out (no complete reply within {seconds * 1000:.4g} ms: {limit})")
 
 
 def _is_sound(body: Buffer) -> bool:

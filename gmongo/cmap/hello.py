@@ -54,13 +54,18 @@ def read_hello(reply: Mapping[str, Any], duration: float) -> Hello:
     """Check that a hello succeeded, and that its fields are what they should be.
 
     :raises OperationFailure: it did not succeed.
-    :raises ProtocolError: a field has the wrong type, or is out of its range.
+    :raises ProtocolError: a field has the wrong type.
     """
     check(reply, ERROR, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
         raise OperationFailure(message, reply.get("code"), reply)
     check(reply, HELLO, "a hello")
-    check(reply, HELLO_NUMBERS, "a hello")
-    numbers = {field: int(reply[field]) for field in HELLO_NUMBERS if reply.get(field) is not None}
-    return Hello({field: value for field, value in reply.items() if value is not None} | numbers, duration)
+    fields = {field: value for field, value in reply.items() if value is not None}
+    for field in HELLO_NUMBERS.keys() & fields.keys():
+        # A number out of its range is as good as not there, and no reason to look for a server until the time is up. Of
+        # these numbers, only the wire versions are needed, which the driver says at once.
+        number = fields.pop(field)
+        if HELLO_NUMBERS[field](number) is None:
+            fields[field] = int(number)
+    return Hello(fields, duration)

@@ -7,6 +7,7 @@ delivering events. It comes after the state is true.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -178,18 +179,26 @@ class Pool:
         if deadline is not None:
             remaining = deadline - _clock.monotonic()
             limit = remaining if limit is None else min(limit, remaining)
-        connection = waiter.sleep(limit, self._wait_error)
+        connection = waiter.sleep(limit, partial(self._wait_error, limit))
         self.machine.confirm(connection)
         return connection
 
-    def _wait_error(self) -> WaitQueueTimeoutError:
+    def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
+        """The error for a wait of `limit` seconds. Its text alone says what to change: loggers show no more."""
+        options, machine = self.options, self.machine
         message = "Timed out while checking out a Connection from connection pool"
         if self._load_balanced:
-            users = self.machine.in_use_by().items()
-            used = ", ".join(f"connections in use by {what}: {count}" for what, count in users)
-            limit = self.options.max_pool_size
-            message = f"Timeout waiting for connection from the connection pool. maxPoolSize: {limit}, {used}"
-        return WaitQueueTimeoutError(message, self.address, holders(self.machine.in_use, _HOLDERS_SHOWN))
+            message = "Timeout waiting for connection from the connection pool"
+        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else "the operation's time limit"
+        users = ", ".join(f"connections in use by {what}: {count}" for what, count in machine.in_use_by().items())
+        longest = holders(machine.in_use, _HOLDERS_SHOWN)
+        held = ", longest held for {seconds:.3g} s by {greenlet}: {operation}".format(**longest[0]) if longest else ""
+        details = (
+            f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}, being established: "
+            f"{len(machine.pending)} (maxConnecting: {options.max_connecting}), "
+            f"{option}: {max(limit or 0, 0) * 1000:.4g} ms{held}"
+        )
+        return WaitQueueTimeoutError(message, self.address, longest, details)
 
     # Checking in and closing
 

@@ -188,7 +188,7 @@ HELLO_NUMBERS: Mapping[str, Check] = {
 
 CURSOR: Mapping[str, Check] = {
     "id": integer(-INT64_MAX - 1, INT64_MAX),
-    "ns": TEXT,
+    "ns": lambda value: None if is_text(value) and "." in value else "a database and a collection with a dot between",
     "postBatchResumeToken": DOCUMENT,
 }
 """Of the ``cursor`` of a reply, beside its batch."""

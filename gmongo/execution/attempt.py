@@ -11,7 +11,7 @@ from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import TIMES, check
-from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
@@ -111,8 +111,10 @@ class Attempt:
     def _run_pinned(self, pin: PinnedConnection, commands: CommandRunner) -> Any:
         operation = self.operation
         self.address = pin.connection.address
-        if pin.connection.error is not None:
-            raise AutoReconnect(f"{address_text(self.address)}: the connection was lost with an earlier command on it")
+        if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
+            raise AutoReconnect(
+                f"{address_text(self.address)}: the connection is gone, as an earlier command on it was interrupted"
+            )
         with pin as connection:
             self._run_on(connection, commands)
         return operation.pinned(self.result, pin.share()) if operation.keeps_cursor_open(self.result) else self.result

@@ -24,6 +24,7 @@ from gmongo.execution.overload import Overload
 from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
+from gmongo.wire.message import OutOfStepError
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
@@ -33,13 +34,17 @@ _NO_RETRYABLE_WRITES = (
 )
 
 
+# What is no reply to the request may have come after the reply to the one before, on an available connection.
+_CONNECTION_LOST = (AutoReconnect, OutOfStepError)
+
+
 def may_retry_read(error: PyMongoError) -> bool:
     """Whether a read that failed with `error` may be tried again."""
     if isinstance(error, ServerSelectionTimeoutError):
         return False
     if isinstance(error, OperationFailure):
         return error.code in codes.RETRYABLE_READ
-    return isinstance(error, AutoReconnect)
+    return isinstance(error, _CONNECTION_LOST)
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
@@ -52,7 +57,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
         left_to_driver = unlabelled and not (is_mongos and _is_of_write_concern(error))
         may_retry = left_to_driver and error.code in codes.RETRYABLE_WRITE
     else:
-        may_retry = isinstance(error, AutoReconnect) and not isinstance(error, ServerSelectionTimeoutError)
+        may_retry = isinstance(error, _CONNECTION_LOST) and not isinstance(error, ServerSelectionTimeoutError)
     if may_retry:
         error._add_error_label(RETRYABLE_WRITE)
 

@@ -97,6 +97,7 @@ class CursorOperation(Operation):
         if (
             isinstance(cursor_id, int)
             and namespace.__class__ is str
+            and "." in namespace
             and (_ONLY_DOCUMENTS(map(type, batch)) if batch.__class__ is list else batch.__class__ is Batch)
             and cursor.get("postBatchResumeToken", cursor).__class__ is dict
         ):

@@ -22,6 +22,7 @@ Found = TypeVar("Found")
 
 # Choices are remembered until the description changes, for this many read preferences.
 _CHOICES_KEPT = 64
+_NEGLIGIBLE = 0.001  # seconds
 
 
 class Selectable(Protocol):
@@ -167,7 +168,7 @@ class ServerSelector:
         :param complaint: what is missing then, in the words of a person.
         :param operation: its name, for people.
         """
-        waiter = self._queue.join(operation)
+        waiter, limit = self._queue.join(operation), end - _clock.monotonic()
         try:
             while True:
                 waiter.item = None  # before the look, so that no change is missed
@@ -175,7 +176,7 @@ class ServerSelector:
                 if found:
                     return found
                 topology.request_checks()
-                waiter.sleep(end - _clock.monotonic(), lambda: self._timed_out(topology, complaint()))
+                waiter.sleep(end - _clock.monotonic(), lambda: self._timed_out(topology, complaint(), limit))
         finally:
             self._queue.leave(waiter)
 
@@ -184,8 +185,11 @@ class ServerSelector:
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
-    def _timed_out(self, topology: Selectable, complaint: str) -> ServerSelectionTimeoutError:
+    def _timed_out(self, topology: Selectable, complaint: str, limit: float) -> ServerSelectionTimeoutError:
+        """The error for a wait of `limit` seconds."""
         timeout, description = self._settings.server_selection_timeout, topology.description
+        if limit < timeout - _NEGLIGIBLE:
+            timeout = max(0.0, round(limit, 3))
         # A server without TLS may wait for more of what is no message to it, and so may the driver.
         tls = ", connecting with TLS" if self._settings.connection.tls and not description.has_known_servers else ""
         return ServerSelectionTimeoutError(
@@ -201,9 +205,20 @@ def less_busy_of_two(servers: list[Server]) -> Server:
 
 def _complaint(topology: TopologyDescription, selector: Any) -> str:
     """What is missing, in the words of a person."""
-    errors = [server.error for server in topology.server_descriptions().values() if server.error]
+    servers = topology.server_descriptions()
+    errors = [server.error for server in servers.values() if server.error]
+    name = topology.replica_set_name
+    if not servers and name is not None:
+        seeds = ", ".join(map(address_text, topology.settings.seeds))
+        return (
+            f"No replica set members available for replica set name {name!r}: {seeds} answered, but not as a member of "
+            "it; look at the option replicaSet"
+        )
     if not topology.has_known_servers:
-        return ", ".join(str(error) for error in errors) or "No servers found yet"
+        found = ", ".join(str(error) for error in errors) or "No servers found yet"
+        if name is not None and errors and servers.keys().isdisjoint(topology.settings.seeds):
+            found += " (addresses of the replica set's configuration, not those that the client was given)"
+        return found
     if isinstance(errors and errors[0], ConfigurationError):
         return str(errors[0])
     mode = getattr(selector, "mongos_mode", "primary")

@@ -209,7 +209,7 @@ def _answering_process(port: int, seconds: float) -> int | None:
 def _ask(transport: Transport, command: str) -> dict[str, Any]:
     request_id = next_request_id()
     transport.send(encode_op_msg(request_id, 0, bson.encode({command: 1, "$db": "admin"})))
-    _reply_id, opcode, payload = transport.receive(request_id)
+    _reply_id, _response_to, opcode, payload = transport.receive(request_id)
     body, _more = decode_reply(opcode, payload)
     return bson.decode(body)
 

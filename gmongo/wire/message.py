@@ -109,16 +109,23 @@ def allows_stream(buffers: Sequence[bytes]) -> bool:
     return bool(_FLAGS.unpack_from(buffers[0], HEADER_SIZE)[0] & EXHAUST_ALLOWED)
 
 
-def decode_header(buffer: Buffer, offset: int, max_message_size: int, request_id: int) -> Header:
+class OutOfStepError(ProtocolError):
+    """What has come on a connection is no reply to the request."""
+
+
+def decode_header(
+    buffer: Buffer, offset: int, max_message_size: int, request_id: int, or_to: int | None = None
+) -> Header:
     """Read and check the header at `offset`, of a reply to `request_id`.
 
-    :raises ProtocolError: the length is not between 16 bytes and `max_message_size`, or it is another request's reply.
+    :param or_to: what else it may be a reply to.
+    :raises OutOfStepError: the length is not between 16 bytes and `max_message_size`, or it is another request's reply.
     """
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
-        raise ProtocolError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
-    if header[2] != request_id:
-        raise ProtocolError(f"reply is to request {header[2]}, expected {request_id}")
+        raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
+    if header[2] != request_id and header[2] != or_to:
+        raise OutOfStepError(f"reply is to request {header[2]}, expected {request_id}")
     return header
 
 

@@ -58,8 +58,7 @@ class Batch:
         end = self._position = _run_end(self._array, start)
         if end == start:
             return deque()
-        run = _INT32.pack(end - start + 5) + bytes(self._array[start:end]) + b"\x00"
-        return deque(bson.decode(run, self._codec_options).values())
+        return deque(_decode_documents(self._array, start, end, self._codec_options))
 
     def decode_ahead(self) -> bool:
         """Decode the next documents, and keep them for :meth:`decode_run`.
@@ -103,21 +102,46 @@ class Batch:
 
     def documents(self) -> list[Any]:
         """All documents, decoded at once, whatever has been taken."""
-        return list(bson.decode(self._array, self._codec_options).values())
+        return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
         """All documents, encoded, one after the other."""
-        documents = []
-        position = 4
         work = LongWork()
-        while (kind := self._array[position]) != 0:
-            if kind != _DOCUMENT:
-                raise _no_document(kind)
-            end = _element_end(self._array, position)
-            documents.append(self._array[_value_start(self._array, position) : end])
-            position = end
+        documents = []
+        for document in _documents(self._array, 4, len(self._array) - 1):
+            documents.append(document)
             work.checkpoint()
         return b"".join(documents)
+
+
+def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
+    """The documents of a part of an array, encoded.
+
+    :raises ProtocolError: one of them is no document, or a length is false.
+    """
+    while start < end:
+        if array[start] != _DOCUMENT:
+            raise _no_document(array[start])
+        element_end = _element_end(array, start)
+        yield array[_value_start(array, start) : element_end]
+        start = element_end
+
+
+def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Any]) -> list[Any]:
+    """Decode a part of an array of documents. Neither their keys nor the user's class decide on their order, or on
+    whether one is left out: the class may have an order of its own.
+    """
+    if codec_options.document_class is dict:
+        return _decode_values(array[start:end], codec_options)
+    return bson.decode_all(b"".join(_documents(array, start, end)), codec_options)
+
+
+def _decode_values(elements: memoryview, codec_options: CodecOptions[Any]) -> list[Any]:
+    """Decode a part of an array: as the only value of a document, as which it is a list."""
+    size = len(elements) + _SHORTEST_DOCUMENT
+    document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
+    (values,) = bson.decode(document, codec_options).values()
+    return list(values)
 
 
 def _run_end(array: memoryview, start: int) -> int:
@@ -181,8 +205,11 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Any], field: str) -> 
     for kind in (_DOCUMENT, _ARRAY):
         start = _find(view, 0, field.encode(), kind)
         if start is not None:
-            value = bson.decode(view[start : start + _INT32.unpack_from(view, start)[0]], codec_options)
-            reply[field] = value if kind == _DOCUMENT else list(value.values())
+            value = view[start : start + _INT32.unpack_from(view, start)[0]]
+            if kind == _DOCUMENT:
+                reply[field] = bson.decode(value, codec_options)
+            else:
+                reply[field] = _decode_values(value[4:-1], codec_options)
     return reply
 
 
@@ -212,6 +239,8 @@ def cut_batch(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:
         _INT32.pack_into(rest, position, _INT32.unpack_from(rest, position)[0] - cut)
     reply = bson.decode(rest, DEFAULT_CODEC_OPTIONS)
     array = view[found : found + size]
+    if not isinstance(reply["cursor"], dict):
+        raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
     # A small message lies in a buffer that the next one overwrites.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)

@@ -219,29 +219,32 @@ class Transport:
 
     # Receiving
 
-    def receive(self, request_id: int) -> tuple[int, int, memoryview]:
-        """The next message: its request ID, opcode, and what follows its header, which is valid until :meth:`release`.
+    def receive(self, request_id: int, or_to: int | None = None) -> tuple[int, int, int, memoryview]:
+        """The next message: its request ID, that of what it replies to, opcode, and what follows its header, which is
+        valid until :meth:`release`.
 
         A message above 64 KiB has memory of its own, which stays valid. If this is interrupted, it may be called again
         and goes on where it stood.
 
+        :param or_to: what else the message may reply to.
         :raises TransportError: the connection is lost.
-        :raises ProtocolError: a length is false, or the message does not reply to `request_id`.
+        :raises ProtocolError: a length is false, or the message replies to something else.
         """
         if self._large is not None:
-            return self._receive_large(self._large, request_id)
+            return self._receive_large(self._large, request_id, or_to)
         while self._end - self._start < HEADER_SIZE:
             self._fill()
         view = self._view
         assert view is not None
-        length, reply_id, _response_to, opcode = decode_header(view, self._start, self.max_message_size, request_id)
+        header = decode_header(view, self._start, self.max_message_size, request_id, or_to)
+        length, reply_id, response_to, opcode = header
         if length > _BUFFER_SIZE:
-            return self._receive_large(self._begin_large(length), request_id)
+            return self._receive_large(self._begin_large(length), request_id, or_to)
         while self._end - self._start < length:
             self._fill()
         start = self._start
         self._start = start + length
-        return reply_id, opcode, view[start + HEADER_SIZE : start + length]
+        return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
         """Done with the last message. What has come of the next one stays; False if there is any."""
@@ -282,15 +285,18 @@ class Transport:
         self._large, self._have = message, have
         return message
 
-    def _receive_large(self, message: memoryview, request_id: int) -> tuple[int, int, memoryview]:
+    def _receive_large(
+        self, message: memoryview, request_id: int, or_to: int | None
+    ) -> tuple[int, int, int, memoryview]:
         """Read the rest of a message that has its own memory, in pieces, between which others have their turns."""
-        length, reply_id, _response_to, opcode = decode_header(message, 0, self.max_message_size, request_id)
+        header = decode_header(message, 0, self.max_message_size, request_id, or_to)
+        length, reply_id, response_to, opcode = header
         while self._have < length:
             if self._waits_first:
                 self._wait(self._readable)
             self._have += self._receive_into(message[self._have : self._have + _CHUNK_SIZE])
         self._large = None
-        return reply_id, opcode, message[HEADER_SIZE:]
+        return reply_id, response_to, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
         """Receive what there is, or wait for something."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import gmongo
 from gmongo.errors import (
     AutoReconnect,
     ConnectionFailure,
@@ -92,10 +93,14 @@ def test_the_original_error_is_the_one_that_is_told(new_pool: Any) -> None:
 @pytest.mark.requirement("CMAP-232", "CMAP-236")
 def test_timed_out(new_pool: Any, server: Any) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=0.01)
-    pool.check_out()
+    pool.check_out().last_command = "find"
     with pytest.raises(WaitQueueTimeoutError) as raised:
         pool.check_out()
-    assert str(raised.value) == "Timed out while checking out a Connection from connection pool"
+    assert raised.value.message == "Timed out while checking out a Connection from connection pool"
+    text = str(raised.value)
+    assert text.startswith(raised.value.message + ". maxPoolSize: 1, connections in use by cursors: 0, ")
+    assert "being established: 0 (maxConnecting: 2), waitQueueTimeoutMS: 10 ms, longest held for " in text
+    assert text.endswith(": find")
     assert (raised.value.address, raised.value.timeout) == (server.address, True)
 
 
@@ -107,3 +112,12 @@ def test_a_timeout_is_not_tried_again(new_client: Any, recorder: PoolRecorder) -
     with pytest.raises(WaitQueueTimeoutError):
         client.db.c.find_one()
     assert recorder.only("Failed", "PoolCleared") == ["Failed timeout"]
+
+
+@pytest.mark.requirement("CMAP-232")
+def test_a_wait_that_the_time_limit_of_the_operation_ends_says_so(new_client: Any) -> None:
+    client = new_client(maxPoolSize=1)
+    client.db.c.find_one()
+    client._topology.pools()[0].check_out()
+    with pytest.raises(WaitQueueTimeoutError, match=r"the operation's time limit: \d"), gmongo.timeout(0.02):
+        client.db.c.find_one()

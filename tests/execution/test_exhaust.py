@@ -371,6 +371,7 @@ class Liar:
     def __init__(self) -> None:
         self.stream: list[tuple[bytes, int, int | None]] = []
         self.tail = b""
+        self.replies_to_request = False  # each reply of a stream, and not only the first
         self.seen: list[tuple[str, int]] = []
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -385,7 +386,7 @@ class Liar:
         sent = b""
         for index, (body, more, forged) in enumerate(self.stream):
             sent += message(body, number if forged is None else forged, more, 500 + index)
-            number = 500 + index
+            number = number if self.replies_to_request else 500 + index
         return sent + self.tail
 
 
@@ -418,6 +419,16 @@ def test_a_stream_as_it_should_be(liar: Liar, connect: Any) -> None:
     assert ids(client.db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
     assert [flags for name, flags in liar.seen if name in ("find", "getMore")] == [0, EXHAUST_ALLOWED]
     assert client.pool_stats()[0]["available"] == 1
+
+
+def test_a_stream_whose_replies_are_all_to_the_first_request(liar: Liar, connect: Any) -> None:
+    """MongoDB replies to the reply before. Other servers reply to the getMore, which is as clear on one connection."""
+    liar.stream = GOOD
+    liar.replies_to_request = True
+    assert ids(lied_to(liar, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
+    liar.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
+    with pytest.raises(ProtocolError, match="reply is to request 77"):
+        ids(lied_to(liar, connect).db.c.find(cursor_type=EXHAUST))
 
 
 def test_a_stream_that_pauses_is_asked_to_go_on(liar: Liar, connect: Any) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import bson
 import gevent
 import pytest
 from gevent.event import Event
 
+import gmongo
 from gmongo import MongoClient
 from gmongo.errors import (
     AutoReconnect,
@@ -26,6 +29,7 @@ from gmongo.errors import (
     WriteError,
     WTimeoutError,
 )
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, forged, garbled, held, silent
 from tests.support.wait import eventually
 
@@ -129,6 +133,97 @@ def test_wrong_replica_set_name_is_named():
             client.db.c.find_one()
 
 
+@pytest.mark.parametrize("has_name", [True, False], ids=["another name", "no replica set"])
+def test_a_replica_set_name_that_no_seed_has_is_named(has_name):
+    """The seeds are no part of the topology any more: there is nothing else to show."""
+    with ScriptedReplicaSet(1) as replica_set, ScriptedServer() as alone:
+        seed = replica_set.members[0].name if has_name else alone.name
+        message = (
+            rf"replica set name 'other': {seed} answered, but not as a member of it; look at the option replicaSet"
+        )
+        with (
+            MongoClient(f"mongodb://{seed}/?replicaSet=other", serverSelectionTimeoutMS=200) as client,
+            pytest.raises(ServerSelectionTimeoutError, match=message),
+        ):
+            client.db.c.find_one()
+
+
+def test_members_that_are_known_under_other_addresses_only_are_named():
+    with ScriptedReplicaSet(1) as replica_set:
+        member = replica_set.members[0]
+        member.hello_extra = {"hosts": ["127.0.0.1:1"], "me": "127.0.0.1:1"}
+        uri = f"mongodb://{member.name}/?replicaSet=scripted"
+        with (
+            MongoClient(uri, serverSelectionTimeoutMS=300) as client,
+            pytest.raises(ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1: .*\(addresses of the replica set's"),
+        ):
+            client.db.c.find_one()
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "shown"),
+    [
+        ({}, 30, r"no complete reply within 2\d\.?\d* ms: left of the operation's limit, timeoutMS"),
+        ({"socketTimeoutMS": 30}, None, r"no complete reply within 30 ms: socketTimeoutMS\)"),
+        ({"timeoutMS": 30}, None, r"no complete reply within 2\d\.?\d* ms: left of the operation's limit, timeoutMS"),
+    ],
+)
+def test_a_time_out_names_its_limit(server, options, limit, shown):
+    server.fail("find", silent)
+    with MongoClient(server.name, retryReads=False, **options) as client:
+        client.db.command("ping")
+        with pytest.raises(NetworkTimeout, match=shown), gmongo.timeout(limit and limit / 1000):
+            client.db.c.find_one()
+
+
+def test_a_time_out_of_a_check_names_its_limit():
+    with ScriptedServer() as server:
+        server.fail("handshake", *[silent] * 9)
+        options = {"connectTimeoutMS": 20, "serverSelectionTimeoutMS": 200}
+        with (
+            MongoClient(server.name, **options) as client,
+            pytest.raises(ServerSelectionTimeoutError, match=r"within 20 ms: connectTimeoutMS\)"),
+        ):
+            client.db.c.find_one()
+
+
+def test_no_time_out_has_a_negative_limit(server):
+    """The limit is over before the command is sent, as a listener takes longer."""
+    listener = Recorder()
+    with MongoClient(server.name, event_listeners=[listener], retryReads=False) as client:
+        client.db.command("ping")
+        listener.hooks["CommandStarted"] = lambda _event: time.sleep(0.03)
+        late = pytest.raises(NetworkTimeout, match=r"the operation's limit, timeoutMS.* was over before")
+        with late, gmongo.timeout(0.02):
+            client.db.c.find_one()
+
+
+def test_a_selection_shows_the_limit_that_has_ended_it():
+    late = pytest.raises(ServerSelectionTimeoutError, match=r"Timeout: 0\.0[12]\d*s")
+    with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=10_000) as client, late, gmongo.timeout(0.02):
+        client.db.c.find_one()
+
+
+@pytest.mark.parametrize("junk", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["another reply", "noise", "zeros"])
+@pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
+def test_what_comes_after_a_reply_costs_the_connection_and_no_operation(junk, write):
+    """It comes when the connection is available again, and only the next operation can see it."""
+    with (
+        ScriptedReplicaSet(1) as replica_set,
+        MongoClient(replica_set.members[0].name, replicaSet="scripted") as client,
+    ):
+        member = replica_set.members[0]
+        operation = (lambda: client.db.c.insert_one({})) if write else client.db.c.find_one
+        operation()
+        name = "insert" if write else "find"
+        [connection] = {each.connection for each in member.received if each.name == name}
+        peer = member.peers[connection]
+        peer._socket.sendall(junk)
+        gevent.sleep(0.01)
+        operation()
+        assert len({each.connection for each in member.received if each.name == name}) == 2
+
+
 def test_too_old_server_is_refused_with_its_version(server):
     server.hello_extra = {"maxWireVersion": 7}
     message = r"wire version 7.*requires at least 8 \(MongoDB 4.2\)"
@@ -179,7 +274,7 @@ NONSENSE = [
     {"setName": "scripted", "hosts": 5},
     {"setName": "scripted", "hosts": ["a:not-a-port"]},
     {"setName": "scripted", "hosts": [7]},
-    {"maxWireVersion": "new"},
+    {"setName": 5},
     {"topologyVersion": {}},
     {"topologyVersion": 3},
     {"logicalSessionTimeoutMinutes": "long"},

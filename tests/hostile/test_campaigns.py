@@ -95,7 +95,7 @@ def test_campaign_finds_a_connection_whose_late_reply_is_not_read(monkeypatch: p
 
     monkeypatch.setattr(Connection, "read_late_reply", as_if_read)
     monkeypatch.setattr(
-        transport, "decode_header", lambda view, at, most, number: message._HEADER.unpack_from(view, at)
+        transport, "decode_header", lambda view, at, most, number, or_to=None: message._HEADER.unpack_from(view, at)
     )
     monkeypatch.setattr(transport, "read_beginning", _of_any_request)
     for attempt in range(10):  # how often a late reply meets the next request depends on the machine

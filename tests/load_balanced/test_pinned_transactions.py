@@ -268,6 +268,35 @@ def test_a_session_that_failed_and_is_dropped_leaks_nothing(how: str, deployment
     eventually(lambda: (collect(), held(client) == {})[1])
 
 
+@pytest.mark.requirement("LB-83")
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_an_interrupted_transaction_ends_with_its_connection(
+    deployment: Any, client: Any, session: Any, recorder: Any, connect: Any, goes_on: bool
+) -> None:
+    """No abort is announced that cannot be sent: the service aborts when the connection is closed. The locks of the
+    transaction are free, also if the connection has committed another one before.
+    """
+    session.commit_transaction()
+    session.start_transaction()
+    client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
+    block(deployment, "find", 0.3)
+    with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
+        client.db.c.find_one(session=session)
+    recorder.forget()
+    if goes_on:
+        with pytest.raises(AutoReconnect, match="interrupted") as caught:
+            client.db.c.find_one(session=session)
+        assert caught.value.has_error_label(TRANSIENT)
+        assert not recorder.of("CommandStarted")
+    else:
+        session.abort_transaction()
+        assert not recorder.of("CommandStarted")
+    session.end_session()
+    assert held(client) == {}
+    with gevent.Timeout(5):
+        assert connect(deployment).db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
+
+
 @pytest.mark.requirement("LB-82", "LB-83")
 def test_a_closed_connection_ends_the_transaction(deployment: Any, client: Any, session: Any) -> None:
     for member in deployment.members:

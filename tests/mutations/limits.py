@@ -225,7 +225,7 @@ MUTATIONS = (
         "lr07",
         "it is waited for without end",
         CONNECTION,
-        "        with interrupt_after(seconds, self._timeout_error(seconds), False):\n            body = self._receive(transport, request_id)\n        if",
+        '        with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):\n            body = self._receive(transport, request_id)\n        if',
         "        body = self._receive(transport, request_id)\n        if",
         LATE,
     ),

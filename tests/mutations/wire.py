@@ -79,7 +79,7 @@ MUTATIONS = (
         "w17",
         "a checksum does not cover the numbers in the header",
         "cmap/connection.py",
-        "decode_reply(opcode, payload, reply_id, request_id)",
+        "decode_reply(opcode, payload, reply_id, response_to)",
         "decode_reply(opcode, payload)",
         "unit/test_checksum",
     ),

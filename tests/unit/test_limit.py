@@ -188,7 +188,7 @@ def test_a_dropped_connection_does_not_live_on_by_its_timer():
     connection = Connection(("127.0.0.1", 1))
     with pytest.raises(AutoReconnect):  # it has no socket
         connection.exchange(1, [b""], 60, bytes)
-    limit = connection._limit = Limit(partial(_timeout_error, connection.address))
+    limit = connection._limit = Limit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
     gone = weakref.ref(connection)
@@ -199,7 +199,7 @@ def test_a_dropped_connection_does_not_live_on_by_its_timer():
 
 def test_a_closed_connection_leaves_no_timer():
     connection = Connection(("127.0.0.1", 1))
-    limit = connection._limit = Limit(partial(_timeout_error, connection.address))
+    limit = connection._limit = Limit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
     connection.close()
