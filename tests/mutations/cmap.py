@@ -589,8 +589,8 @@ MUTATIONS = (
         "c80",
         "holders are not shown by a time-out",
         POOL,
-        "holders(self.machine.in_use, _HOLDERS_SHOWN))",
-        "[])",
+        "longest = holders(machine.in_use, _HOLDERS_SHOWN)",
+        "longest = []",
         "cmap/test_holders",
     ),
     M(

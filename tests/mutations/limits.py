@@ -257,7 +257,7 @@ MUTATIONS = (
         "lr11",
         "a long reply that was begun is read from its beginning",
         TRANSPORT,
-        "        if self._large is not None:\n            return self._receive_large(self._large, request_id)\n",
+        "        if self._large is not None:\n            return self._receive_large(self._large, request_id, or_to)\n",
         "",
         LATE,
     ),

@@ -39,7 +39,7 @@ MUTATIONS = (
         "w05",
         "a reply to another request is taken",
         "wire/message.py",
-        "    if header[2] != request_id:\n",
+        "    if header[2] != request_id and header[2] != or_to:\n",
         "    if False:\n",
         "unit/test_message",
     ),
