@@ -17,27 +17,36 @@ RUNNERS = {
     "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
     "gmongo": (sys.executable, "-m", "gmongo", "-m"),
 }
-_OPTIONS = ("-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60")
+_PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60", "--junitxml")
 _LIMIT = 900  # seconds, for all tests of a library
 
 
 def outcomes(
-    driver: str, tests: Sequence[str], folder: Path, log: Path, port: int | None = None
+    driver: str,
+    tests: Sequence[str],
+    folder: Path,
+    log: Path,
+    port: int | None = None,
+    runner: Sequence[str] = (),
+    deployment: Sequence[str] = ("--standalone",),
 ) -> tuple[set[str], set[str]]:
     """The names of the tests that pass, and of those that do not.
 
-    :param tests: what pytest is told to run.
+    :param tests: what the runner is told to run.
     :param folder: where.
     :param log: what pytest writes goes there.
     :param port: of the server; any by default.
+    :param runner: a module that writes a report, with its arguments; pytest by default.
+    :param deployment: which it is.
     """
     where = ("--port", str(port)) if port is not None else ()
     report = log.with_suffix(".xml")
-    with DeploymentProcess("--standalone", *where) as deployment, log.open("wb") as output:
+    variables = {"GMONGO_DRIVER": driver, "GMONGO_REPORT": str(report)}
+    with DeploymentProcess(*deployment, *where) as server, log.open("wb") as output:
         subprocess.run(
-            [*RUNNERS[driver], "pytest", *_OPTIONS, "--junitxml", str(report), *tests],
+            [*RUNNERS[driver], *(runner or (*_PYTEST, str(report))), *tests],
             cwd=folder,
-            env=_environment({"MONGODB_URI": deployment.uri, "GMONGO_DRIVER": driver}),
+            env=_environment({"MONGODB_URI": server.uri, **variables}),
             stdout=output,
             stderr=subprocess.STDOUT,
             timeout=_LIMIT,

@@ -6,6 +6,8 @@ import os
 import re
 from dataclasses import dataclass, field
 
+DJANGO = ("django", "test", "--noinput", "--settings", "django_settings")  # in the folder `plugins`
+
 _NO_GET_MORE = (
     "the test's server opens a cursor without its namespace, which no real one does: ProtocolError. (PyMongo takes the "
     "empty first batch for the end of the cursor, and never asks for more.)"
@@ -20,11 +22,14 @@ class Suite:
     """A library's own tests.
 
     :ivar distribution: that carries the library, and its tests in its source distribution.
-    :ivar tests: what pytest is told to run there.
+    :ivar tests: what the runner is told to run there.
     :ivar at_least: so many of them pass with PyMongo.
     :ivar exceptions: tests that pass with PyMongo only, without their parameters, and why.
     :ivar port: where the tests look for a server.
     :ivar in_distribution: the source distribution has the tests; otherwise only a checkout has them.
+    :ivar folder: of the distribution, where they are run.
+    :ivar runner: what runs them; pytest if it is empty.
+    :ivar deployment: that they need.
     """
 
     distribution: str
@@ -33,6 +38,9 @@ class Suite:
     exceptions: dict[str, str] = field(default_factory=dict)
     port: int = 27017
     in_distribution: bool = True
+    folder: str = ""
+    runner: tuple[str, ...] = ()
+    deployment: tuple[str, ...] = ("--standalone",)
 
     @property
     def checkout_variable(self) -> str:
@@ -54,6 +62,28 @@ SUITES = (
         130,
         {"test_init_mongodb_dnspython2_pymongo4_seedlist": _MOCKED_DNS},
     ),
+    Suite(
+        "django-mongodb-backend",
+        (
+            "aggregation_",
+            "backend_",
+            "basic_",
+            "lookup_",
+            "model_fields_",
+            "models_",
+            "queries_",
+            "raw_query_",
+            "transaction_hooks_",
+            "transactions_",
+            "update_",
+            "validators_",
+        ),
+        470,
+        {"test_database_name_parsed_from_srv_host": _MOCKED_DNS},
+        folder="tests",
+        runner=DJANGO,
+        deployment=("--replica-set", "1"),
+    ),
     Suite("kombu", ("t/unit/transport/test_mongodb.py",), 44),
     Suite("langgraph-checkpoint-mongodb", ("tests/unit_tests",), 139),
     Suite(
@@ -61,6 +91,14 @@ SUITES = (
         (*_LOOP_SCOPE, "-p", "without_docker", "tests/test_strategy.py", "tests/test_storage.py", "-k", "mongodb"),
         20,
         port=37017,
+    ),
+    Suite("ming", ("ming/tests",), 370),
+    Suite(
+        "mongomock",
+        # Not those that sort documents with ids of the driver's among documents with ids of the application's.
+        ("tests", "-k", "not test__aggregate_project_with_subfields"),
+        780,
+        {"test__getting_default_database_valid": "the name of a database in a URI has a NUL, which gmongo refuses"},
     ),
     Suite("opentelemetry-instrumentation-pymongo", ("tests",), 24),
     Suite(
@@ -97,6 +135,8 @@ SCRIPTS = {
     "instrumentation_opentelemetry": ("opentelemetry-instrumentation-pymongo", "opentelemetry-sdk"),
     "instrumentation_sentry": ("sentry-sdk",),
     "locust_user": ("locust", "matplotlib"),
+    "ming_documents": ("ming",),
     "mongo_thingy_documents": ("mongo-thingy",),
     "mongoengine_documents": ("mongoengine",),
+    "mongomock_files": ("mongomock",),
 }

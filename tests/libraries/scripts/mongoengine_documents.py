@@ -39,8 +39,16 @@ from mongoengine import (
     signals,
 )
 from mongoengine.context_managers import no_dereference, switch_collection, switch_db
-from mongoengine.errors import BulkWriteError
+from mongoengine.errors import (
+    BulkWriteError,
+    FieldDoesNotExist,
+    InvalidQueryError,
+    MultipleObjectsReturned,
+    OperationError,
+    ValidationError,
+)
 from mongoengine.queryset import QuerySet, queryset_manager
+from pymongo.errors import OperationFailure
 
 URI = os.environ["MONGODB_URI"]
 
@@ -148,6 +156,81 @@ def test_queries():
     assert Book.objects.as_pymongo().first()["title"] == "Book 0"
     assert Book.objects.read_preference(pymongo.ReadPreference.PRIMARY).count() == 11
     assert Book.objects(id=ObjectId()).update_one(set__title="x", upsert=True) == 1
+
+
+def titles(found):
+    return [each.title for each in found]
+
+
+# What is asked of the books of a shelf, and the outcome.
+CALLS = {
+    "count": (lambda: Book.objects.count(), 5),
+    "count, limited": (lambda: Book.objects.limit(2).count(with_limit_and_skip=True), 2),
+    "get": (lambda: Book.objects.get(title="Book 1").price, 1),
+    "get, nothing": (lambda: Book.objects.get(title="None"), DoesNotExist),
+    "get, several": (lambda: Book.objects.get(price__gt=1), MultipleObjectsReturned),
+    "first": (lambda: Book.objects.first().title, "Book 0"),
+    "first, nothing": (lambda: Book.objects(title="None").first(), None),
+    "index": (lambda: Book.objects[3].title, "Book 3"),
+    "index, too large": (lambda: Book.objects[30], IndexError),
+    "slice": (lambda: titles(Book.objects[1:3]), ["Book 1", "Book 2"]),
+    "skip and limit": (lambda: titles(Book.objects.skip(3).limit(5)), ["Book 3", "Book 4"]),
+    "order": (lambda: titles(Book.objects.order_by("-price")[:2]), ["Book 4", "Book 3"]),
+    "in": (lambda: titles(Book.objects(price__in=[1, 3])), ["Book 1", "Book 3"]),
+    "nin": (lambda: titles(Book.objects(price__nin=[0, 1, 2])), ["Book 3", "Book 4"]),
+    "ne": (lambda: Book.objects(price__ne=2).count(), 4),
+    "gte and lt": (lambda: titles(Book.objects(price__gte=1, price__lt=3)), ["Book 1", "Book 2"]),
+    "exists": (lambda: Book.objects(cover__exists=True).count(), 0),
+    "startswith": (lambda: Book.objects(title__startswith="Book").count(), 5),
+    "iexact": (lambda: Book.objects(title__iexact="bOOK 1").count(), 1),
+    "raw": (lambda: Book.objects(__raw__={"price": {"$gt": 3}}).count(), 1),
+    "or": (lambda: titles(Book.objects(Q(price=0) | Q(price=4))), ["Book 0", "Book 4"]),
+    "not": (lambda: Book.objects(title__not__startswith="Book").count(), 0),
+    "size": (lambda: titles(Book.objects(tags__size=2)), ["Book 2"]),
+    "all": (lambda: Book.objects(tags__all=["t"]).count(), 4),
+    "unknown field": (lambda: Book.objects(nothing=1).count(), InvalidQueryError),
+    "unknown operator": (lambda: Book.objects(__raw__={"price": {"$nothing": 1}}).count(), OperationFailure),
+    "only": (lambda: Book.objects.only("title").get(title="Book 2").price, None),
+    "exclude": (lambda: Book.objects.exclude("tags").get(title="Book 2").tags, []),
+    "fields": (lambda: Book.objects.fields(slice__tags=1).get(title="Book 3").tags, ["t"]),
+    "scalar": (lambda: list(Book.objects.scalar("title", "price")[:1]), [("Book 0", 0)]),
+    "values_list": (lambda: list(Book.objects.values_list("title")[:2]), ["Book 0", "Book 1"]),
+    "distinct": (lambda: sorted(Book.objects.distinct("tags")), ["t"]),
+    "sum": (lambda: Book.objects.sum("price"), 10),
+    "average": (lambda: Book.objects.average("price"), 2),
+    "aggregate": (lambda: [each["n"] for each in Book.objects.aggregate([{"$count": "n"}])], [5]),
+    "aggregate, its collection": (lambda: Book.objects.aggregate([])._collection.name, "book"),
+    "update": (lambda: Book.objects(price__gt=2).update(set__title="New"), 2),
+    "update, full": (lambda: Book.objects.update(inc__price=1, full_result=True).modified_count, 5),
+    "update_one": (lambda: Book.objects(price__gt=2).update_one(push__tags="x"), 1),
+    "update, wrong": (lambda: Book.objects.update(set__nothing=1), InvalidQueryError),
+    "update, nothing": (lambda: Book.objects.update(), OperationError),
+    "upsert_one": (lambda: Book.objects(title="Made").upsert_one(set__price=9).price, 9),
+    "modify": (lambda: Book.objects(title="Book 1").modify(set__price=7).price, 1),
+    "modify, new": (lambda: Book.objects(title="Book 1").modify(set__price=7, new=True).price, 7),
+    "modify, remove": (lambda: (Book.objects(title="Book 1").modify(remove=True).title, Book.objects.count())[1], 4),
+    "delete": (lambda: (Book.objects(price__lt=2).delete(), Book.objects.count()), (2, 3)),
+    "save, wrong": (lambda: Book(title="x" * 61).save(), ValidationError),
+    "save, incomplete": (lambda: Book().save(), ValidationError),
+    "wrong attribute": (lambda: Book(nothing=1), FieldDoesNotExist),
+    "reload, gone": (lambda: [(book.delete(), book.reload()) for book in Book.objects], DoesNotExist),
+    "hint": (lambda: Book.objects.hint([("tags", 1)]).count(), 5),
+    "hint, unknown": (lambda: list(Book.objects.hint("nothing")), OperationFailure),
+    "collation": (lambda: Book.objects(title="BOOK 1").collation({"locale": "en", "strength": 2}).count(), 1),
+    "options of the client": (lambda: get_connection()._options.read_preference.mode, 0),
+}
+
+
+@pytest.mark.parametrize("call", sorted(CALLS))
+def test_a_call(call):
+    Book.ensure_indexes()
+    shelf()
+    ask, expected = CALLS[call]
+    if isinstance(expected, type):
+        with pytest.raises(expected):
+            ask()
+    else:
+        assert ask() == expected
 
 
 def test_references():

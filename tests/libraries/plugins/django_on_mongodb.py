@@ -1,0 +1,54 @@
+"""What the tests of Django's backend for MongoDB need beside their settings: apps with its ids, and a report."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from xml.etree import ElementTree
+
+from django.contrib.auth.apps import AuthConfig
+from django.contrib.contenttypes.apps import ContentTypesConfig
+from django.test.runner import DiscoverRunner
+
+OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
+
+
+class Auth(AuthConfig):
+    """Users, permissions and groups."""
+
+    default_auto_field = OBJECT_ID
+
+
+class ContentTypes(ContentTypesConfig):
+    """The models there are."""
+
+    default_auto_field = OBJECT_ID
+
+
+class _Result(unittest.TextTestResult):
+    """Knows what passed, too."""
+
+    def startTestRun(self) -> None:
+        super().startTestRun()
+        self.passed: list[unittest.TestCase] = []
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        super().addSuccess(test)
+        self.passed.append(test)
+
+
+class Runner(DiscoverRunner):
+    """Writes a report, as pytest does."""
+
+    def get_resultclass(self) -> type[unittest.TextTestResult]:
+        return _Result
+
+    def suite_result(self, suite: unittest.TestSuite, result: _Result, **options: object) -> int:
+        report = ElementTree.Element("testsuite")
+        for test in result.passed:
+            ElementTree.SubElement(report, "testcase", classname=type(test).__name__, name=test.id())
+        for test, _ in [*result.failures, *result.errors, *result.skipped]:
+            failed = ElementTree.SubElement(report, "testcase", classname=type(test).__name__, name=test.id())
+            ElementTree.SubElement(failed, "failure")
+        ElementTree.ElementTree(report).write(os.environ["GMONGO_REPORT"])
+        return super().suite_result(suite, result, **options)

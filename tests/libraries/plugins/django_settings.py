@@ -1,0 +1,28 @@
+"""Settings for the tests of Django's backend for MongoDB, in the folder ``tests`` of its source distribution."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_DATABASE = {"ENGINE": "django_mongodb_backend", "HOST": os.environ["MONGODB_URI"]}
+
+DATABASES = {
+    "default": {**_DATABASE, "NAME": "djangotests"},
+    "other": {**_DATABASE, "NAME": "djangotests-other"},
+    "encrypted": {},
+}
+DATABASE_ROUTERS = ["django_mongodb_backend.routers.MongoRouter"]
+DEFAULT_AUTO_FIELD = "django_mongodb_backend.fields.ObjectIdAutoField"
+INSTALLED_APPS = [
+    "django_on_mongodb.ContentTypes",
+    "django_on_mongodb.Auth",
+    "django_mongodb_backend",
+    *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),  # those whose tests are run
+]
+MIGRATION_MODULES = {"auth": None, "contenttypes": None}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+SECRET_KEY = "of the tests"
+TEST_RUNNER = "django_on_mongodb.Runner"
+USE_TZ = False
