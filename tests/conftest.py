@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,23 @@ import pytest
 from gmongo.testing import database_uri
 from tests.support.clients import Client, clients_of
 from tests.support.recorder import Recorder
+
+
+_failed: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _failed.append(report.nodeid)
+
+
+def pytest_runtest_logfinish() -> None:
+    """Collect what a failed test leaves. Its error and its frames refer to each other: until the garbage is collected, its
+    clients live on, and the tests that look for what is left over would find their monitors.
+    """
+    if _failed:
+        _failed.clear()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
