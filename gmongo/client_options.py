@@ -73,6 +73,8 @@ class ClientOptions(InheritedOptions):
         self.srv_hostname: str | None = srv_hostname
         client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
+        driver: DriverInfo | None = merged.get("driver")
+        self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # that are built on this one
         self.credential = credential_of(merged, self._username, self._password, self.default_database)
         if self.credential is not None and not client_options.tls_enabled(merged):
             _check_without_tls(self.credential, self.seeds)
@@ -223,7 +225,7 @@ class ClientOptions(InheritedOptions):
     def pool_options(self) -> pool_options.PoolOptions:
         """The options of each connection pool."""
         get = self.merged.get
-        pool, driver = self._pool(), get("driver")
+        pool = self._pool()
         return pool_options.PoolOptions(
             max_pool_size=pool.max_pool_size,
             min_pool_size=pool.min_pool_size,
@@ -234,12 +236,16 @@ class ClientOptions(InheritedOptions):
             socket_timeout=get("sockettimeoutms"),
             tls_allow_invalid_hostnames=bool(get("tlsallowinvalidhostnames") or get("tlsinsecure")),
             appname=get("appname"),
-            driver=driver,
+            driver=get("driver"),
             server_api=self.server_api,
             load_balanced=self.load_balanced,
-            metadata=client_metadata(get("appname"), (driver,) if driver else ()),
+            metadata=self.metadata(),
             non_default_options=pool.specified,
         )
+
+    def metadata(self) -> dict[str, Any]:
+        """What new connections say of the client in their handshake."""
+        return client_metadata(self.merged.get("appname"), self.libraries)
 
     # The options of each floor
 
@@ -309,11 +315,10 @@ class ClientOptions(InheritedOptions):
 
     def _connection(self) -> ConnectionOptions:
         get = self.merged.get
-        driver: DriverInfo | None = get("driver")
         return ConnectionOptions(
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
             socket_timeout=get("sockettimeoutms"),
-            metadata=client_metadata(get("appname"), (driver,) if driver else ()),
+            metadata=self.metadata(),
             server_api=_server_api_fields(self.server_api),
             load_balanced=bool(self.load_balanced),
             compressors=_usable(get("compressors") or ()),

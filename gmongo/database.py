@@ -803,7 +803,8 @@ def _command_document(
     for name, value in fields.items():
         # By PyMongo's names, these two are options of a command, too.
         if isinstance(value, (ReadConcern, WriteConcern)):
-            document[_CONCERNS.get(name, name)] = value.document
+            if value.document:  # an empty one is the server's default
+                document[_CONCERNS.get(name, name)] = value.document
         else:
             document[name] = value
     if not document:

@@ -12,7 +12,7 @@ _DELIMITER = "|"
 
 
 class _Fields(NamedTuple):
-    name: str | None = None
+    name: str | None
     version: str | None = None
     platform: str | None = None
 
@@ -24,7 +24,7 @@ class DriverInfo(_Fields):
 
     Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
-    :param name: the library's name, such as ``"OurMapper"``; None adds none, here and below.
+    :param name: the library's name, such as ``"OurMapper"``; None adds none, here and below; it must be given.
     :param version: its version.
     :param platform: what it runs on.
     :raises TypeError: one of them is neither a string nor None.
@@ -33,7 +33,7 @@ class DriverInfo(_Fields):
 
     __slots__ = ()
 
-    def __new__(cls, name: str | None = None, version: str | None = None, platform: str | None = None) -> DriverInfo:
+    def __new__(cls, name: str | None, version: str | None = None, platform: str | None = None) -> DriverInfo:
         info = super().__new__(cls, name, version, platform)
         for field, value in info._asdict().items():
             _check(field, value)

@@ -18,7 +18,6 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.change_stream import ClusterChangeStream
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
-from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.shape import DOCUMENTS, TEXT
 from gmongo.collation import Collation
 from gmongo.command_cursor import CommandCursor
@@ -200,7 +199,6 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     HOST = "localhost"
     PORT = 27017
-    _wrappers: tuple[DriverInfo, ...] = ()
     _is_silent = False
 
     def __init__(
@@ -710,17 +708,13 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         """
         if not isinstance(driver_info, DriverInfo):
             raise TypeError(f"driver_info must be a DriverInfo, not {short(driver_info)}")
-        options = self._options.merged
-        first: DriverInfo | None = options.get("driver")
-        known = ((first,) if first else ()) + self._wrappers
-        if any(_is_same_library(driver_info, each) for each in known):
+        if any(_is_same_library(driver_info, each) for each in self._options.libraries):
             return
-        self._wrappers += (driver_info,)
+        self._options.libraries += (driver_info,)
         metadata = self._topology.settings.connection.metadata
         assert isinstance(metadata, dict)  # every handshake reads it anew
-        updated = client_metadata(options.get("appname"), (*known, driver_info))
         metadata.clear()
-        metadata.update(updated)
+        metadata.update(self._options.metadata())
 
     def server_info(self, session: ClientSession | None = None) -> dict[str, Any]:
         """What the server says of its build: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.

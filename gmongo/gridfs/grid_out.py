@@ -65,10 +65,10 @@ class GridOut(io.IOBase):
         self._description()
 
     def _description(self) -> Mapping[str, Any]:
-        if self._file is None:
+        if not self._file:
             with until(self._deadline):
                 self._file = self._storage.files.find_one(by_id(self._file_id), session=self._session)
-        if self._file is None:
+        if not self._file:
             raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
         return self._file
 

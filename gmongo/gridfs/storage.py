@@ -133,7 +133,7 @@ def number_of(file: Mapping[str, Any], field: str, lowest: int, default: int | N
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
         raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
-    return int(value)
+    return value if isinstance(value, int) else int(value)
 
 
 def data_of(chunk: Mapping[str, Any]) -> bytes:

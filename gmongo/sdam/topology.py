@@ -161,6 +161,7 @@ class Topology:
         self._closed = True
         note, events = self._delivery.note, self._events
         servers, self.servers = list(self.servers.values()), {}
+        before, self.description = self.description, self._nothing_known()
         with self._delivery:
             if self._srv_monitor is not None:
                 self._srv_monitor.stop()
@@ -170,7 +171,7 @@ class Topology:
             if self._opened:
                 for server in servers:
                     note(events.server_closed, server.address)
-                note(events.topology_changed, self.description, self._nothing_known())
+                note(events.topology_changed, before, self.description)
                 note(events.topology_closed)
         self._delivery.deliver()
 

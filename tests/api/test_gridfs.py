@@ -548,3 +548,8 @@ def test_sessions_are_used(database):
         }
         assert lsids <= {bytes(session.session_id["id"])}
         client.drop_database(name)
+
+
+def test_an_empty_description_is_none(files_database):
+    with pytest.raises(NoFile):
+        assert GridOut(files_database.fs, file_document={}).name

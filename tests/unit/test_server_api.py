@@ -43,16 +43,18 @@ def test_driver_info():
     info = DriverInfo("Motor", platform="Tornado")
     assert info == ("Motor", None, "Tornado")
     assert (info.name, info.version, info.platform) == ("Motor", None, "Tornado")
-    assert DriverInfo() == (None, None, None)
+    assert DriverInfo(None) == (None, None, None)
+    with pytest.raises(TypeError, match="name"):
+        DriverInfo()  # type: ignore[call-arg]
     assert pickle.loads(pickle.dumps(info)) == info
 
 
 @pytest.mark.parametrize("field", ["name", "version", "platform"])
 def test_driver_info_is_checked(field):
     with pytest.raises(TypeError, match=f"{field} must be a string or None, not 5"):
-        DriverInfo(**{field: 5})
+        DriverInfo(**{"name": "x"} | {field: 5})
     with pytest.raises(ValueError, match=rf"{field} must not contain '\|', was 'a\|b'"):
-        DriverInfo(**{field: "a|b"})
+        DriverInfo(**{"name": "x"} | {field: "a|b"})
 
 
 def test_server_types():
