@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,6 @@ from gmongo.testing import database_uri
 from tests.support.clients import Client, clients_of
 from tests.support.recorder import Recorder
 
-
 _failed: list[str] = []
 
 
@@ -24,11 +24,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect what a failed test leaves. Its error and its frames refer to each other: until the garbage is collected, its
-    clients live on, and the tests that look for what is left over would find their monitors.
+    """Collect what a failed test leaves. Error and frames refer to each other, and `sys` to the error: the test's clients
+    live on, and the tests that look for what is left over would find their monitors.
     """
     if _failed:
         _failed.clear()
+        for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+            vars(sys).pop(name, None)
         gc.collect()
 
 

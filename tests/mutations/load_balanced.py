@@ -231,8 +231,8 @@ MUTATIONS = (
         "l30",
         "the time-out behind a load balancer does not say who has the connections",
         "cmap/pool.py",
-        "        users = \", \".join(f\"connections in use by {what}: {count}\" for what, count in machine.in_use_by().items())\n",
-        "        users = \"\"\n",
+        '        users = ", ".join(f"connections in use by {what}: {count}" for what, count in machine.in_use_by().items())\n',
+        '        users = ""\n',
         "load_balanced/test_purposes cmap/test_load_balanced_clear cmap/test_pool_errors",
     ),
     M(
