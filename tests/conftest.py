@@ -24,8 +24,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect what a failed test leaves. Error and frames refer to each other, and `sys` to the error: the clients of the
-    test live on, and the tests that look for what is left over would find their monitors.
+    """Collect what a failed test leaves. Error and frames refer to each other, and `sys` to the error: its
+    clients live on, and others that look for what is left over find their monitors.
     """
     if _failed:
         _failed.clear()
