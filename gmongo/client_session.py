@@ -213,13 +213,12 @@ class ClientSession:
         Specification: Driver Sessions, "advanceClusterTime"; Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of that session.
-        :raises TypeError: it is no mapping.
-        :raises ValueError: it has no ``clusterTime`` that is a timestamp.
+        :raises TypeError: it is no mapping, or its ``clusterTime`` is no timestamp.
         """
         if not isinstance(cluster_time, Mapping):
             raise TypeError(f"cluster_time must be a mapping, not an instance of {type(cluster_time).__name__}")
         if not isinstance(cluster_time.get("clusterTime"), Timestamp):
-            raise ValueError("cluster_time must have a clusterTime that is a Timestamp")
+            raise TypeError("cluster_time must have a clusterTime that is a Timestamp")
         self._state.advance_cluster_time(cluster_time)
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:

@@ -48,7 +48,7 @@ class GridOut(io.IOBase):
         check_session(session)
         self._storage = Storage(root_collection)
         self._file_id = file_id
-        self._file: Mapping[str, Any] | None = file_document
+        self._file: Mapping[str, Any] | None = file_document or None
         self._session = session
         self._deadline = self._storage.deadline()
         self._position = 0
@@ -203,7 +203,8 @@ class GridOut(io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """The lines that are left.
 
-        :param hint: no further line is read after so many bytes; all are if it is negative, as by default, or None.
+        :param hint: no further line is read after more than so many bytes; all are if it is negative, as by default, or
+            None.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
         lines = []
@@ -211,7 +212,7 @@ class GridOut(io.IOBase):
         while line := self.readline():
             lines.append(line)
             size += len(line)
-            if hint is not None and 0 < hint <= size:
+            if hint is not None and 0 < hint < size:
                 break
         return lines
 

@@ -283,6 +283,16 @@ def test_a_failing_command_raises_unless_told_otherwise(collection: Collection[A
         database.command(command, allowable_errors=["something else", 5])
 
 
+def test_concerns_of_a_command_are_sent_unless_they_are_the_servers_default(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    database = collection.database
+    for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
+        database.command("find", "c", read_concern=read)
+        database.command("insert", "c", documents=[{}], write_concern=write)
+    assert [command.get("readConcern") for command in recorder.sent("find")] == [None, {"level": "local"}]
+    assert [command.get("writeConcern") for command in recorder.sent("insert")] == [None, {"w": 1}]
+
+
 def test_commands_ignore_the_read_preference_of_the_database(recorded: Recorded) -> None:
     database = recorded.collection.database.with_options(read_preference=ReadPreference.SECONDARY)
     assert database.command("ping")["ok"] == 1
@@ -419,7 +429,7 @@ def test_sessions_advance_their_times_only_forward(client: MongoClient[Any]) -> 
         assert session.cluster_time == {"clusterTime": Timestamp(5, 1)}
         with pytest.raises(TypeError):
             session.advance_operation_time(5)  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="clusterTime"):
+        with pytest.raises(TypeError, match="clusterTime"):
             session.advance_cluster_time({})
 
 

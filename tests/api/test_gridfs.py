@@ -282,7 +282,10 @@ def test_nothing_is_cleaned_up_after_the_server_has_failed():
 @pytest.fixture
 def lines(files):
     """A file of a few lines, in chunks of four bytes."""
-    return files.put(b"one\ntwo and more\n\nthree", chunk_size=4, filename="lines")
+    return files.put(CONTENT, chunk_size=4, filename="lines")
+
+
+CONTENT = b"one\ntwo and more\n\nthree"
 
 
 def test_read_in_pieces(files, lines):
@@ -311,7 +314,17 @@ def test_readline(files, lines):
 
 def test_iteration_yields_lines(files, lines):
     assert list(files.get(lines)) == [b"one\n", b"two and more\n", b"\n", b"three"]
-    assert files.get(lines).readlines(5) == [b"one\n", b"two and more\n"]
+
+
+@pytest.mark.parametrize("hint", [-1, 0, 1, 3, 4, 5, 17, 18, 100, None])
+def test_lines_up_to_a_hint_are_those_of_a_file_of_python(files, lines, hint):
+    assert files.get(lines).readlines(hint) == io.BufferedReader(io.BytesIO(CONTENT)).readlines(hint)
+
+
+@pytest.mark.parametrize("description", [None, {}])
+def test_a_file_without_a_description_is_not_there(files_database, description):
+    with pytest.raises(NoFile):
+        _ = GridOut(files_database.fs, file_document=description).name
 
 
 def test_text_wrapper_reads_a_file(files, lines):
