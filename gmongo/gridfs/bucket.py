@@ -50,7 +50,7 @@ class GridFSBucket:
         read_preference: _ReadPreference | None = None,
     ) -> None:
         if not isinstance(db, Database):
-            raise TypeError(f"db must be a Database, not {short(db)}")
+            raise TypeError(f"db must be a Database, not of type {type(db).__name__}")
         self._collection = db.get_collection(bucket_name, write_concern=write_concern, read_preference=read_preference)
         check_acknowledged(self._collection, "write concern")
         self._storage = Storage(self._collection)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
 from gmongo.gridfs.bucket import revision_of
@@ -28,7 +27,7 @@ class GridFS:
 
     def __init__(self, database: Database[Any], collection: str = "fs") -> None:
         if not isinstance(database, Database):
-            raise TypeError(f"database must be a Database, not {short(database)}")
+            raise TypeError(f"database must be a Database, not of type {type(database).__name__}")
         check_acknowledged(database, "database")
         self._collection = database[collection]
         self._storage = Storage(self._collection)
