@@ -2,8 +2,8 @@
 
 There are no sockets and no greenlets, and the clock stands still. A step is one call of the machine by one of several
 check-outs, by the background, or by the monitor. Each order of steps is tried once: what looks like a state seen before
-is not followed again. After each step the invariants must hold, and *liveness*: what can go on is awake, or will be woken
-by a step that comes.
+is not followed again. After each step the invariants must hold, and *liveness*: what can go on is awake, or a step that
+comes will wake it.
 """
 
 from __future__ import annotations
