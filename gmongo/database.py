@@ -16,6 +16,7 @@ from gmongo._encryption.collections import (
     state_collections,
 )
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
+from gmongo._locals import forgets_locals
 from gmongo._short_text import short
 from gmongo.change_stream import DatabaseChangeStream
 from gmongo.client_session import ClientSession
@@ -484,6 +485,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         **kwargs: Any,
     ) -> OtherType: ...
 
+    @forgets_locals
     def command(
         self,
         command: str | Mapping[str, Any],

@@ -20,6 +20,7 @@ from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
 from gmongo._inherited_options import is_called
+from gmongo._locals import forgets_locals
 from gmongo._short_text import short
 from gmongo.database import Database
 from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
@@ -113,6 +114,7 @@ class ClientEncryption(Generic[DocumentType]):
     Source: Client Side Encryption, "ClientEncryption".
     """
 
+    @forgets_locals
     def __init__(
         self,
         kms_providers: Mapping[str, Any],
@@ -154,6 +156,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     # Values
 
+    @forgets_locals
     def encrypt(
         self,
         value: Any,
@@ -189,6 +192,7 @@ class ClientEncryption(Generic[DocumentType]):
         found: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
         return found
 
+    @forgets_locals
     def encrypt_expression(
         self,
         expression: Mapping[str, Any],
@@ -250,6 +254,7 @@ class ClientEncryption(Generic[DocumentType]):
     def _encoded(self, document: Mapping[str, Any]) -> bytes:
         return bson.encode(document, codec_options=self._codec_options)
 
+    @forgets_locals
     def decrypt(self, value: Binary) -> Any:
         """Decrypt a ciphertext. It says by itself which key and which algorithm it was encrypted with.
 
@@ -265,6 +270,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     # Keys
 
+    @forgets_locals
     def create_data_key(
         self,
         kms_provider: str,
@@ -289,6 +295,7 @@ class ClientEncryption(Generic[DocumentType]):
             raise TypeError("key_alt_names must be a list of strings, not one string")
         return self._open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
 
+    @forgets_locals
     def rewrap_many_data_key(
         self,
         filter: Mapping[str, Any],
@@ -369,6 +376,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     # Collections
 
+    @forgets_locals
     def create_encrypted_collection(
         self,
         database: Database[Any],

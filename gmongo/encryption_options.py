@@ -14,6 +14,7 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
+from gmongo._locals import forgets_locals
 from gmongo._short_text import short
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class AutoEncryptionOpts:
     Source: Client Side Encryption, "AutoEncryptionOpts".
     """
 
+    @forgets_locals
     def __init__(
         self,
         kms_providers: Mapping[str, Any],

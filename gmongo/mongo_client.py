@@ -12,6 +12,7 @@ from bson.timestamp import Timestamp
 from gevent import Timeout
 
 from gmongo._inherited_options import InheritedOptions
+from gmongo._locals import forgets_locals
 from gmongo._short_text import short
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -201,6 +202,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     PORT = 27017
     _is_silent = False
 
+    @forgets_locals
     def __init__(
         self,
         host: str | Sequence[str] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gmongo._locals import forgets_locals
 from gmongo.options import query
 from gmongo.options.connection_string import parse_userinfo
 from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 
+@forgets_locals
 def parse_uri(
     uri: str,
     default_port: int | None = DEFAULT_PORT,

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from gevent import Timeout, socket, spawn
 from gevent.ssl import SSLContext
 
+from gmongo._locals import forgets_locals
 from gmongo.errors import ConfigurationError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -56,6 +57,7 @@ class HTTPProxyKMSConnect:
     :raises ConfigurationError: it is none of a proxy, or a header is not allowed.
     """
 
+    @forgets_locals
     def __init__(
         self,
         proxy_url: str,
@@ -89,6 +91,7 @@ class HTTPProxyKMSConnect:
         host, port = self._address
         return f"HTTPProxyKMSConnect({host!r}, port={port})"
 
+    @forgets_locals
     def __call__(self, context: KMSConnectContext) -> socket.socket:
         """Connect, and return the socket.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.operation import EncryptedOperation
+from gmongo._locals import forgets_locals
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
@@ -26,6 +27,7 @@ class EncryptingExecutor(Executor):
         super().__init__(topology, options, events)
         self._encrypter = encrypter
 
+    @forgets_locals
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
         if deadline is None:
             deadline = self.deadline()

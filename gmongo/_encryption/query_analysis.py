@@ -12,6 +12,7 @@ from gevent import sleep
 
 from gmongo._encryption.key_vault import RAW
 from gmongo._safe_log import safely
+from gmongo.cmap.quoting import without_quotes
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.events import log
@@ -78,7 +79,8 @@ class _Analyse(RunCommand):
 
     def decode(self, body: Any) -> dict[str, Any]:
         self._encoded = bytes(body)
-        return super().decode(body)
+        names = (self._command[self.name], self._command.get("$db"))
+        return dict(without_quotes(super().decode(body), self._command, names))
 
     def result(self, reply: dict[str, Any], address: Any) -> bytes:
         return self._encoded

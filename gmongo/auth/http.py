@@ -17,6 +17,7 @@ from gmongo.errors import OperationFailure
 
 _LONGEST = 1 << 20
 _LONGEST_SHOWN = 500
+_EXPLAINING = ("error", "error_description", "code", "Code", "message", "Message")
 
 
 class _Connection(http.client.HTTPConnection):
@@ -61,9 +62,23 @@ def request(
     finally:
         connection.close()
     if status != 200:
-        said = f": {text[:_LONGEST_SHOWN]!r}" if text else ""
-        raise OperationFailure(f"{what} at {parts.netloc} answered {method} {parts.path} with status {status}{said}")
+        raise OperationFailure(
+            f"{what} at {parts.netloc} answered {method} {parts.path} with status {status}{_said(text, headers)}"
+        )
     return text
+
+
+def _said(text: str, headers: Mapping[str, str]) -> str:
+    """What a service says of an error; of JSON only what is meant to be said, as there may be credentials beside it."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    if isinstance(document, dict):
+        text = ", ".join(document[name] for name in _EXPLAINING if isinstance(document.get(name), str))
+    if not text or any(value in text for value in headers.values()):
+        return ""
+    return f": {text[:_LONGEST_SHOWN]!r}"
 
 
 def request_json(

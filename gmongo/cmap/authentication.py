@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import bson
 
 from gmongo import _clock
+from gmongo._locals import forgets_locals
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.quoting import without_quotes
 from gmongo.cmap.shape import ERROR, check
 from gmongo.errors import OperationFailure
 from gmongo.wire.limit import interrupt_after
@@ -66,6 +68,7 @@ class Authentication:
             self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
 
+    @forgets_locals
     def again(self, seconds: float | None) -> None:
         """Authenticate once more.
 
@@ -84,8 +87,9 @@ class Authentication:
     def _run(self, database: str, command: Mapping[str, Any]) -> Mapping[str, Any]:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
-        reply = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
-        check(reply, ERROR)
+        found = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
+        check(found, ERROR)
+        reply = without_quotes(found, command.get("payload"), (self._authenticator.credential.username,))
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import bson
 
 from gmongo import _clock
+from gmongo._locals import forgets_locals
 from gmongo.cmap.authentication import authentication_of
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.quoting import without_quotes
 from gmongo.errors import ConfigurationError
 from gmongo.wire.compression import choose
 from gmongo.wire.limit import interrupt_after
@@ -39,6 +41,7 @@ def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
     return command
 
 
+@forgets_locals
 def establish(
     connection: Connection, options: ConnectionOptions, ref: bool = True, on_hello: Callable[[], None] | None = None
 ) -> Hello:
@@ -85,5 +88,7 @@ def say_hello(connection: Connection, command: Mapping[str, Any], timeout: float
     else:
         buffers = encode_op_query(request_id, "admin.$cmd", body)
     started = _clock.monotonic()
-    reply = connection.exchange(request_id, buffers, timeout, bson.decode)
+    reply: Mapping[str, Any] = connection.exchange(request_id, buffers, timeout, bson.decode)
+    if "speculativeAuthenticate" in command:
+        reply = without_quotes(reply, command["speculativeAuthenticate"].get("payload"))
     return read_hello(reply, _clock.monotonic() - started)

@@ -107,8 +107,9 @@ class CommandEvents:
         """A reply to `operation` as it is published. To show a large one is to decode it at once, which holds the loop:
         for listeners only. A log takes the beginning of it.
         """
-        shown: Mapping[str, Any] = operation.reply_for_monitoring(reply) if self._listeners else reply
-        return shown
+        if self._listeners:
+            reply = operation.reply_for_monitoring(reply)
+        return reply
 
     def started(self, sent: Sent) -> None:
         command = {} if sent.sensitive else sent.command

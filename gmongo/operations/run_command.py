@@ -9,8 +9,10 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.quoting import without_quotes
 from gmongo.cmap.shape import OWN_FIELDS
 from gmongo.errors import InvalidOperation
+from gmongo.events.command import SENSITIVE
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
@@ -20,6 +22,7 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 
 # What the API calls operations whose commands have other names. These commands name their collection.
+_SECRET_FIELDS = ("pwd", "payload", "key")  # of commands whose content is never shown
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
@@ -54,6 +57,8 @@ class RunCommand(Operation):
             own = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, own[name]) for name in OWN_FIELDS & own.keys())
+        if str(self.name).lower() in SENSITIVE:
+            return dict(without_quotes(reply, [self._command.get(field) for field in _SECRET_FIELDS]))
         return reply
 
 

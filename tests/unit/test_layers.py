@@ -22,6 +22,7 @@ LEAVES = frozenset(
         "_cursor_type",
         "_fields",
         "_fork",
+        "_locals",
         "_object_ids",
         "_safe_log",
         "_server_facts",

@@ -1,0 +1,614 @@
+"""No secret leaves the driver: passwords, tokens, keys and the plaintext of encrypted fields go through all paths
+of the API, and :mod:`tests.hostile.canary` watches all that comes out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from fnmatch import fnmatch
+from types import SimpleNamespace
+from typing import Any
+
+import bson
+import bson.json_util
+import gevent
+import pytest
+from bson.codec_options import CodecOptions
+from gevent.server import StreamServer
+
+import gmongo
+import gmongo.uri_parser
+from gmongo import MongoClient
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
+from gmongo.testing import Deployment
+from tests.auth.endpoints import Endpoint
+from tests.support.server import ScriptedServer, cut, garbled, silent
+
+pytest.importorskip("opentelemetry.sdk")
+pytest.importorskip("rich")
+pytest.importorskip("pymongocrypt")
+
+from gmongo._encryption.connect_callback import HTTPProxyKMSConnect
+from gmongo.encryption import Algorithm, ClientEncryption
+from gmongo.encryption_options import AutoEncryptionOpts
+from tests.encryption.proxy import Proxy
+from tests.hostile.canary import Canary
+from tests.support.kms import KmsServer
+from tests.support.middlemen import Socks5
+from tests.support.mongocryptd import Mongocryptd
+
+SECRETS = {
+    name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"
+    for name in (
+        *("password", "new password", "access token", "refresh token", "session token", "secret access key"),
+        *("client secret", "proxy password", "key file password", "plaintext", "key material"),
+    )
+}
+MASTER_KEY = ("canary-of-a-master-key-" * 5)[:96].encode()
+WATCHED = {**SECRETS, "master key": "canary-of-a-master-key-canary-of-a-master"}
+VAULT = "vault.keys"
+DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
+
+ALLOWED: tuple[tuple[str, str, str], ...] = (
+    # where, whose secret, why
+    (
+        "the local * of collection.py:*",
+        "plaintext",
+        "what the application passes to the API is an argument there; the application's own frame has it, too",
+    ),
+    (
+        "the * of InvalidDocument",
+        "plaintext",
+        "the error of the package bson has the document that cannot be encoded, for the application",
+    ),
+)
+
+
+@pytest.fixture
+def canary() -> Iterator[Canary]:
+    with Canary(WATCHED) as watching:
+        yield watching
+    found = [each for each in watching.findings if not is_allowed(each)]
+    assert not found, "\n".join(f"{each.secret} in {each.channel}: {each.text!r}" for each in sorted(found)[:25])
+
+
+def is_allowed(finding: Any) -> bool:
+    return any(fnmatch(finding.channel, where) and fnmatch(finding.secret, whose) for where, whose, _ in ALLOWED)
+
+
+def fails(canary: Canary, use: Callable[[], object]) -> BaseException | None:
+    """Have something done that may fail, and look at the exception; returns it."""
+    try:
+        use()
+    except (Exception, gevent.Timeout, gevent.GreenletExit) as error:
+        canary.error(error)
+        return error
+    return None
+
+
+# Authentication
+
+
+class Tokens(OIDCCallback):
+    def fetch(self, context: Any) -> OIDCCallbackResult:
+        return OIDCCallbackResult(SECRETS["access token"], 60, SECRETS["refresh token"])
+
+
+CREDENTIALS: dict[str, dict[str, Any]] = {
+    "DEFAULT": {"username": "ann", "password": SECRETS["password"]},
+    "SCRAM-SHA-1": {"username": "ann", "password": SECRETS["password"]},
+    "SCRAM-SHA-256": {"username": "ann", "password": SECRETS["password"]},
+    "PLAIN": {"username": "ann", "password": SECRETS["password"]},
+    "MONGODB-OIDC": {"authMechanismProperties": {"OIDC_CALLBACK": Tokens()}},
+    "MONGODB-OIDC human": {"authMechanismProperties": {"OIDC_HUMAN_CALLBACK": Tokens()}},
+    "MONGODB-AWS": {
+        "username": "id",
+        "password": SECRETS["secret access key"],
+        "authMechanismProperties": {"AWS_SESSION_TOKEN": SECRETS["session token"]},
+    },
+}
+NONCE = bytes(range(32))
+
+
+def words(command: Any) -> str:
+    """What a server may say of a command that it does not like: all that is in it."""
+    return f"cannot do {bson.json_util.dumps(command)}, {command!r}"
+
+
+def echo(command: Any) -> dict[str, Any]:
+    return {"ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": words(command), "given": command}
+
+
+def aws_answer(command: Any) -> dict[str, Any]:
+    nonce = bson.decode(command["payload"])["r"] + NONCE
+    payload = bson.encode({"s": nonce, "h": "sts.amazonaws.com"})
+    return {"ok": 1, "conversationId": 1, "done": False, "payload": payload}
+
+
+def begins(mechanism: str) -> Any:
+    """The first answer of a server to a mechanism whose secret comes in the second step."""
+    if mechanism == "MONGODB-AWS":
+        return aws_answer
+    if mechanism == "MONGODB-OIDC human":
+        provider = bson.encode({"issuer": "https://issuer", "clientId": "a"})
+        return {"ok": 1, "conversationId": 1, "done": False, "payload": provider}
+    return echo
+
+
+def refuses(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = begins(mechanism)
+    server.replies["saslContinue"] = {"ok": 0, "code": 18, "errmsg": "Authentication failed."}
+
+
+def echoes(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = begins(mechanism)
+    server.replies["saslContinue"] = echo
+
+
+def echoes_in_the_hello(server: ScriptedServer, mechanism: str) -> None:
+    refuses(server, mechanism)
+    server.hello_edit = lambda command, reply: echo(command) if "speculativeAuthenticate" in command else reply
+
+
+def answers_nonsense(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = lambda command: {"ok": 1, "payload": 5, "given": command}
+    server.replies["saslContinue"] = lambda command: {"ok": 1, "done": "x", "payload": [], "errorLabels": command}
+
+
+def goes_on_for_ever(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = server.replies["saslContinue"] = lambda command: {
+        "ok": 1, "conversationId": 1, "done": False, "payload": command["payload"],
+    }  # fmt: skip
+
+
+def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
+    def behave(server: ScriptedServer, mechanism: str) -> None:
+        server.replies["saslStart"] = begins(mechanism)
+        server.fail("saslContinue", *[fault] * 5)
+        if begins(mechanism) is echo:
+            server.fail("saslStart", *[fault] * 5)
+
+    return behave
+
+
+def lets_in(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = begins(mechanism)
+    done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+    if begins(mechanism) is echo:
+        server.replies["saslStart"] = done
+    server.replies["saslContinue"] = done
+    server.replies["find"] = {"ok": 0, "code": 391, "errmsg": "ReauthenticationRequired"}
+
+
+BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
+    "refuses": refuses,
+    "echoes": echoes,
+    "echoes in the hello": echoes_in_the_hello,
+    "answers nonsense": answers_nonsense,
+    "goes on for ever": goes_on_for_ever,
+    "cuts": with_fault(cut(10)),
+    "is silent": with_fault(silent),
+    "garbles": with_fault(garbled),
+    "lets in, and asks again": lets_in,
+}
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS.values(), ids=BEHAVIOURS.keys())
+@pytest.mark.parametrize("mechanism", CREDENTIALS)
+def test_authentication(canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]) -> None:
+    with ScriptedServer() as server:
+        behaviour(server, mechanism)
+        client: MongoClient[Any] = MongoClient(
+            server.name,
+            authMechanism=mechanism.split(" ", maxsplit=1)[0],
+            serverSelectionTimeoutMS=400,
+            connectTimeoutMS=200,
+            slow_operation_ms=0,
+            **CREDENTIALS[mechanism],
+        )
+        with client:
+            with gmongo.timeout(0.6):  # OIDC has the time that a human needs
+                for _ in range(2):  # the second time with a token that is there already
+                    fails(canary, client.d.c.find_one)
+                fails(canary, lambda: client.d.c.insert_one({}))
+            interrupted(canary, lambda: client.d.c.find_one())
+    assert "the log gmongo.connection" in canary.heard
+
+
+def interrupted(canary: Canary, use: Callable[[], object]) -> None:
+    """By a time-out of the application, by its own limit, and by a kill."""
+
+    def timed_out() -> None:
+        with gevent.Timeout(0.02):
+            use()
+
+    def limited() -> None:
+        with gmongo.timeout(0.02):
+            use()
+
+    for each in (timed_out, limited):
+        fails(canary, each)
+    greenlet = gevent.spawn(use)
+    gevent.sleep(0.01)
+    greenlet.kill()
+    if greenlet.exception is not None:
+        canary.error(greenlet.exception)
+
+
+@pytest.mark.parametrize("environment", ["azure", "gcp", "aws"])
+@pytest.mark.parametrize("status", [200, 500])
+def test_services_that_give_out_credentials(
+    canary: Canary, environment: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(method: str, path: str, headers: Any, body: str) -> tuple[int, str]:
+        given = {"access_token": SECRETS["access token"], "AccessKeyId": "id", "expires_in": "x", "headers": headers}
+        keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
+        return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
+
+    with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": echo}) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRETS["refresh token"])
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
+        monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
+        monkeypatch.setattr("gmongo.auth.oidc_environments._AZURE", endpoint.url, raising=False)
+        options: dict[str, Any] = {"authMechanism": "MONGODB-AWS"}
+        if environment != "aws":
+            properties = {"ENVIRONMENT": environment, "TOKEN_RESOURCE": "https://db"}
+            options = {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": properties}
+        with MongoClient(server.name, serverSelectionTimeoutMS=300, connectTimeoutMS=300, **options) as client:
+            for _ in range(2):
+                assert fails(canary, client.d.c.find_one) is not None
+
+
+# Options
+
+
+URIS = [
+    "mongodb://ann:{password}@",
+    "mongodb://ann:{password}@h:99999",
+    "mongodb://ann:{password}@h/?authMechanism=EVIL",
+    "mongodb://ann:{password}@h/?tls=maybe",
+    "mongodb://ann:{password}@h/?nonsense",
+    "mongodb://ann:{password}@h/?maxPoolSize=-1",
+    "mongodb://ann:{password}@h,h2/?directConnection=true",
+    "mongodb+srv://ann:{password}@h:1/",
+    "mongodb://ann:{password}@h/?authMechanismProperties=AWS_SESSION_TOKEN:{session token}&authMechanism=EVIL",
+    "mongodb://id:{secret access key}@h/?authMechanismProperties=AWS_SESSION_TOKEN:{session token}&authSource=x",
+    "mongodb://h/?tlsCertificateKeyFile=/nothing&tlsCertificateKeyFilePassword={key file password}",
+    "mongodb://h/?proxyHost=p&proxyUsername=u&proxyPassword={proxy password}&proxyPort=0",
+    "mongodb://h/?proxyPassword={proxy password}",
+    "mongo://ann:{password}@h",
+    "ann:{password}@h",
+    "mongodb://ann:{password}@h/?appname=ok",
+]
+KEYWORDS: list[dict[str, Any]] = [
+    {"username": "ann", "password": SECRETS["password"], "authMechanism": "EVIL"},
+    {"username": "ann", "password": SECRETS["password"], "passwrod": SECRETS["password"]},
+    {"username": "ann", "password": [SECRETS["password"]]},
+    {"proxyPassword": SECRETS["proxy password"]},
+    {"tlsCertificateKeyFilePassword": SECRETS["key file password"], "tls": False},
+    {"authMechanismProperties": {"AWS_SESSION_TOKEN": SECRETS["session token"]}},
+    {"authMechanismProperties": SECRETS["session token"]},
+    {"username": "ann", "password": SECRETS["password"], "maxPoolSize": -1},
+    {"username": "ann", "password": SECRETS["password"], "authMechanism": "PLAIN"},
+    {"username": "ann", "password": SECRETS["password"], "event_listeners": [object()]},
+    {"username": "ann", "password": SECRETS["password"], "port": "x"},
+]
+
+
+def test_options(canary: Canary, files: SimpleNamespace) -> None:
+    for uri in URIS:
+        given = re.sub(r"\{(.*?)\}", lambda match: SECRETS[match[1]], uri)
+        fails(canary, lambda given=given: MongoClient(given, connect=False))  # type: ignore[misc]
+        fails(canary, lambda given=given: gmongo.uri_parser.parse_uri(given))  # type: ignore[misc]
+    for options in KEYWORDS:
+        fails(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
+    files_of_tls = {"tlsCertificateKeyFile": files.client, "tlsCAFile": files.ca}
+    secret = {"tlsCertificateKeyFilePassword": SECRETS["key file password"]}
+    for options in ({**files_of_tls, **secret}, {**files_of_tls, **secret, "tlsCAFile": "/nothing"}):
+        fails(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("account", [("u", "another"), ("u", SECRETS["proxy password"]), None])
+def test_a_proxy(canary: Canary, account: Any) -> None:
+    with Socks5(account) as proxy:
+        uri = f"mongodb://127.0.0.1:1/?proxyHost=127.0.0.1&proxyPort={proxy.port}&proxyUsername=u"
+        secret = {"proxyPassword": SECRETS["proxy password"]}
+        with MongoClient(uri, serverSelectionTimeoutMS=300, connectTimeoutMS=200, **secret) as client:
+            assert fails(canary, client.d.c.find_one) is not None
+
+
+def test_a_proxy_that_does_not_answer(canary: Canary) -> None:
+    def serve(sock: Any, _address: Any) -> None:
+        sock.recv(10)
+        sock.sendall(b"\x05\x02")
+        gevent.sleep(0.3)
+        sock.close()
+
+    listener = StreamServer(("127.0.0.1", 0), serve)
+    listener.start()
+    with MongoClient(
+        f"mongodb://127.0.0.1:1/?proxyHost=127.0.0.1&proxyPort={listener.server_port}&proxyUsername=u",
+        proxyPassword=SECRETS["proxy password"],
+        serverSelectionTimeoutMS=400,
+        connectTimeoutMS=100,
+    ) as client:
+        assert fails(canary, client.d.c.find_one) is not None
+    listener.stop(timeout=0)
+
+
+# Commands with secrets
+
+
+COMMANDS: dict[str, Callable[[Any], object]] = {
+    "createUser": lambda database: database.command("createUser", "bea", pwd=SECRETS["new password"], roles=[]),
+    "updateUser": lambda database: database.command({"updateUser": "bea", "pwd": SECRETS["new password"]}),
+    "saslStart": lambda database: database.command(
+        "saslStart", 1, mechanism="PLAIN", payload=f"\0ann\0{SECRETS['password']}".encode()
+    ),
+    "saslContinue": lambda database: database.command(
+        {"saslContinue": 1, "conversationId": 1, "payload": SECRETS["access token"].encode()}
+    ),
+    "authenticate": lambda database: database.command("authenticate", 1, key=SECRETS["password"]),
+    "copydb": lambda database: database.command("copydb", 1, key=SECRETS["password"]),
+}
+FAULTS: dict[str, Any] = {
+    "answers": {"ok": 1, "payload": SECRETS["access token"].encode(), "key": SECRETS["password"]},
+    "refuses": {"ok": 0, "code": 18, "errmsg": "no"},
+    "echoes": echo,
+    "echoes as an interruption": lambda command: {**echo(command), "code": 11600},
+    "echoes in a write concern error": lambda command: {"ok": 1, "writeConcernError": {**echo(command), "code": 64}},
+    "cuts": cut(20),
+    "is silent": silent,
+    "garbles": garbled,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_with_secrets(canary: Canary, name: str, fault: Any) -> None:
+    with ScriptedServer() as server:
+        if callable(fault) and fault not in (FAULTS["echoes"],) and "echoes" not in id_of(fault):
+            server.fail(name, *[fault] * 5)
+        else:
+            server.replies[name] = fault
+        with MongoClient(server.name, socketTimeoutMS=100, serverSelectionTimeoutMS=300, slow_operation_ms=0) as client:
+            fails(canary, lambda: COMMANDS[name](client.admin))
+            if fault is silent:
+                interrupted(canary, lambda: COMMANDS[name](client.admin))
+
+
+def id_of(fault: Any) -> str:
+    return next(name for name, each in FAULTS.items() if each is fault)
+
+
+def test_users_of_a_deployment(canary: Canary) -> None:
+    with Deployment.replica_set(members=1, users={"ann": SECRETS["password"]}, log=False) as deployment:
+        host = deployment.members[0].address
+        for password in (SECRETS["password"], SECRETS["new password"]):
+            client: MongoClient[Any] = MongoClient(
+                f"mongodb://ann:{password}@{host}/?replicaSet=rs0", serverSelectionTimeoutMS=500
+            )
+            with client:
+                fails(canary, lambda client=client: client.d.c.insert_one({}))  # type: ignore[misc]
+                fails(canary, lambda client=client: client.d.c.find_one())  # type: ignore[misc]
+                for use in COMMANDS.values():
+                    fails(canary, lambda use=use, client=client: use(client.admin))  # type: ignore[misc]
+                canary.look_at_objects()
+
+
+# Encryption
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(members=1) as started:
+        yield started
+
+
+LOCAL = {"local": {"key": MASTER_KEY}}
+OPTIONS: CodecOptions[Any] = CodecOptions()
+
+
+def test_explicit_encryption(canary: Canary, deployment: Deployment) -> None:
+    plaintext = SECRETS["plaintext"]
+    with (
+        MongoClient(deployment.uri, slow_operation_ms=0) as client,
+        ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption,
+    ):
+        material = (SECRETS["key material"] * 5)[:96].encode()
+        key = encryption.create_data_key("local", key_alt_names=["a"], key_material=material)
+        value = encryption.encrypt(plaintext, DETERMINISTIC, key)
+        assert encryption.decrypt(value) == plaintext
+        uses: dict[str, Callable[[], object]] = {
+            "an algorithm": lambda: encryption.encrypt(plaintext, "Nonsense", key),
+            "a key": lambda: encryption.encrypt(plaintext, DETERMINISTIC, bson.Binary(bytes(16), 4)),
+            "a name": lambda: encryption.encrypt(plaintext, DETERMINISTIC, key_alt_name="nobody"),
+            "a type": lambda: encryption.encrypt({"a": plaintext}, DETERMINISTIC, key),
+            "a query": lambda: encryption.encrypt(plaintext, "Indexed", key, query_type="nonsense"),
+            "an expression": lambda: encryption.encrypt_expression({"a": plaintext}, "Range", key),
+            "no BSON": lambda: encryption.encrypt({"a": plaintext, "b": object()}, DETERMINISTIC, key),
+            "a ciphertext": lambda: encryption.decrypt(bson.Binary(plaintext.encode(), 6)),
+            "key material": lambda: encryption.create_data_key("local", key_material=material[:50]),
+            "a provider": lambda: encryption.create_data_key("nothing", key_material=material),
+        }
+        for use in uses.values():
+            assert fails(canary, use) is not None
+        deployment.members[0].kill()
+        with gmongo.timeout(0.3):
+            fails(canary, lambda: encryption.create_data_key("local", key_material=material))
+            fails(canary, lambda: encryption.encrypt(plaintext, DETERMINISTIC, key_alt_name="a"))
+        deployment.members[0].restart()
+        client.admin.command("ping")
+
+
+PROVIDERS: dict[str, Any] = {
+    "too short": {"local": {"key": MASTER_KEY[:90]}},
+    "not bytes": {"local": {"key": [MASTER_KEY]}},
+    "unknown": {"local": {"key": MASTER_KEY}, "clouds": {"secretAccessKey": SECRETS["secret access key"]}},
+    "incomplete": {"aws": {"secretAccessKey": SECRETS["secret access key"]}},
+    "no mapping": [{"local": {"key": MASTER_KEY}}],
+    "a private key": {"gcp": {"email": "a", "privateKey": SECRETS["client secret"]}},
+    "too much": {"azure": {"tenantId": "a", "clientId": "a", "clientSecret": SECRETS["client secret"], "more": 1}},
+}
+TLS = {"aws": {"tlsCertificateKeyFile": "/nothing", "tlsCertificateKeyFilePassword": SECRETS["key file password"]}}
+
+
+def test_options_of_encryption(canary: Canary, deployment: Deployment) -> None:
+    with MongoClient(deployment.uri) as client:
+        for providers in PROVIDERS.values():
+            fails(canary, lambda providers=providers: ClientEncryption(providers, VAULT, client, OPTIONS))  # type: ignore[misc]
+            fails(canary, lambda providers=providers: automatic(deployment, {}, providers))  # type: ignore[misc]
+        for vault in ("nothing", 5):
+            fails(canary, lambda vault=vault: ClientEncryption(LOCAL, vault, client, OPTIONS))  # type: ignore[misc]
+            fails(canary, lambda vault=vault: AutoEncryptionOpts(LOCAL, vault))  # type: ignore[misc]
+        fails(canary, lambda: ClientEncryption(LOCAL, VAULT, client, OPTIONS, TLS))
+        fails(canary, lambda: AutoEncryptionOpts(LOCAL, VAULT, kms_tls_options=TLS))
+        for url in ("ftp://u:{}@h", "http://u:{}@", "http://u:{}@h/path", "http://u:{}@h:x", "u:{}@h"):
+            secret = url.format(SECRETS["proxy password"])
+            fails(canary, lambda secret=secret: HTTPProxyKMSConnect(secret))  # type: ignore[misc]
+        header = {"Proxy-Authorization": SECRETS["proxy password"] + "\n"}
+        fails(canary, lambda: HTTPProxyKMSConnect("http://h", headers=header))
+
+
+def automatic(deployment: Any, schema: Any, providers: Any = LOCAL, **options: Any) -> MongoClient[Any]:
+    auto = AutoEncryptionOpts(providers, VAULT, schema_map=schema, **{"mongocryptd_bypass_spawn": True, **options})
+    return MongoClient(
+        deployment.uri,
+        auto_encryption_opts=auto,
+        slow_operation_ms=0,
+        serverSelectionTimeoutMS=500,
+    )
+
+
+@pytest.fixture
+def schema(deployment: Deployment) -> dict[str, Any]:
+    with MongoClient(deployment.uri) as client, ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+        client.shop.people.drop()
+        key = encryption.create_data_key("local")
+    rule = {"keyId": [key], "bsonType": "string", "algorithm": DETERMINISTIC.value}
+    return {"shop.people": {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}}
+
+
+def work(canary: Canary, people: Any) -> None:
+    """Operations with a field that is encrypted."""
+    plain = SECRETS["plaintext"]
+    fails(canary, lambda: people.insert_one({"ssn": plain}))
+    fails(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))
+    fails(canary, lambda: people.find_one({"ssn": plain}))
+    fails(canary, lambda: list(people.find({"ssn": plain})))
+    fails(canary, lambda: people.find_one({"ssn": {"$gt": plain}}))
+    fails(canary, lambda: people.update_one({"ssn": plain}, {"$set": {"ssn": plain}}))
+    fails(canary, lambda: people.update_one({}, {"$push": {"ssn": plain}}))
+    fails(canary, lambda: people.bulk_write([gmongo.InsertOne({"ssn": plain}), gmongo.DeleteOne({"ssn": plain})]))
+    fails(canary, lambda: list(people.aggregate([{"$match": {"ssn": plain}}])))
+    fails(canary, lambda: people.find_one_and_update({"ssn": plain}, {"$set": {"ssn": plain}}))
+    fails(canary, lambda: people.distinct("ssn", {"ssn": plain}))
+    fails(canary, lambda: people.count_documents({"ssn": plain}))
+
+
+class Echoing(Mongocryptd):
+    """It quotes what it refuses."""
+
+    def _analyse(self, command: Any) -> dict[str, Any]:
+        return {"ok": 0, "code": 51092, "errmsg": words(command), "given": command}
+
+
+MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
+    "answers": lambda server: None,
+    "cuts": lambda server: [server.fail(name, *[cut(20)] * 9) for name in server.replies],
+    "garbles": lambda server: [server.fail(name, *[garbled] * 9) for name in server.replies],
+    "answers nonsense": lambda server: server.replies.update(
+        dict.fromkeys(
+            server.replies, lambda command: {"ok": 1, "result": [command], "schemaRequiresEncryption": command}
+        )
+    ),
+    "is not there": lambda server: server.stop(),
+}
+
+
+@pytest.mark.parametrize("behave", MONGOCRYPTDS.values(), ids=MONGOCRYPTDS.keys())
+def test_automatic_encryption(
+    canary: Canary, deployment: Deployment, schema: Any, behave: Callable[[Mongocryptd], object]
+) -> None:
+    with Mongocryptd() as mongocryptd, ExitStack() as stack:
+        behave(mongocryptd)
+        uri = f"{mongocryptd.uri}&serverSelectionTimeoutMS=50"
+        client = stack.enter_context(automatic(deployment, schema, mongocryptd_uri=uri))
+        limit = gmongo.timeout(0.5) if behave is MONGOCRYPTDS["is not there"] else ExitStack()
+        with limit:
+            work(canary, client.shop.people)
+        canary.look_at_objects()
+
+
+def test_mongocryptd_that_quotes_what_it_refuses(canary: Canary, deployment: Deployment, schema: Any) -> None:
+    with Echoing() as mongocryptd, automatic(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client:
+        work(canary, client.shop.people)
+
+
+def test_mongocryptd_that_is_silent(canary: Canary, deployment: Deployment, schema: Any) -> None:
+    with Mongocryptd() as mongocryptd, automatic(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client:
+        client.shop.people.find_one({"ssn": "x"})
+        mongocryptd.answering.clear()
+        interrupted(canary, lambda: client.shop.people.insert_one({"ssn": SECRETS["plaintext"]}))
+        mongocryptd.answering.set()
+
+
+MASTER_OF_AWS = {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"}
+MASTERS: dict[str, Any] = {
+    "aws": (
+        {
+            "accessKeyId": "id",
+            "secretAccessKey": SECRETS["secret access key"],
+            "sessionToken": SECRETS["session token"],
+        },
+        MASTER_OF_AWS,
+    ),
+    "azure": (
+        {"tenantId": "tenant", "clientId": "client", "clientSecret": SECRETS["client secret"]},
+        {"keyVaultEndpoint": "a.vault.azure.net", "keyName": "k"},
+    ),
+    "gcp": (
+        {"accessToken": SECRETS["access token"]},
+        {"projectId": "p", "location": "l", "keyRing": "r", "keyName": "k"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", ["answers", "refuses", "closes", "is slow", "is another", "is behind a proxy"])
+@pytest.mark.parametrize("provider", MASTERS)
+def test_key_management_services(
+    canary: Canary, deployment: Deployment, files: SimpleNamespace, provider: str, failure: str, tmp_path: Any
+) -> None:
+    credentials, master_key = MASTERS[provider]
+    material = (SECRETS["key material"] * 5)[:96].encode()
+    with KmsServer(server_context(files)) as kms, Proxy(kms.port) as proxy, MongoClient(deployment.uri) as client:
+        kms.status = 500 if failure == "refuses" else 200
+        kms.failures = 50 if failure == "closes" else 0
+        kms.delay = (lambda: gevent.sleep(0.2)) if failure == "is slow" else (lambda: None)
+        connect: Any = kms.connect
+        if failure == "is behind a proxy":
+            proxy.status = "407 Proxy Authentication Required"
+            connect = HTTPProxyKMSConnect(f"http://u:{SECRETS['proxy password']}@127.0.0.1:{proxy.port}")
+        tls = {provider: {} if failure == "is another" else {"tlsCAFile": str(files.ca)}}
+        with (
+            ClientEncryption(
+                {provider: credentials}, VAULT, client, OPTIONS, tls, kms_connect_callback=connect
+            ) as made,
+            gmongo.timeout(0.1 if failure == "is slow" else 5),
+        ):
+            fails(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
+            if failure == "is slow":
+                interrupted(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
+
+
+def server_context(files: SimpleNamespace) -> Any:
+    import ssl
+
+    from gevent.ssl import SSLContext
+
+    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.server)
+    return context
