@@ -186,18 +186,19 @@ class Pool:
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
         """The error for a wait of `limit` seconds. Its text alone says what to change: loggers show no more."""
         options, machine = self.options, self.machine
-        message = "Timed out while checking out a Connection from connection pool"
-        if self._load_balanced:
-            message = "Timeout waiting for connection from the connection pool"
-        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else "the operation's time limit"
         users = ", ".join(f"connections in use by {what}: {count}" for what, count in machine.in_use_by().items())
+        sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
+        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else "the operation's time limit"
         longest = holders(machine.in_use, _HOLDERS_SHOWN)
         held = ", longest held for {seconds:.3g} s by {greenlet}: {operation}".format(**longest[0]) if longest else ""
         details = (
-            f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}, being established: "
-            f"{len(machine.pending)} (maxConnecting: {options.max_connecting}), "
+            f", being established: {len(machine.pending)} (maxConnecting: {options.max_connecting}), "
             f"{option}: {max(limit or 0, 0) * 1000:.4g} ms{held}"
         )
+        if self._load_balanced:
+            message = f"Timeout waiting for connection from the connection pool{sizes}"
+        else:
+            message, details = "Timed out while checking out a Connection from connection pool", sizes + details
         return WaitQueueTimeoutError(message, self.address, longest, details)
 
     # Checking in and closing
