@@ -1,4 +1,4 @@
-"""Listeners that write every event to the log, at level INFO.
+"""Listeners that write every event to the log, at level INFO, and at WARNING what an operator should see.
 
 They are ready to use, ``MongoClient(event_listeners=[CommandLogger()])``, and show how a listener is written.
 The logger is called ``gmongo.event_loggers``.
@@ -92,7 +92,7 @@ class HeartbeatLogger(monitoring.ServerHeartbeatListener):
         _log.info("Heartbeat to server %s succeeded in %.3f seconds", event.connection_id, event.duration)
 
     def failed(self, event: monitoring.ServerHeartbeatFailedEvent) -> None:
-        _log.info("Heartbeat to server %s failed: %s", event.connection_id, event.reply)
+        _log.warning("Heartbeat to server %s failed: %s", event.connection_id, event.reply)
 
 
 class ServerLogger(monitoring.ServerListener):
@@ -112,17 +112,18 @@ class ServerLogger(monitoring.ServerListener):
             )
 
     def closed(self, event: monitoring.ServerClosedEvent) -> None:
-        _log.info("Server %s removed from topology %s", event.server_address, event.topology_id)
+        _log.warning("Server %s removed from topology %s", event.server_address, event.topology_id)
 
 
 class TopologyLogger(monitoring.TopologyListener):
-    """Logs the topology as a whole. A change is logged only if the topology's kind changes."""
+    """Logs the topology as a whole, with a warning while no server takes reads or writes."""
 
     def opened(self, event: monitoring.TopologyOpenedEvent) -> None:
         _log.info("Topology %s opened", event.topology_id)
 
     def description_changed(self, event: monitoring.TopologyDescriptionChangedEvent) -> None:
         old, new = event.previous_description, event.new_description
+        _log.info("Topology %s updated", event.topology_id)
         if new.topology_type != old.topology_type:
             _log.info(
                 "Topology %s changed from %s to %s",
@@ -130,6 +131,10 @@ class TopologyLogger(monitoring.TopologyListener):
                 old.topology_type_name,
                 new.topology_type_name,
             )
+        if not new.has_writable_server():
+            _log.warning("Topology %s has no writable server", event.topology_id)
+        if not new.has_readable_server():
+            _log.warning("Topology %s has no readable server", event.topology_id)
 
     def closed(self, event: monitoring.TopologyClosedEvent) -> None:
         _log.info("Topology %s closed", event.topology_id)

@@ -239,16 +239,23 @@ def test_what_is_thrown_into_the_greenlet_goes_through(thrown, caplog):
 # -- loggers -------------------------------------------------------------------------------------------------
 
 
-def _description(kind):
-    return SimpleNamespace(server_type=kind, server_type_name=kind, topology_type=kind, topology_type_name=kind)
+def _description(kind, writable=True, readable=True):
+    return SimpleNamespace(
+        server_type=kind,
+        server_type_name=kind,
+        topology_type=kind,
+        topology_type_name=kind,
+        has_writable_server=lambda: writable,
+        has_readable_server=lambda: readable,
+    )
 
 
 def _server_change(old, new):
     return monitoring.ServerDescriptionChangedEvent(_description(old), _description(new), ADDRESS, TOPOLOGY)
 
 
-def _topology_change(old, new):
-    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new), TOPOLOGY)
+def _topology_change(old, new, **able):
+    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new, **able), TOPOLOGY)
 
 
 LOGGED = [
@@ -322,23 +329,32 @@ LOGGED += [
 @pytest.mark.parametrize(
     ("logger", "method", "event", "words"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
 )
-def test_loggers_log_every_event_at_info(logger, method, event, words, caplog):
+def test_loggers_log_every_event_at_info_and_what_is_lost_as_a_warning(logger, method, event, words, caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((logger(),), method, event)
-    (record,) = caplog.records
-    assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.INFO)
+    record = caplog.records[-1]
+    lost = (logger, method) in ((event_loggers.HeartbeatLogger, "failed"), (event_loggers.ServerLogger, "closed"))
+    assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.WARNING if lost else logging.INFO)
     for word in words:
         assert word in record.getMessage()
 
 
-@pytest.mark.parametrize(
-    ("logger", "event"),
-    [
-        (event_loggers.ServerLogger, _server_change("A", "A")),
-        (event_loggers.TopologyLogger, _topology_change("A", "A")),
-    ],
-)
-def test_changes_of_no_kind_are_not_logged(logger, event, caplog):
+def test_a_change_of_a_server_that_keeps_its_kind_is_not_logged(caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
-        monitoring.publish((logger(),), "description_changed", event)
+        monitoring.publish((event_loggers.ServerLogger(),), "description_changed", _server_change("A", "A"))
     assert not caplog.records
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_topology_without_servers_that_take_reads_or_writes_is_warned_of(writable, readable, caplog):
+    event = _topology_change("A", "A", writable=writable, readable=readable)
+    with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
+        monitoring.publish((event_loggers.TopologyLogger(),), "description_changed", event)
+    assert [
+        (record.levelname, record.getMessage().removeprefix(f"Topology {TOPOLOGY} ")) for record in caplog.records
+    ] == [
+        ("INFO", "updated"),
+        *([] if writable else [("WARNING", "has no writable server")]),
+        *([] if readable else [("WARNING", "has no readable server")]),
+    ]
