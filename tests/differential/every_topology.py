@@ -1,0 +1,175 @@
+"""All states of a topology: every order of hellos and errors of up to three members, through gmongo's transitions and
+PyMongo's. Both are pure functions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+from pymongo import server_description as their_servers
+from pymongo import topology_description as theirs
+from pymongo.hello import Hello
+
+from gmongo.sdam import transitions
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology_description import initial_description
+from gmongo.wire.address import Address
+
+A, B, C = [(f"h{number}", 27017) for number in (1, 2, 3)]
+ELECTIONS = [ObjectId(f"{number:024x}") for number in (1, 2)]
+_BASE = {"ok": 1, "minWireVersion": 0, "maxWireVersion": 25}
+
+
+class Start(NamedTuple):
+    """How a topology begins."""
+
+    seeds: tuple[Address, ...]
+    replica_set_name: str | None = None
+    direct: bool = False
+
+
+STARTS = (
+    Start((A,)),
+    Start((A,), "rs"),
+    Start((A, B)),
+    Start((A, B), "rs"),
+    Start((A,), "rs", True),
+    Start((A,), None, True),
+)
+
+
+def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """What a member may say, by name; None is an error."""
+    yield "error", None
+    yield "standalone", {**_BASE, "isWritablePrimary": True}
+    yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
+    yield "ghost", {**_BASE, "isreplicaset": True}
+    for hosts in ((A, B), (A, B, C), (B,)):
+        member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
+        for fields in _elections():
+            for wire_version in (13, 25):  # before and after the order of comparison changed
+                said = " ".join(map(str, fields.values())) or "without election"
+                yield (
+                    f"primary of {len(hosts)}, {said}, wire version {wire_version}",
+                    {**member, **fields, "maxWireVersion": wire_version, "isWritablePrimary": True},
+                )
+        yield f"secondary of {len(hosts)}", {**member, "secondary": True}
+        yield f"secondary of {len(hosts)} that names a primary", {**member, "secondary": True, "primary": _name(B)}
+        yield f"secondary of {len(hosts)} with another name of its own", {**member, "secondary": True, "me": "x:1"}
+    member = {**_BASE, "setName": "rs", "hosts": [_name(A), _name(B)]}
+    yield "arbiter", {**member, "arbiterOnly": True}
+    yield "hidden member", {**member, "hidden": True}
+    yield "secondary of another set", {**member, "setName": "no", "secondary": True}
+    yield "primary of another set", {**member, "setName": "no", "isWritablePrimary": True, "setVersion": 1}
+
+
+def _elections() -> Iterator[dict[str, Any]]:
+    for version, election in ((1, 0), (1, 1), (2, 0)):
+        yield {"setVersion": version, "electionId": ELECTIONS[election]}
+    yield {}
+    yield {"setVersion": 2}
+
+
+def _name(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"
+
+
+class Both(NamedTuple):
+    """The description of a topology as both drivers have it."""
+
+    ours: Any
+    theirs: Any
+
+    def after(self, address: Address, hello: dict[str, Any] | None) -> Both:
+        """The descriptions after a check of one member."""
+        reply = None if hello is None else Hello(dict(hello))
+        return Both(
+            transitions.updated(self.ours, ServerDescription(address, hello)),
+            theirs.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
+        )
+
+    def looks(self) -> tuple[Any, Any]:
+        """What both look like: equal, unless the drivers differ."""
+        return _look(self.ours), _look(self.theirs)
+
+
+def _look(description: Any) -> Any:
+    servers = description.server_descriptions().items()
+    return (
+        description.topology_type_name,
+        description.replica_set_name,
+        description.max_set_version,
+        str(description.max_election_id),
+        tuple(sorted((address, server.server_type_name) for address, server in servers)),
+    )
+
+
+def begun(start: Start) -> Both:
+    """The descriptions before the first check."""
+    ours = initial_description(
+        TopologySettings(
+            seeds=start.seeds,
+            listeners=None,  # type: ignore[arg-type]
+            replica_set_name=start.replica_set_name,
+            direct_connection=start.direct,
+        )
+    )
+    settings = SimpleNamespace(
+        seeds=set(start.seeds), direct=start.direct, heartbeat_frequency=10, _topology_id=None, local_threshold_ms=15
+    )
+    kind = theirs.TOPOLOGY_TYPE.Unknown
+    if start.direct:
+        kind = theirs.TOPOLOGY_TYPE.Single
+    elif start.replica_set_name is not None:
+        kind = theirs.TOPOLOGY_TYPE.ReplicaSetNoPrimary
+    servers = {seed: their_servers.ServerDescription(seed) for seed in start.seeds}
+    description = theirs.TopologyDescription(kind, servers, start.replica_set_name, None, None, settings)
+    return Both(ours, description)
+
+
+class Exploration(NamedTuple):
+    """What was seen: how many states and steps, and the shortest way to each fault."""
+
+    states: int
+    steps: int
+    faults: dict[str, str]
+
+
+def explore(start: Start, depth: int) -> Exploration:
+    """Take every order of at most `depth` checks; what looks like a state seen before is not followed again."""
+    said = list(hellos())
+    seen: set[Any] = set()
+    faults: dict[str, str] = {}
+    steps = 0
+    ways: deque[tuple[Both, tuple[str, ...]]] = deque([(begun(start), ())])
+    while ways:
+        before, way = ways.popleft()
+        for address in sorted(before.ours.server_descriptions()) if len(way) < depth else ():
+            for name, hello in said:
+                after = before.after(address, hello)
+                steps += 1
+                ours, other = after.looks()
+                fault = _fault(ours, other)
+                if fault is not None:
+                    faults.setdefault(fault, " · ".join((*way, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
+                elif ours not in seen:
+                    seen.add(ours)
+                    ways.append((after, (*way, f"{address[0]}: {name}")))
+    return Exploration(len(seen), steps, faults)
+
+
+def _fault(ours: Any, other: Any) -> str | None:
+    if ours != other:
+        return "the drivers differ"
+    kind, *_, servers = ours
+    primaries = sum(server == "RSPrimary" for _, server in servers)
+    if primaries > 1:
+        return "two primaries"
+    if kind != "Single" and (primaries == 1) != (kind == "ReplicaSetWithPrimary"):
+        return "a topology whose type does not say whether it has a primary"
+    return None
