@@ -1,0 +1,1 @@
+"""PyMongo's own tests, run through ``gmongo.as_pymongo`` with PyMongo itself beside it."""

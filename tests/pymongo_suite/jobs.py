@@ -1,0 +1,121 @@
+"""Runs PyMongo's tests with one driver on one deployment, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from gmongo.testing import DeploymentProcess
+from tests.pymongo_suite.sources import renamed_copy
+
+DRIVERS = ("pymongo", "gmongo")
+DEPLOYMENTS: Mapping[str, Sequence[str]] = {
+    "standalone": ("--standalone",),
+    "replica set": ("--replica-set", "3"),
+    "sharded": ("--sharded", "2"),
+    "load balanced": ("--load-balanced", "2"),
+}
+"""Name -> arguments of ``python -m gmongo.testing``."""
+
+_HERE = Path(__file__).parent
+_ROOT = _HERE.parents[1]
+_LIMIT = 900
+"""Seconds for all tests of one job."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a test.
+
+    :param kind: ``"passed"``, ``"skipped"`` or ``"failed"``.
+    :param text: the error, or the reason why it is skipped.
+    :param used: whether gmongo was used at all.
+    """
+
+    kind: str
+    text: str = ""
+    used: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """One driver's tests on one deployment.
+
+    :param driver: one of :data:`DRIVERS`.
+    :param deployment: one of :data:`DEPLOYMENTS`.
+    :param number: of the job, among those of the two.
+    :param files: with the tests.
+    """
+
+    driver: str
+    deployment: str
+    number: int
+    files: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """For files and messages."""
+        return f"{self.driver} {self.deployment} {self.number}".replace(" ", "-")
+
+    def run(self, tests: Path, work: Path) -> dict[str, Outcome]:
+        """Run the tests; their outcomes by name.
+
+        :param tests: the folder with the package ``test``.
+        :param work: for logs and reports.
+        :raises RuntimeError: they did not end in time, or not at all.
+        """
+        report = work / f"{self.name}.xml"
+        report.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", "-c", str(_HERE / "suite.ini"), "--rootdir", str(tests)]
+        command += [f"--junitxml={report}", *self.files]
+        with (
+            DeploymentProcess(*DEPLOYMENTS[self.deployment]) as deployment,
+            (work / f"{self.name}.log").open("wb") as log,
+        ):
+            try:
+                subprocess.run(
+                    command,
+                    cwd=tests,
+                    env=self._environment(deployment, work),
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    timeout=_LIMIT,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise RuntimeError(f"{self.name} did not end within {_LIMIT} s: see {log.name}") from None
+        if not report.exists():
+            raise RuntimeError(f"{self.name} has no report: see {work / self.name}.log")
+        return outcomes(report)
+
+    def _environment(self, deployment: DeploymentProcess, work: Path) -> dict[str, str]:
+        host, _, port = deployment.members[0].address.rpartition(":")
+        paths = [str(_ROOT), str(renamed_copy(work.parent))]
+        variables = {"DB_IP": host, "DB_PORT": port, "GMONGO_DRIVER": self.driver, "PYTHONPATH": os.pathsep.join(paths)}
+        variables["GMONGO_LENT"] = str(work / f"{self.name}.lent")
+        if self.deployment == "load balanced":
+            one = deployment.uri_of(f"{host}:{port}", loadBalanced="true")
+            variables |= {"TEST_LOAD_BALANCER": "1", "SINGLE_MONGOS_LB_URI": one, "MULTI_MONGOS_LB_URI": deployment.uri}
+        return {**os.environ, **variables}
+
+
+def outcomes(report: Path) -> dict[str, Outcome]:
+    """The outcomes in a report of pytest's, by the tests' names."""
+    found: dict[str, Outcome] = {}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
+        used = any(each.get("name") == "used" and each.get("value") == "True" for each in case.iter("property"))
+        trouble = next((each for each in case if each.tag in ("failure", "error", "skipped")), None)
+        if trouble is None:
+            found.setdefault(name, Outcome("passed", used=used))
+            continue
+        kind = "skipped" if trouble.tag == "skipped" else "failed"
+        text = f"{trouble.get('message') or ''}\n{trouble.text or ''}"
+        if name not in found or kind == "failed":
+            found[name] = Outcome(kind, text, used)
+    return found

@@ -1,0 +1,152 @@
+"""What PyMongo's tests use of PyMongo beside its API: its own modules and names, from the renamed copy.
+
+The stand-in wins wherever it has a name. What it lacks is PyMongo's, so that a test can be imported, and goes as far as
+gmongo takes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
+from typing import Any
+
+from gmongo import MongoClient, client_options, monitoring
+from gmongo._stand_in.names import ALIASES, PACKAGES, ROOTS
+from gmongo.cmap.metadata import client_metadata
+from gmongo.engines import transaction
+from gmongo.options import rules
+from gmongo.sdam import monitor
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology import Topology
+from tests.pymongo_suite.sources import PREFIX
+
+lent: set[str] = set()
+"""The names that were taken from PyMongo, as ``module.name``."""
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds modules that the stand-in does not have."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] not in ROOTS or fullname in ALIASES or fullname in PACKAGES:
+            return None
+        lent.add(fullname)
+        return spec_from_loader(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(PREFIX + spec.name)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+        module.__class__ = _Knobs
+
+
+class _Knobs(ModuleType):
+    """A module with numbers that tests set to be quick: gmongo's are set with them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        for module, own in _NUMBERS.get(name, ()):
+            setattr(module, own, value)
+        super().__setattr__(name, value)
+
+
+class _Lending(_Knobs):
+    """A module of gmongo's that has PyMongo's names, too, for everyone but gmongo."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or _asked_by_gmongo():
+            raise AttributeError(name)
+        for title in self.__dict__["_titles"]:
+            try:
+                value = getattr(importlib.import_module(PREFIX + title), name)
+            except (ImportError, AttributeError):
+                continue
+            lent.add(f"{title}.{name}")
+            return _under_its_name(value)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+# Their names, and where gmongo has them.
+_NUMBERS: dict[str, tuple[tuple[ModuleType, str], ...]] = {
+    "HEARTBEAT_FREQUENCY": ((client_options, "_DEFAULT_HEARTBEAT"),),
+    "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
+    "_WITH_TRANSACTION_RETRY_TIME_LIMIT": ((transaction, "_TIME_LIMIT"),),
+}
+
+
+# Base classes of events, for isinstance(), and how the names of the events begin.
+_EVENTS = {
+    "_CommandEvent": ("Command",),
+    "_ConnectionEvent": ("Connection",),
+    "_PoolEvent": ("Pool",),
+    "_ServerEvent": ("ServerOpening", "ServerClosed", "ServerDescription"),
+    "_ServerHeartbeatEvent": ("ServerHeartbeat",),
+    "TopologyEvent": ("Topology",),
+}
+
+
+def _asked_by_gmongo() -> bool:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("importlib"):
+        frame = frame.f_back
+    return bool(frame.f_globals.get("__name__", "").partition(".")[0] == "gmongo")
+
+
+def _under_its_name(value: Any) -> Any:
+    """What the stand-in has under the name of a module or a class of the copy; else that itself."""
+    if isinstance(value, ModuleType) and value.__name__.startswith(PREFIX):
+        return importlib.import_module(value.__name__.removeprefix(PREFIX))
+    if isinstance(value, type) and value.__module__.startswith(PREFIX):
+        module = sys.modules.get(value.__module__.removeprefix(PREFIX))
+        return getattr(module, "__dict__", {}).get(value.__name__, value)
+    return value
+
+
+def _opened(client: MongoClient[Any]) -> Topology:
+    client._topology.open()
+    return client._topology
+
+
+def _substitute() -> None:
+    """What the scaffolding of the tests, rather than a test, does with private attributes, done with gmongo's own."""
+    for kind, name, value in (
+        (MongoClient, "_connect", _opened),
+        (MongoClient, "_get_topology", _opened),
+        (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
+        (Topology, "_topology_id", property(lambda topology: topology.settings.topology_id)),
+        (Topology, "_select_server", Topology.select_server),
+        (Topology, "max_cluster_time", lambda topology: topology.cluster_time),
+        (TopologySettings, "_topology_id", property(lambda settings: settings.topology_id)),
+    ):
+        setattr(kind, name, value)
+    for name, beginnings in _EVENTS.items():
+        kinds = (
+            value for key, value in vars(monitoring).items() if key.startswith(beginnings) and key.endswith("Event")
+        )
+        monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
+    known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
+    known.clear()  # the tests of handshakes compare with what it says of the driver
+    known.update(client_metadata(None))
+
+
+def lend() -> None:
+    """Let the tests find PyMongo's own modules and names. The stand-in must be in place."""
+    sys.meta_path.insert(0, _Finder())
+    titles: dict[int, list[str]] = {}
+    for title in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):
+        if "asynchronous" not in title:
+            titles.setdefault(id(importlib.import_module(title)), []).append(title)
+    for module in [importlib.import_module(names[0]) for names in titles.values()]:
+        module.__dict__["_titles"] = titles[id(module)]
+        module.__class__ = _Lending
+    _substitute()
