@@ -158,6 +158,46 @@ in_child(work)
     assert len(server.connections_of("handshake")) <= 5  # three of the parent's pool, and those of its monitors
 
 
+def test_a_child_that_does_not_use_the_client_opens_no_socket_for_anything(fork, server):
+    """Whatever is under way in the parent: cursors that are read ahead, dropped or exhaust, replies that come late, an
+    operation that waits for its server or rests before a retry, changes that are watched."""
+    program = """
+gevent.sleep(0.1)
+cursors = [client.db.c.find(batch_size=1) for _ in range(2)]
+cursors.append(client.db.c.find(batch_size=1).read_ahead())
+for each in cursors:
+    next(each)
+del cursors[0]
+def outcome(work):
+    try:
+        work()
+    except BaseException:
+        pass
+late = gevent.spawn(outcome, lambda: client.db.c.find_one({"late": 1}))
+nowhere = client.db.get_collection("c", read_preference=Nearest(tag_sets=[{"a": "b"}]))
+waiting = gevent.spawn(outcome, nowhere.find_one)
+watching = gevent.spawn(outcome, lambda: next(client.db.c.watch()))
+gevent.sleep(0.05)
+late.kill()
+opened = []
+def work():
+    sys.addaudithook(lambda name, _what: opened.append(name) if name.startswith("socket.") else None)
+    for server in client._topology.servers.values():
+        server.request_check()
+        server.pool.machine.upkeep_wakeup.set()
+        server.monitor._wakeup.set()
+    gevent.sleep(0.3)
+    gc.collect()
+    gevent.sleep(0.1)
+    print(opened)
+in_child(work)
+"""
+    server.replies["find"] = lambda command: cursor_reply([{"_id": 1}], 0 if "limit" in command else 7)
+    server.fail("getMore", *[held(Event())] * 9)
+    program = "from gmongo.read_preferences import Nearest\n" + program
+    assert fork(program, minPoolSize=5, drainLateReplies=True, serverSelectionTimeoutMS=3000).splitlines() == ["[]"]
+
+
 def test_child_that_does_not_use_the_client(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
