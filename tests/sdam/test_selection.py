@@ -211,3 +211,39 @@ def test_the_primary_has_no_tags() -> None:
     """The section ReadPreference Document Validation."""
     with pytest.raises(Exception, match="tags"):
         MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)
+
+
+def test_the_applications_selector_is_asked_for_each_operation(streaming: Any, connect: Any) -> None:
+    """What it says may change from one operation to the next, so its answer is not remembered."""
+    asked: list[int] = []
+
+    def selector(servers: list[Any]) -> list[Any]:
+        asked.append(len(servers))
+        return servers
+
+    client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
+    client.db.c.find_one()
+    before = len(asked)
+    for _ in range(5):
+        client.db.c.find_one()
+    assert len(asked) - before == 5
+
+
+@pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
+def test_an_operation_waits_for_a_server_once(
+    streaming: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, write: bool
+) -> None:
+    """When there is none in time, a second try would wait for as long again."""
+    client = connect(streaming, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
+    waits: list[str] = []
+    select = client._topology.select_server
+
+    def counting(selector: Any, operation: str, *more: Any) -> Any:
+        waits.append(operation)
+        return select(selector, operation, *more)
+
+    monkeypatch.setattr(client._topology, "select_server", counting)
+    with pytest.raises(ServerSelectionTimeoutError) as caught:
+        client.db.c.insert_one({}) if write else client.db.c.find_one()
+    assert waits == ["insert" if write else "find"]
+    assert not caught.value.has_error_label("RetryableWriteError")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import ssl
 from pathlib import Path
 
@@ -50,6 +51,21 @@ def test_any_tls_option_turns_it_on(server, files):
     uri = f"mongodb://localhost:{server.port}/?tlsCAFile={files.ca}"
     with gmongo.MongoClient(uri) as client:
         assert find(client) == {"_id": 1}
+
+
+def test_a_request_that_does_not_fit_the_buffers_arrives_whole(server, files, go):
+    """While the server does not read, the socket takes a part of what TLS has made of the request, and then nothing."""
+    server.replies["insert"] = {"ok": 1, "n": 1}
+    with client_of(server, tlsCAFile=files.ca) as client:
+        client.db.command("ping")
+        server.reading.clear()
+        document = {"_id": 1, "b": os.urandom(12_000_000)}
+        inserting = go(client.db.c.insert_one, document)
+        gevent.sleep(0.05)
+        assert not inserting.ready()
+        server.reading.set()
+        assert inserting.get(timeout=20).inserted_id == 1
+    assert server.commands("insert")[-1]["documents"] == [document]
 
 
 def test_large_messages(server, files):

@@ -355,3 +355,16 @@ def test_any_reply_is_read_or_refused_in_a_documented_way(body):
             read()
         except ACCEPTED:
             pass
+
+
+@pytest.mark.parametrize("length", [-(2**31), -3, -1, 0, 4, 2**31 - 1])
+@pytest.mark.parametrize("place", [0, 1, 599])
+@pytest.mark.timeout(20)
+def test_a_false_length_of_a_document_is_refused(length, place):
+    """A negative one must not lead back to where the document begins, again and again."""
+    documents = [bson.encode({"_id": number, "x": "y" * 200}) for number in range(600)]
+    body = bytearray(reply_with([bson.decode(each) for each in documents]))
+    struct.pack_into("<i", body, body.index(documents[place]), length)
+    batch = cut_batch(bytes(body), PLAIN)["cursor"]["firstBatch"]
+    with pytest.raises(ACCEPTED):
+        drain(batch)
