@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from bson.codec_options import CodecOptions
 
@@ -12,6 +12,8 @@ from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
+
+Client = TypeVar("Client")
 
 
 class InheritedOptions:
@@ -77,6 +79,14 @@ def options_of(owner: Any, kind: str, overrides: tuple[Any, Any, Any, Any]) -> t
         owner.write_concern if write_concern is None else write_concern,
         owner.read_concern if read_concern is None else read_concern,
     )
+
+
+def parts_of(client: Client) -> Client:
+    """What has the private names of a client: itself; of another library's, what refuses to.
+
+    Such a client must not be asked: any name may be one of its databases.
+    """
+    return client if isinstance(client, InheritedOptions) else cast(Client, Elsewhere(client))
 
 
 def executor_of(owner: Any) -> Executor:

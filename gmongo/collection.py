@@ -13,7 +13,7 @@ from bson.timestamp import Timestamp
 from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
 from gmongo._fields import without_none
-from gmongo._inherited_options import InheritedOptions, executor_of, options_of
+from gmongo._inherited_options import InheritedOptions, executor_of, options_of, parts_of
 from gmongo._server_facts import codes, wire_versions
 from gmongo._short_text import short
 from gmongo.change_stream import CollectionChangeStream
@@ -1705,7 +1705,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() makes the pipeline; the option pipeline cannot be given")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        plain: Collection[Any] = self.with_options(read_concern=ReadConcern())  # search indexes know no concerns
+        # Search indexes know no concerns; and what another library overrides may take other parameters.
+        plain: Collection[Any] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
@@ -1732,8 +1733,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             a mapping.
         :raises OperationFailure: the server refused.
         """
-        database = self._database.with_options(write_concern=self._write_concern, timeout_ms=self._timeout_ms)
-        database.drop_collection(self._name, session, comment, encrypted_fields)
+        self._database_with_options.drop_collection(self._name, session, comment, encrypted_fields)
 
     def rename(
         self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
@@ -1775,9 +1775,14 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty without options, and if the collection
             does not exist.
         """
-        database = self._database.with_options(timeout_ms=self._timeout_ms)
-        found = database.list_collections(session, {"name": self._name}, comment).to_list()
+        found = self._database_with_options.list_collections(session, {"name": self._name}, comment).to_list()
         return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
+
+    @property
+    def _database_with_options(self) -> Database[Any]:
+        """The database with options of the collection's; another library's knows PyMongo's options only."""
+        database = self._database.with_options(write_concern=self._write_concern)
+        return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
 
     # Being an object
 
@@ -1866,7 +1871,7 @@ def aggregate_cursor(
 
 def _selector_of_write(collection: Collection[Any]) -> Any:
     """The read preference of a pipeline that writes: it runs on a secondary only if all servers can do that."""
-    topology = collection.database.client._topology
+    topology = parts_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:
         return collection.read_preference
     if topology.description.common_wire_version is None:  # no server is known yet

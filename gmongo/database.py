@@ -282,8 +282,10 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :raises InvalidName: no collection can have that name.
         """
         in_transaction = session is not None and checked_session(session).in_transaction
-        if check_exists and not in_transaction and name in self.list_collection_names(session, {"name": name}):
-            raise CollectionInvalid(f"collection {name} already exists")
+        if check_exists and not in_transaction:
+            there = self.list_collections(session, {"name": name}, nameOnly=True)
+            if any(each.get("name") == name for each in there):
+                raise CollectionInvalid(f"collection {name} already exists")
         encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, ask=False)
         if encrypted_fields:
             checked_mapping("encryptedFields", encrypted_fields)

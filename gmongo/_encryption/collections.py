@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gmongo._inherited_options import parts_of
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
@@ -61,8 +62,9 @@ def encrypted_fields_of(database: Database[Any], name: str, session: Any, *, ask
     """What the options of the client say of a collection, or the server.
 
     :param ask: whether to ask the server, if the options say nothing.
+    :raises InvalidOperation: the client is another library's.
     """
-    encrypter = database.client._encrypter
+    encrypter = parts_of(database.client)._encrypter
     if encrypter is None:
         return None
     found = encrypter.encrypted_fields(f"{database.name}.{name}")

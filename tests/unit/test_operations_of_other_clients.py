@@ -1,0 +1,154 @@
+"""Every operation over a client of another library's is refused, whatever the library leaves to gmongo."""
+
+from __future__ import annotations
+
+import inspect
+import io
+
+import pytest
+from bson.codec_options import CodecOptions
+from bson.dbref import DBRef
+
+from gmongo.collection import Collection
+from gmongo.cursor import CursorType
+from gmongo.database import Database
+from gmongo.errors import InvalidOperation
+from gmongo.gridfs import GridFS, GridFSBucket, GridIn
+from gmongo.operations.models import IndexModel, InsertOne, SearchIndexModel
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import Primary
+from gmongo.write_concern import WriteConcern
+
+
+class MongoClient:
+    """Has the public attributes only; any other name is a database. It remembers which it is asked for."""
+
+    codec_options = CodecOptions()
+    read_preference = Primary()
+    write_concern = WriteConcern(1)
+    read_concern = ReadConcern()
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.asked = []
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return self.kind(self, name)
+
+
+class Narrow(Database):
+    """Takes fewer parameters than gmongo's, as do its collections; so do Ming's."""
+
+    def __getitem__(self, name):
+        return NarrowCollection(self, name)
+
+    def with_options(self, codec_options=None, read_preference=None, write_concern=None, read_concern=None):
+        return self
+
+    def list_collection_names(self):
+        return []
+
+
+class NarrowCollection(Collection):
+    def with_options(self, codec_options=None, read_preference=None, write_concern=None, read_concern=None):
+        return self
+
+    def aggregate(self, pipeline):
+        return []
+
+
+OBJECTS = {
+    "Database": lambda database: database,
+    "Collection": lambda database: database.orders,
+    "GridFS": GridFS,
+    "GridFSBucket": GridFSBucket,
+}
+WITHOUT_OPERATION = {"get_collection", "next", "with_options"}
+ARGUMENTS = {
+    "command": "ping",
+    "data": b"x",
+    "dbref": DBRef("orders", 1),
+    "definition": {},
+    "destination": io.BytesIO(),
+    "document": {},
+    "documents": [{}],
+    "file_id": 1,
+    "filename": "a",
+    "filter": {},
+    "index_or_name": "a_1",
+    "indexes": [IndexModel("a")],
+    "key": "a",
+    "keys": "a",
+    "model": SearchIndexModel({}, name="a"),
+    "models": [SearchIndexModel({}, name="a")],
+    "name": "a",
+    "name_or_collection": "a",
+    "new_filename": "b",
+    "new_name": "b",
+    "pipeline": [],
+    "replacement": {},
+    "requests": [InsertOne({})],
+    "source": b"x",
+    "update": {"$set": {"a": 1}},
+}
+# These decide which way an operation takes.
+CHOICES = {
+    "check_exists": False,
+    "encrypted_fields": {"fields": []},
+    "pipeline": [{"$out": "b"}],
+    "timeout_ms": 5,
+}
+CHOICES_OF_OPTIONS = {
+    "create_collection": {"encryptedFields": {"fields": []}},
+    "find": {"cursor_type": CursorType.EXHAUST},
+    "find_raw_batches": {"cursor_type": CursorType.EXHAUST},
+}
+
+
+def calls_of(made, name):
+    takes = inspect.signature(getattr(made, name)).parameters.values()
+    required = [each.name for each in takes if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    given = {each: ARGUMENTS[each] for each in required}
+    chosen = {each.name: CHOICES[each.name] for each in takes if each.name in CHOICES}
+    if isinstance(made, (Database, Collection)):
+        chosen |= CHOICES_OF_OPTIONS.get(name, {})
+    return [given, *({**given, each: value} for each, value in chosen.items())]
+
+
+CALLS = [
+    (library, kind, name, given)
+    for library in (Database, Narrow)
+    for kind, make in OBJECTS.items()
+    for made in [make(MongoClient(library).shop)]
+    for name, _ in inspect.getmembers(type(made), callable)
+    if not name.startswith("_") and name not in WITHOUT_OPERATION
+    if library is Database or name not in vars(type(made)) or kind.startswith("GridFS")
+    for given in calls_of(made, name)
+]
+
+
+@pytest.mark.parametrize(("library", "kind", "name", "given"), CALLS)
+def test_every_operation_that_a_library_leaves_is_refused(library, kind, name, given):
+    client = MongoClient(library)
+    method = getattr(OBJECTS[kind](client.shop), name)
+    with pytest.raises(InvalidOperation, match=f"on {__name__}.MongoClient, which is another library's class"):
+        use(method(**given))
+    assert client.asked == ["shop"], "a private name was asked for, which is the name of a database"
+
+
+def use(made):
+    """What cursors and files have to do is done now."""
+    if isinstance(made, GridIn):
+        made.close()
+    elif hasattr(made, "read"):
+        made.read()
+    else:
+        next(made)
+
+
+def test_what_runs_no_operation_is_not_refused():
+    database = MongoClient(Database).shop
+    assert database.get_collection("orders", timeout_ms=5) == database.orders
+    assert database.with_options(timeout_ms=5) == database
+    assert database.orders.with_options(timeout_ms=5) == database.orders
