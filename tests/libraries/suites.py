@@ -128,6 +128,7 @@ SUITES = (
 # A file in the folder `scripts`, and the distributions that it needs.
 SCRIPTS = {
     "celery_worker": ("celery", "kombu"),
+    "django_project": ("django-mongodb-backend",),
     "flask_limiter_limits": ("flask-limiter",),
     "flask_pymongo_application": ("flask-pymongo",),
     "flask_session_sessions": ("flask-session", "msgspec"),
@@ -140,3 +141,4 @@ SCRIPTS = {
     "mongoengine_documents": ("mongoengine",),
     "mongomock_files": ("mongomock",),
 }
+SCRIPTS_WITH_TRANSACTIONS = {"django_project"}
