@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gmongo.mongo_client import MongoClient
 
 _SELECTION_TIMEOUT_MS = 10_000
+# What a refusal may quote: it says which field of the schema is at fault.
+_OF_THE_SCHEMA = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
 _LOOK_EVERY, _LOOKS = 0.002, 500  # seconds
 
 
@@ -79,8 +81,8 @@ class _Analyse(RunCommand):
 
     def decode(self, body: Any) -> dict[str, Any]:
         self._encoded = bytes(body)
-        names = (self._command[self.name], self._command.get("$db"))
-        return dict(without_quotes(super().decode(body), self._command, names))
+        sent = [value for field, value in self._command.items() if field not in (self.name, *_OF_THE_SCHEMA)]
+        return dict(without_quotes(super().decode(body), sent))
 
     def result(self, reply: dict[str, Any], address: Any) -> bytes:
         return self._encoded

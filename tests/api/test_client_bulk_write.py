@@ -355,7 +355,7 @@ def test_unacknowledged_writes_are_checked_for_size(client, recorder, model):
         ([], {}, InvalidOperation, "No operations to execute"),
         (insert(), {}, TypeError, "list"),
         ([5], {}, TypeError, r"models\[0\]"),
-        ([insert(), InsertOne({})], {}, InvalidOperation, r"models\[1\] has no namespace"),
+        ([insert(), InsertOne({})], {}, InvalidOperation, r"models\[1\], an InsertOne, has no namespace"),
         ([insert()], {"write_concern": UNACKNOWLEDGED}, InvalidOperation, "unacknowledged .* ordered writes"),
         (
             [insert()],
