@@ -101,7 +101,7 @@ def test_a_wait_ends_after_its_time(new_pool: Any, server: Any, recorder: Any) -
     with pytest.raises(WaitQueueTimeoutError) as raised:
         pool.check_out()
     assert 0.04 <= monotonic() - started < 1
-    assert str(raised.value) == "Timed out while checking out a Connection from connection pool"
+    assert raised.value.message == "Timed out while checking out a Connection from connection pool"
     assert raised.value.address == server.address
     assert recorder.story[-1] == "Failed timeout"
     assert 0.04 <= recorder.events[-1].duration < 1
