@@ -184,16 +184,22 @@ def assert_ends_with_requests_under_way(deployment: Deployment, host: Host, port
 def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
     """For each connection that is open at the server, which of these processes hold its other end."""
     sockets = {process: _sockets(process) for process in processes}
-    ends = _ends()
+    ends = _ends({member.port for member in deployment.members})
     return [
         {process for process, held in sockets.items() if ends.get(port) in held} for port in connections(deployment)
     ]
 
 
-def _ends() -> dict[int, str]:
-    """Local port -> inode, of this machine's established TCP connections; see proc(5)."""
+def _ends(servers: set[int]) -> dict[int, str]:
+    """Local port -> inode, of this machine's established TCP connections to these ports; see proc(5). A connection to
+    another server may have the same local port.
+    """
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {int(row[1].rpartition(":")[2], 16): row[9] for row in rows if row[3] == "01"}
+    return {_port(row[1]): row[9] for row in rows if row[3] == "01" and _port(row[2]) in servers}
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
 
 
 def _sockets(process: int) -> set[str]:
