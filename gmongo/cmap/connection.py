@@ -369,7 +369,7 @@ class Connection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """What sets the limit of an exchange, if that is so many seconds; None is any number."""
+        """The option that usually limits an exchange, and its seconds; None as seconds fits any limit."""
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def spoil(self, error: BaseException) -> None:

@@ -63,8 +63,8 @@ def read_hello(reply: Mapping[str, Any], duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # A number out of its range is as good as not there, and no reason to look for a server until the time is up. Of
-        # these numbers, only the wire versions are needed, which the driver says at once.
+        # A number out of its range counts as missing. To refuse the hello would keep each operation until its selection
+        # times out. A wire version that is missing is refused at once, by the check of compatibility.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

@@ -22,7 +22,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[dic
         ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
     """
     now = _clock.monotonic()
-    found = list(in_use)  # in one step, as another thread may look than that which uses them
+    found = list(in_use)  # in one step: another thread may look while connections are checked out
     longest = nsmallest(len(found) if most is None else most, found, key=attrgetter("checked_out_at"))
     return [
         {

@@ -34,7 +34,7 @@ _NO_RETRYABLE_WRITES = (
 )
 
 
-# What is no reply to the request may have come after the reply to the one before, on an available connection.
+# A server may send bytes after a reply, when the connection is available again. The next exchange reads them.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
