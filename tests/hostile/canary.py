@@ -89,7 +89,6 @@ class Canary:
         self._log_to(_Handler(self))
         gc.collect()
         gc.freeze()  # what lives already is none of this one's: get_objects() leaves it out
-        self._stack.callback(gc.unfreeze)
         watcher = gevent.spawn(self._look_at_states)
         self._stack.callback(watcher.kill)
         return self

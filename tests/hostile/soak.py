@@ -529,7 +529,6 @@ class Soak:
                         tell(f"step {step}: {what}")
         finally:
             gc.enable()
-            gc.unfreeze()
         return self.findings
 
     def line(self) -> str:
