@@ -16,14 +16,6 @@ MUTATIONS = (
         "cmap/test_clear",
     ),
     M(
-        "c22",
-        "waitQueueTimeoutMS is doubled",
-        POOL,
-        "        limit = self.options.wait_queue_timeout\n",
-        "        limit = self.options.wait_queue_timeout and 2 * self.options.wait_queue_timeout\n",
-        "cmap/test_wait_queue",
-    ),
-    M(
         "c43",
         "waiters do not hold the hub",
         QUEUE,
@@ -40,28 +32,12 @@ MUTATIONS = (
         "gevent/test_hub",
     ),
     M(
-        "c51",
-        "upkeep ignores maxIdleTimeMS between its runs",
-        UPKEEP,
-        "    if pool.options.max_idle_time is not None:\n",
-        "    if pool.options.max_idle_time == -1:\n",
-        "cmap/test_background",
-    ),
-    M(
         "c53",
         "an interruption before the socket is there is lost",
         CONNECTION,
         "        if self._interruption is not None:\n            transport.interrupt(self._interruption)\n\n    def established",
         "\n    def established",
         "cmap/test_clear cmap/test_establishing",
-    ),
-    M(
-        "c54",
-        "errors of authentication are labelled",
-        ESTABLISHING,
-        "        if by_server and connection.has_socket and not connection.handshake_done:\n",
-        "        if by_server:\n",
-        "sdam/test_errors_of_establishing",
     ),
     M(
         "c55",
@@ -86,14 +62,6 @@ MUTATIONS = (
         "            by_server = isinstance(error, Exception) and error is not expired\n",
         "            by_server = error is not expired\n",
         "sdam/test_errors_of_establishing cmap/test_establishing",
-    ),
-    M(
-        "c58",
-        "the background does not rest",
-        STATE,
-        "            and self.rest() == 0\n",
-        "",
-        "cmap/test_populating load_balanced/test_services",
     ),
     M(
         "c59",
@@ -241,14 +209,6 @@ MUTATIONS = (
         "cmap/test_establishing cmap/test_connection",
     ),
     M(
-        "c07",
-        "a connection established after the close is used",
-        STATE,
-        "        if self.state is PoolState.CLOSED:\n            self.pending.discard(connection)\n            self._drop(connection, ClosedReason.POOL_CLOSED)\n            raise self._refusal()\n",
-        "",
-        "cmap/test_lifecycle cmap/test_establishing",
-    ),
-    M(
         "c09",
         "idleness counts from the creation",
         STATE,
@@ -337,14 +297,6 @@ MUTATIONS = (
         "cmap/test_check_in cmap/test_lifecycle",
     ),
     # The pool
-    M(
-        "c24",
-        "a newcomer overtakes the queue",
-        STATE,
-        "        connection = None if self.queue.waiters else self._take()  # nobody is overtaken\n",
-        "        connection = self._take()\n",
-        "cmap/test_wait_queue cmap/test_stateful",
-    ),
     M(
         "c25",
         "a deadline does not limit the wait",
@@ -615,14 +567,6 @@ MUTATIONS = (
         QUEUE,
         "        self.waiters.pop(waiter, None)  # it is not there if it was handed something or evicted\n",
         "",
-        "cmap/test_wait_queue unit/test_fair_queue",
-    ),
-    M(
-        "c84",
-        "the last in is served first",
-        QUEUE,
-        "self.waiters.popitem(last=False)",
-        "self.waiters.popitem(last=True)",
         "cmap/test_wait_queue unit/test_fair_queue",
     ),
     M(

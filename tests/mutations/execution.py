@@ -144,14 +144,6 @@ MUTATIONS = (
         "execution/test_session_pool execution/test_sessions_in_use execution/test_prose_sessions",
     ),
     M(
-        "e53",
-        "an abort leaves its server on overload",
-        "operations/transaction.py",
-        "        if not overloaded:  # else the transaction is open there still, and the next try must reach it\n            transaction.unpin()\n",
-        "        transaction.unpin()\n",
-        "execution/test_overload_transactions",
-    ),
-    M(
         "e54",
         "an abort that failed in the network stays",
         "operations/transaction.py",
@@ -310,14 +302,6 @@ MUTATIONS = (
         "        if isinstance(error, ServerSelectionTimeoutError) or error.has_error_label(NO_WRITES_PERFORMED):\n",
         "        if isinstance(error, ServerSelectionTimeoutError):\n",
         "execution/test_overload_mixed execution/test_prose_retryable_writes execution/test_overload_commands",
-    ),
-    M(
-        "e74",
-        "an overloaded server is asked again though there is another",
-        RETRY,
-        "            self.failed_on = self.failed_on | {failed_on}\n",
-        "            pass\n",
-        "execution/test_overload_servers",
     ),
     M(
         "e75",

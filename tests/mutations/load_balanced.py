@@ -59,14 +59,6 @@ MUTATIONS = (
         "load_balanced/test_pinned_transactions",
     ),
     M(
-        "l08",
-        "a cursor is not pinned",
-        ATTEMPT,
-        "            if (load_balanced or operation.pins_connection) and operation.keeps_cursor_open(self.result):\n",
-        "            if False:\n",
-        "load_balanced/test_pinned_cursors",
-    ),
-    M(
         "l09",
         "a cursor that is exhausted is pinned",
         ATTEMPT,
@@ -113,14 +105,6 @@ MUTATIONS = (
         "        if self.cursor_id == 0:\n            self._let_go()\n",
         "",
         "load_balanced/test_pinned_cursors",
-    ),
-    M(
-        "l15",
-        "the purpose of a connection outlives its check-in",
-        PIN,
-        "            self.connection.purpose = Purpose.OTHER\n            self.pool",
-        "            self.pool",
-        "load_balanced/test_purposes",
     ),
     M(
         "l16",

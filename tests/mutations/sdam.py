@@ -8,28 +8,12 @@ DESCRIPTION, TRANSITIONS = "sdam/server_description.py", "sdam/transitions.py"
 
 MUTATIONS = (
     M(
-        "s15",
-        "a heartbeat's duration is not its own",
-        MONITOR,
-        "        duration = _clock.monotonic() - started\n        self._publish(self._events.heartbeat_succeeded",
-        "        duration = 0.0\n        self._publish(self._events.heartbeat_succeeded",
-        "sdam/test_heartbeats sdam/test_round_trip_times",
-    ),
-    M(
         "s16",
         "the duration of a failed heartbeat is not its own",
         MONITOR,
         "            duration = _clock.monotonic() - started\n            self._publish",
         "            duration = 0.0\n            self._publish",
         "sdam/test_heartbeats sdam/test_failures",
-    ),
-    M(
-        "s24",
-        "an error of an older generation takes effect",
-        ERRORS,
-        "    if connection.generation < server.pool.generations.of(connection.service_id):\n        return True\n",
-        "",
-        "sdam/test_errors_of_operations sdam/test_failures cmap/test_clear",
     ),
     M(
         "s25",
@@ -62,14 +46,6 @@ MUTATIONS = (
         "is_stale(previous.topology_version, new.topology_version, equal_is_stale=False)",
         "is_stale(previous.topology_version, new.topology_version, equal_is_stale=True)",
         "sdam/test_errors_of_operations sdam/test_failures sdam/test_streaming",
-    ),
-    M(
-        "s32",
-        "an old handshake revives a cleared server",
-        TOPOLOGY,
-        "        if connection.generation != server.pool.generation:\n            return  # it says how the server was before the error that cleared the pool\n",
-        "",
-        "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(
         "s34",
@@ -166,14 +142,6 @@ MUTATIONS = (
         '        except BaseException:  # thrown from outside: it says nothing of the server, but spoils the connection\n            self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))\n            raise\n',
         '        except BaseException:\n            self._announce_failed(connection, AutoReconnect("interrupted"))\n            raise\n',
         "sdam/test_closing sdam/test_failures",
-    ),
-    M(
-        "s47",
-        "a check that begins in a listener that is interrupted has no end",
-        MONITOR,
-        "        try:\n            self._publish(self._events.heartbeat_started, self.address, connection, awaited)\n            hello",
-        "        self._publish(self._events.heartbeat_started, self.address, connection, awaited)\n        try:\n            hello",
-        "sdam/test_closing",
     ),
     M(
         "s48",

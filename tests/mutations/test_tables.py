@@ -1,25 +1,40 @@
-"""The mutations fit the code, so that they can be tried: ``python -m tests.mutations``."""
+"""The mutations of the tables fit the code, so that they can be tried: ``python -m tests.mutations``."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
+from tests.mutations.kinds import meaning
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.tables import AREAS
 
 ALL = [mutation for mutations in AREAS.values() for mutation in mutations]
 
 
+@cache
+def unchanged(file: str) -> object:
+    return meaning(compile((ROOT / "gmongo" / file).read_text("utf-8"), file, "exec", dont_inherit=True))
+
+
 @pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
 def test_it_fits(mutation: Mutation) -> None:
     source = (ROOT / "gmongo" / mutation.file).read_text("utf-8")
     assert source.count(mutation.old) == 1
-    assert mutation.new != mutation.old
-    compile(source.replace(mutation.old, mutation.new), mutation.file, "exec")
+    changed = compile(source.replace(mutation.old, mutation.new), mutation.file, "exec", dont_inherit=True)
+    assert meaning(changed) != unchanged(mutation.file)
     assert all((ROOT / target.partition("::")[0]).exists() for target in mutation.targets)
 
 
 def test_names_are_unique() -> None:
     assert [name for name, times in Counter(mutation.name for mutation in ALL).items() if times > 1] == []
+
+
+def test_no_two_make_the_same_change() -> None:
+    texts: dict[tuple[str, str], list[str]] = {}
+    for mutation in ALL:
+        source = (ROOT / "gmongo" / mutation.file).read_text("utf-8")
+        texts.setdefault((mutation.file, source.replace(mutation.old, mutation.new)), []).append(mutation.name)
+    assert [names for names in texts.values() if len(names) > 1] == []

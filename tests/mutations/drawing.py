@@ -1,0 +1,204 @@
+"""Changes are drawn from all that could be made, and tests chosen that can see them."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from tests.mutations.kinds import Change, changes, differs
+from tests.mutations.mutation import ROOT
+from tests.mutations.recording import Recording, Test
+
+_LONGEST = 8.0  # seconds; a test that takes longer is never chosen
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A change, as whole lines, so that it is found again when the file has changed elsewhere.
+
+    :param line: where `old` begins.
+    """
+
+    file: str
+    line: int
+    kind: str
+    old: str
+    new: str
+
+    @property
+    def package(self) -> str:
+        """The folder of the file, or ``api`` for what is at the top."""
+        return self.file.partition("/")[0] if "/" in self.file else "api"
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.line} ({self.kind})"
+
+    def apply(self, source: str) -> str | None:
+        """The text with the change, where `old` is nearest to the line; None, if it is gone."""
+        lines, old = source.splitlines(keepends=True), self.old.splitlines(keepends=True)
+        places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
+        if not places:
+            return None
+        at = min(places, key=lambda place: abs(place + 1 - self.line))
+        return "".join([*lines[:at], self.new, *lines[at + len(old) :]])
+
+
+def files(only: Iterable[str] = ()) -> list[str]:
+    """The files of gmongo, or of some packages (``api`` is what is at the top), or those that are named.
+
+    :raises ValueError: a name is that of nothing.
+    """
+    every = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
+    chosen: set[str] = set()
+    for name in only:
+        found = {
+            file for file in every if file == name or file.startswith(name + "/") or (name == "api" and "/" not in file)
+        }
+        if not found:
+            raise ValueError(f"there is no package or file {name!r} below gmongo")
+        chosen |= found
+    return sorted(chosen) if chosen else every
+
+
+def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
+    """Some changes, spread evenly over the lines that have any: a line first, then a kind, then a change.
+
+    :param sources: the texts of the files.
+    """
+    dice = random.Random(seed)
+    by_line: dict[tuple[str, int], dict[str, list[Change]]] = {}
+    for file, source in sources.items():
+        for change in changes(file, source):
+            by_line.setdefault((file, change.line), {}).setdefault(change.kind, []).append(change)
+    lines = sorted(by_line)
+    count = min(count, len(lines))
+    bounds = [len(lines) * number // count for number in range(count + 1)] if count else []
+    result = []
+    for first, beyond in pairwise(bounds):
+        for place in dice.sample(lines[first:beyond], beyond - first):
+            if found := _one(by_line[place], sources[place[0]], dice):
+                result.append(found)
+                break
+    return result
+
+
+def _one(kinds: Mapping[str, Sequence[Change]], source: str, dice: random.Random) -> Drawn | None:
+    """One change of a line; None, if none makes a difference."""
+    for kind in dice.sample(sorted(kinds), len(kinds)):
+        for change in dice.sample(kinds[kind], len(kinds[kind])):
+            if differs(change, source):
+                return _as_lines(change, source)
+    return None
+
+
+def _as_lines(change: Change, source: str) -> Drawn:
+    data = source.encode()
+    start = data.rfind(b"\n", 0, change.start) + 1
+    end = data.find(b"\n", change.end) + 1 or len(data)
+    new = data[start : change.start] + change.new.encode() + data[change.end : end]
+    return Drawn(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
+
+
+def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
+    """The tests that may see a change, the most specific and cheapest of each function first; and how many there are.
+
+    :param seconds: that they take together, at the most.
+    """
+    reaching = _reaching(recording, drawn)
+    rounds: dict[int, list[Test]] = {}
+    seen: dict[str, int] = {}
+    for test in sorted(reaching, key=lambda test: (test.seconds * (50 + test.breadth), test.name)):
+        function = test.name.partition("[")[0]
+        rounds.setdefault(seen.get(function, 0), []).append(test)
+        seen[function] = seen.get(function, 0) + 1
+    chosen: dict[str, list[str]] = {}  # by file, so that what a file's tests share is made once
+    left = seconds
+    for test in (test for number in sorted(rounds) for test in rounds[number]):
+        if test.seconds <= min(left, _LONGEST):
+            left -= test.seconds + 0.003
+            chosen.setdefault(test.name.partition("::")[0], []).append(test.name)
+    return [name for names in chosen.values() for name in names], len(reaching)
+
+
+def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
+    """All tests that may see a change."""
+    if (reaching := recording.reaching(drawn.file, drawn.line)) and _function_at(drawn.file, drawn.line):
+        return set(reaching)
+    lines, names = _place(drawn.file, drawn.line)
+    found = {test for line in lines for test in recording.reaching(drawn.file, line)}
+    for name in names:  # it runs when the module is imported: whatever mentions the name may see it
+        for file, line in _mentions(name):
+            if _function_at(file, line):
+                found.update(recording.reaching(file, line))
+    return found or (set(recording.reaching_file(drawn.file)) if names else set())
+
+
+@cache
+def _tree(file: str) -> ast.Module:
+    return ast.parse((ROOT / "gmongo" / file).read_text("utf-8"))
+
+
+@cache
+def _function_at(file: str, line: int) -> bool:
+    """Whether a line is in the body of a function."""
+    return any(
+        isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
+        for node in ast.walk(_tree(file))
+    )
+
+
+def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
+    return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
+
+
+def _place(file: str, line: int) -> tuple[range, list[str]]:
+    """The lines of the innermost statement at a line, or of the function whose head it is; and the names it gives, if it is
+    in no function.
+    """
+    statement = _innermost(_tree(file), line)
+    if isinstance(statement, ast.FunctionDef):
+        return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
+    if statement is None:
+        return range(line, line + 1), []
+    body = getattr(statement, "body", None)
+    lines = range(statement.lineno, body[0].lineno if body else (statement.end_lineno or line) + 1)
+    if _function_at(file, line):
+        return lines, []
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", statement)]
+    return range(0), [found.group() for each in targets if (found := re.match(r"\w+", ast.unparse(each)))]
+
+
+def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
+    """The smallest statement that has a line."""
+    for child in ast.iter_child_nodes(node):
+        first = (
+            min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])
+            if hasattr(child, "lineno")
+            else 0
+        )
+        if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)) and (
+            not first or first <= line <= (getattr(child, "end_lineno", None) or line)
+        ):
+            if inner := _innermost(child, line):
+                return inner
+            if isinstance(child, ast.stmt):
+                return child
+    return None
+
+
+@cache
+def _mentions(name: str) -> list[tuple[str, int]]:
+    """Where a name is used."""
+    pattern = re.compile(rf"\b{re.escape(name)}\b")
+    return [
+        (file, number)
+        for file in files()
+        for number, line in enumerate((ROOT / "gmongo" / file).read_text("utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]

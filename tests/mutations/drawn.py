@@ -1,0 +1,110 @@
+"""Mutations that are drawn at random are tried."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+
+from tests.mutations.drawing import Drawn, choose, draw, files
+from tests.mutations.mutation import ROOT
+from tests.mutations.recording import FOLDERS, Recording, recorded
+from tests.mutations.trials import NotRun, each_in_a_copy, first_failure
+
+KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
+OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a mutation.
+
+    :param outcome: one of :data:`OUTCOMES`.
+    :param why: the test that killed it, how many it survived, or why it was not tried.
+    :param seconds: it took.
+    """
+
+    drawn: Drawn
+    outcome: str
+    why: str
+    seconds: float
+
+
+def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float) -> Trial:
+    """Try one in a copy, and take it back."""
+    began = monotonic()
+
+    def result(outcome: str, why: str) -> Trial:
+        return Trial(drawn, outcome, why, monotonic() - began)
+
+    path = root / "gmongo" / drawn.file
+    before = path.read_text("utf-8")
+    after = drawn.apply(before)
+    if after is None:
+        return result(NOT_TRIED, "its lines are gone")
+    tests, among = choose(recording, drawn, seconds)
+    if not tests:
+        return result(UNREACHED, f"of {among}" if among else "")
+    path.write_text(after, "utf-8")
+    try:
+        outcome = first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
+    except NotRun as error:
+        return result(NOT_TRIED, str(error))
+    finally:
+        path.write_text(before, "utf-8")
+    if outcome.failed:
+        return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
+    return result(SURVIVED, f"{len(tests)} of the {among} tests that reach it")
+
+
+def report(trials: Sequence[Trial]) -> str:
+    """A table by package, and the survivors as lines that differ."""
+    rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
+    for package in [*sorted({trial.drawn.package for trial in trials}), "all"]:
+        counts = Counter(trial.outcome for trial in trials if package in (trial.drawn.package, "all"))
+        tried = sum(counts.values()) - counts[NOT_TRIED]
+        killed = f"{100 * counts[KILLED] / tried:.0f}" if tried else "-"
+        numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
+        rows.append(f"| {package} | {sum(counts.values())} | {numbers} | {killed} |")
+    for trial in trials:
+        if trial.outcome != KILLED:
+            rows.append(f"\n{trial.drawn.name}: {trial.outcome} {trial.why}\n{_difference(trial.drawn)}")
+    return "\n".join(rows)
+
+
+def _difference(drawn: Drawn) -> str:
+    return (
+        re.sub("^", "-", drawn.old.rstrip("\n"), flags=re.M)
+        + "\n"
+        + re.sub("^", "+", drawn.new.rstrip("\n"), flags=re.M)
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    """Try as many as were asked for; 1 if one survived or could not be tried."""
+    if options.again:
+        mutations = [Drawn(**each) for each in json.loads(options.again.read_text("utf-8"))]
+    else:
+        named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
+        sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
+        mutations = draw(sources, options.random, options.seed)
+    recording = recorded(options.folders.split(",") if options.folders else FOLDERS, options.record_again)
+    for name in recording.red:
+        print(f"red without a mutation, left out: {name}")
+
+    def one(drawn: Drawn, root: Path) -> Trial:
+        trial = attempt(drawn, root, recording, options.seconds)
+        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {drawn.name}  {trial.why}", flush=True)
+        return trial
+
+    trials = list(each_in_a_copy(mutations, options.jobs, one))
+    print(report(trials))
+    survivors = [asdict(trial.drawn) for trial in trials if trial.outcome != KILLED]
+    if options.keep:
+        options.keep.write_text(json.dumps(survivors, indent=1), "utf-8")
+    return int(bool(survivors))

@@ -1,0 +1,294 @@
+"""The kinds of changes that are made where nobody chose: each is an edit of the text, found in the syntax tree.
+
+cosmic-ray and mutmut were looked at first. The operators of cosmic-ray neither drop statements, arguments, `finally` or `except`, nor move a
+bound or return nothing, and change annotations; both run their tests in ways of their own. What is left of them is the few tables below.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+
+Edits = Iterator[tuple[ast.AST, str]]
+
+
+@dataclass(frozen=True, order=True)
+class Change:
+    """A change of a file.
+
+    :param file: below ``gmongo``.
+    :param line: where it begins.
+    :param kind: its name in :data:`KINDS`.
+    :param start: the first byte that is replaced.
+    :param end: the first byte that is not any more.
+    :param new: what takes their place.
+    """
+
+    file: str
+    line: int
+    kind: str
+    start: int
+    end: int
+    new: str
+
+    def apply(self, source: str) -> str:
+        """The text with the change."""
+        data = source.encode()
+        return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
+
+
+_COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
+    ast.Lt: ("<=", ">="),
+    ast.LtE: ("<", ">"),
+    ast.Gt: (">=", "<="),
+    ast.GtE: (">", "<"),
+    ast.Eq: ("!=",),
+    ast.NotEq: ("==",),
+    ast.Is: ("is not",),
+    ast.IsNot: ("is",),
+    ast.In: ("not in",),
+    ast.NotIn: ("in",),
+}
+_ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "/",
+    ast.Div: "*",
+    ast.FloorDiv: "*",
+    ast.Mod: "*",
+    ast.BitOr: "&",
+    ast.BitAnd: "|",
+    ast.LShift: ">>",
+    ast.RShift: "<<",
+}
+_FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_FOR_CHECKERS = {"cast", "TypeVar", "ParamSpec", "NewType"}
+_SIGNALS = {"kill", "killpg"}  # a number that goes wrong here reaches processes of others
+
+
+def _text(node: ast.AST) -> str:
+    return ast.unparse(node)
+
+
+def _comparisons(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = _text(node.left), _text(node.comparators[0])
+        for operator in _COMPARISONS[type(node.ops[0])]:
+            yield node, f"({left} {operator} {right})"
+
+
+def _numbers(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield node, repr(node.value + 1 if isinstance(node.value, int) else node.value * 2)
+        if node.value:
+            yield node, repr(node.value - 1 if isinstance(node.value, int) else 0.0)
+
+
+def _flags(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield node, repr(not node.value)
+
+
+def _names(node: ast.AST) -> Edits:
+    """Texts that are names, such as fields of commands; not sentences."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("$").isidentifier():
+        yield node, repr(node.value + "X")
+
+
+def _conditions(node: ast.AST) -> Edits:
+    if isinstance(node, (ast.If, ast.IfExp)):
+        yield node.test, f"(not ({_text(node.test)}))"
+        yield node.test, "True"
+        yield node.test, "False"
+    if isinstance(node, ast.While) and not isinstance(node.test, ast.Constant):
+        yield node.test, "False"
+    for each in getattr(node, "ifs", ()):  # of a comprehension
+        yield each, "True"
+
+
+def _and_or(node: ast.AST) -> Edits:
+    if isinstance(node, ast.BoolOp):
+        texts = [f"({_text(value)})" for value in node.values]
+        yield node, f"({(' or ' if isinstance(node.op, ast.And) else ' and ').join(texts)})"
+        for left_out in range(len(texts)):
+            rest = texts[:left_out] + texts[left_out + 1 :]
+            yield node, f"({(' and ' if isinstance(node.op, ast.And) else ' or ').join(rest)})"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
+        yield node, f"({_text(node.operand)})"
+
+
+def _arithmetic(node: ast.AST) -> Edits:
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        left, right = _text(node.left), _text(node.right)
+        if not _is_text(node.left) and not _is_text(node.right):
+            yield node, f"({left} {_ARITHMETIC[type(node.op)]} {right})"
+        yield node, f"({left})"
+        yield node, f"({right})"
+    if isinstance(node, ast.AugAssign) and type(node.op) in _ARITHMETIC:
+        yield node, f"{_text(node.target)} {_ARITHMETIC[type(node.op)]}= {_text(node.value)}"
+        yield node, f"{_text(node.target)} = {_text(node.value)}"
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)))
+
+
+def _statements(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield node, "pass"
+    if isinstance(node, ast.Assign) and not any(isinstance(target, (ast.Name, ast.Tuple)) for target in node.targets):
+        yield node, "pass"
+    if isinstance(node, (ast.AugAssign, ast.Delete, ast.Raise)) or (isinstance(node, ast.Return) and not node.value):
+        yield node, "pass"
+    if isinstance(node, ast.Continue):
+        yield node, "break"
+        yield node, "pass"
+    if isinstance(node, ast.Break):
+        yield node, "pass"
+
+
+def _results(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Return) and node.value and not isinstance(node.value, ast.Constant):
+        yield node, "return None"
+
+
+def _loops(node: ast.AST) -> Edits:
+    if isinstance(node, ast.For):
+        yield node.iter, "()"
+        yield node.iter, f"list({_text(node.iter)})[:1]"
+        yield node.iter, f"list({_text(node.iter)})[1:]"
+
+
+def _cleanups(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Try):
+        if node.finalbody:
+            yield _Span(node.finalbody), "pass"
+        for handler in node.handlers:
+            if not (len(handler.body) == 1 and isinstance(handler.body[0], (ast.Pass, ast.Raise))):
+                yield _Span(handler.body), "raise"
+    if isinstance(node, ast.ExceptHandler) and node.type is not None:
+        if isinstance(node.type, ast.Tuple):
+            for left_out in node.type.elts:
+                yield node.type, f"({', '.join(_text(each) for each in node.type.elts if each is not left_out)},)"
+        elif _text(node.type) == "BaseException":
+            yield node.type, "Exception"
+        else:
+            yield node.type, "()"
+
+
+def _exceptions(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        yield node.exc, f"ArithmeticError({_text(node.exc)})"
+    if isinstance(node, ast.Raise) and node.cause:
+        yield node, f"raise {_text(node.exc) if node.exc else ''}"
+
+
+def _arguments(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Call):
+        arguments = [_text(each) for each in [*node.args, *node.keywords]]
+        first = len(node.args) - 1 if node.args and not isinstance(node.args[-1], ast.GeneratorExp) else len(node.args)
+        for left_out in range(max(first, 0), len(arguments)):
+            rest = ", ".join(arguments[:left_out] + arguments[left_out + 1 :])
+            yield node, f"{_text(node.func)}({rest})"
+        if isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+            yield node.func, _FUNCTIONS[node.func.id]
+
+
+def _slices(node: ast.AST) -> Edits:
+    if isinstance(node, ast.Slice):
+        lower, upper = (_text(bound) if bound else "" for bound in (node.lower, node.upper))
+        if lower:
+            yield node, f":{upper}"
+        if upper:
+            yield node, f"{lower}:"
+
+
+KINDS: dict[str, Callable[[ast.AST], Edits]] = {
+    "comparison": _comparisons,
+    "number": _numbers,
+    "flag": _flags,
+    "name": _names,
+    "condition": _conditions,
+    "and, or": _and_or,
+    "arithmetic": _arithmetic,
+    "statement": _statements,
+    "result": _results,
+    "loop": _loops,
+    "cleanup": _cleanups,
+    "exception": _exceptions,
+    "argument": _arguments,
+    "slice": _slices,
+}
+
+
+class _Span(ast.AST):
+    """Several statements."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        super().__init__()
+        self.lineno, self.col_offset = body[0].lineno, body[0].col_offset
+        self.end_lineno, self.end_col_offset = body[-1].end_lineno, body[-1].end_col_offset
+
+
+def changes(file: str, source: str) -> list[Change]:
+    """All changes of a file, in the order of its lines."""
+    lines = [0]
+    for line in source.encode().splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    found = set()
+    for node in _running(ast.parse(source)):
+        for kind, edits in KINDS.items():
+            for place, new in edits(node):
+                start, end = (
+                    lines[place.lineno - 1] + place.col_offset,
+                    lines[place.end_lineno - 1] + place.end_col_offset,
+                )
+                found.add(Change(file, place.lineno, kind, start, end, new))
+    return sorted(found)
+
+
+def differs(change: Change, source: str) -> bool:
+    """Whether the file can be compiled with the change, and then does something else."""
+    try:
+        changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
+    except SyntaxError:  # such as a name that is global in the rest
+        return False
+    return meaning(changed) != meaning(compile(source, change.file, "exec", dont_inherit=True))
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below that run: neither annotations nor docstrings, f-strings' inside, nor what only a type checker reads."""
+    if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
+        return
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return
+    if isinstance(node, ast.If) and _text(node.test) == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.Assign) and _text(node.targets[0]) in ("__all__", "__slots__"):
+        return
+    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNALS | _FOR_CHECKERS:
+        return
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _running(child)
+
+
+def meaning(code: CodeType) -> object:
+    """What a code object does, without where it says that: equal for changes that change nothing."""
+    constants = [meaning(each) if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts]
+    return (
+        code.co_code,
+        constants,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_cellvars,
+        code.co_flags,
+        getattr(code, "co_exceptiontable", b""),
+    )

@@ -1,0 +1,133 @@
+"""The mutations of the tables are tried."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from tests.mutations.mutation import Mutation, MutationError
+from tests.mutations.tables import AREAS
+from tests.mutations.trials import NotRun, each_in_a_copy, first_failure
+
+OWN, FOLDER, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
+OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a mutation.
+
+    :param area: it belongs to.
+    :param outcome: one of :data:`OUTCOMES`.
+    :param why: what killed it, or why it was not tried.
+    :param seconds: it took.
+    """
+
+    area: str
+    mutation: Mutation
+    outcome: str
+    why: str
+    seconds: float
+
+
+def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: frozenset[str]) -> Trial:
+    """Try one mutation in a copy, and take it back.
+
+    :param red: targets of which a test fails without a mutation.
+    """
+    began = monotonic()
+
+    def result(outcome: str, why: str) -> Trial:
+        return Trial(area, mutation, outcome, why, monotonic() - began)
+
+    path = root / "gmongo" / mutation.file
+    try:
+        targets = mutation.targets
+        if spoilt := sorted(red.intersection(targets)):
+            return result(NOT_TRIED, f"red without it: {', '.join(spoilt)}")
+        before = mutation.apply(root)
+    except (MutationError, KeyError, OSError, SyntaxError) as error:
+        return result(NOT_TRIED, f"{type(error).__name__}: {error}")
+    try:
+        if failed := first_failure(root, targets).failed:
+            return result(OWN, failed)
+        folders = [] if own_only else sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
+        failed = first_failure(root, folders).failed if folders else ""
+        return result(FOLDER, failed) if failed else result(SURVIVED, "")
+    except NotRun as error:
+        return result(NOT_TRIED, str(error))
+    finally:
+        path.write_text(before, "utf-8")
+
+
+def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
+    """The mutations of some names or areas; all, if there are none.
+
+    :raises ValueError: a name is that of nothing.
+    """
+    everything = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
+    if unknown := set(only) - set(AREAS) - {mutation.name for _, mutation in everything}:
+        raise ValueError(
+            f"there is neither a mutation nor an area {', '.join(sorted(unknown))}; areas: {', '.join(AREAS)}"
+        )
+    return [(area, each) for area, each in everything if not only or area in only or each.name in only]
+
+
+def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
+    """The targets of which a test fails without a mutation."""
+    targets = set()
+    for _, mutation in chosen:
+        try:
+            targets.update(mutation.targets)
+        except KeyError:  # told when it is tried
+            continue
+
+    def one(target: str, root: Path) -> str:
+        try:
+            failed = first_failure(root, [target]).failed
+        except NotRun as error:
+            failed = str(error)
+        if failed:
+            print(f"red without a mutation: {target}: {failed}", flush=True)
+        return target if failed else ""
+
+    return frozenset(each_in_a_copy(sorted(targets), jobs, one)) - {""}
+
+
+def report(trials: Sequence[Trial]) -> str:
+    """A table of what came of them, area by area."""
+    counts = Counter((trial.area, trial.outcome) for trial in trials)
+    rows = [
+        "| area | mutations | " + " | ".join(OUTCOMES) + " | killed |",
+        "|---|---:|" + "---:|" * (len(OUTCOMES) + 1),
+    ]
+    for area in [*AREAS, "all"]:
+        numbers = [
+            sum(count for key, count in counts.items() if key[1] == outcome and area in (key[0], "all"))
+            for outcome in OUTCOMES
+        ]
+        tried = sum(numbers[:3])
+        if sum(numbers):
+            killed = f"{100 * (numbers[0] + numbers[1]) / tried:.0f} %" if tried else "-"
+            rows.append(f"| {area} | {sum(numbers)} | {' | '.join(map(str, numbers))} | {killed} |")
+    return "\n".join(rows)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Try what was asked for; 1 if one survived or could not be tried."""
+    chosen = choose(options.only)
+    red = red_targets(chosen, options.jobs)
+
+    def one(pair: tuple[str, Mutation], root: Path) -> Trial:
+        trial = attempt(*pair, root, options.own_only, red)
+        name, what = trial.mutation.name, trial.mutation.what
+        print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.why}", flush=True)
+        return trial
+
+    trials = list(each_in_a_copy(chosen, options.jobs, one))
+    print(report(trials))
+    return int(any(trial.outcome in (SURVIVED, NOT_TRIED) for trial in trials))

@@ -1,0 +1,242 @@
+"""Which tests reach which lines of gmongo, and how long each takes: recorded once, and again for files of tests that changed.
+
+A recording is one run of pytest under coverage.py, whose context is the running test; its tracer follows greenlets. It is kept below
+``.mutations`` with the commit whose code ran, so that lines are found again when the code has moved on. As a plug-in of pytest
+(``-p tests.mutations.recording``) this module makes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from tests.mutations.mutation import ROOT
+
+FOLDER = ROOT / ".mutations"
+FOLDERS = (
+    "unit",
+    "cmap",
+    "execution",
+    "sdam",
+    "auth",
+    "tls",
+    "encryption",
+    "api",
+    "hostile",
+    "gevent",
+    "load_balanced",
+    "telemetry",
+    "status",
+    "stable_api",
+    "simulation",
+    "differential",
+)
+_VARIABLE = "GMONGO_RECORDING"  # where the plug-in writes
+_LONGEST = 3000  # seconds
+
+
+@dataclass(frozen=True, order=True)
+class Test:
+    """A test that has been recorded.
+
+    :param seconds: that it took.
+    :param breadth: how many lines of gmongo it reaches.
+    """
+
+    __test__ = False
+
+    seconds: float
+    breadth: int
+    name: str
+
+
+@dataclass
+class Recording:
+    """What reaches what.
+
+    :param tests: all that passed, by name.
+    :param red: the names of those that failed without a mutation, and are never chosen.
+    """
+
+    tests: dict[str, Test] = field(default_factory=dict)
+    red: list[str] = field(default_factory=list)
+    _parts: list[tuple[Any, str, set[str]]] = field(default_factory=list)
+
+    def reaching(self, file: str, line: int) -> list[Test]:
+        """The tests that reach a line of the present code.
+
+        :param file: below ``gmongo``.
+        """
+        return sorted(self.tests[name] for name in self._by_line(file).get(line, ()))
+
+    def reaching_file(self, file: str) -> list[Test]:
+        """The tests that reach a line of a function of a file: what may see a change of what runs when it is imported."""
+        return sorted({self.tests[name] for names in self._by_line(file).values() for name in names})
+
+    def _by_line(self, file: str) -> Mapping[int, set[str]]:
+        """The names of tests by present line."""
+        if file not in self.__dict__.setdefault("_lines", {}):
+            found: dict[int, set[str]] = {}
+            for data, commit, names in self._parts:
+                place = carried_over(_source_at(commit, file), (ROOT / "gmongo" / file).read_text("utf-8"))
+                for line, contexts in data.contexts_by_lineno(str(ROOT / "gmongo" / file)).items():
+                    if line in place:
+                        found.setdefault(place[line], set()).update(names.intersection(contexts))
+            self.__dict__["_lines"][file] = found
+        lines: Mapping[int, set[str]] = self.__dict__["_lines"][file]
+        return lines
+
+
+def carried_over(before: str, after: str) -> dict[int, int]:
+    """The lines of a text, as numbers from 1, and what their numbers are in a later version of it."""
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
+
+
+def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording:
+    """The recording of the tests in `folders`, brought up to date folder by folder.
+
+    :param again: record all of them, whether there is a recording or not.
+    """
+    result = Recording()
+    for folder in folders:
+        files = {
+            str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
+        }
+        kept = [] if again else _kept(folder)
+        current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
+        if missing := sorted(files.keys() - current):
+            print(f"recording {len(missing)} files of tests/{folder}", flush=True)
+            _record(FOLDER / folder / str(len(_kept(folder))), missing, {file: files[file] for file in missing})
+            kept = _kept(folder)
+        _add(result, kept, files)
+    return result
+
+
+def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
+    """Add what is known of each file of tests, from the last part that has it."""
+    from coverage import CoverageData
+
+    seen: set[str] = set()
+    for part in reversed(parts):
+        current = {file for file, digest in part["files"].items() if files.get(file) == digest} - seen
+        seen |= current
+        tests = [Test(*each) for each in part["tests"] if each[2].partition("::")[0] in current]
+        result.tests.update((test.name, test) for test in tests)
+        result.red += [name for name in part["red"] if name.partition("::")[0] in current]
+        data = CoverageData(str(part["folder"] / "lines"))
+        data.read()
+        result._parts.append((data, part["commit"], {test.name for test in tests}))
+
+
+def _kept(folder: str) -> list[dict[str, Any]]:
+    """The recordings of a folder, oldest first."""
+    paths = sorted((FOLDER / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
+    return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]
+
+
+def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
+    """Run the tests, each once."""
+    into.mkdir(parents=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.mutations.recording",
+        "--timeout=120",
+    ]
+    environment = {**os.environ, _VARIABLE: str(into)}
+    output = subprocess.run(
+        [*command, *targets], cwd=ROOT, env=environment, capture_output=True, timeout=_LONGEST, check=False
+    )
+    if not (into / "found.json").exists():
+        raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
+    found = json.loads((into / "found.json").read_text("utf-8"))
+    found |= {"files": digests, "commit": _git("rev-parse", "HEAD").strip()}
+    (into / "tests.json").write_text(json.dumps(found), "utf-8")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@cache
+def _source_at(commit: str, file: str) -> str:
+    """The code of a file when it was recorded; empty, if it is newer."""
+    try:
+        return _git("show", f"{commit}:gmongo/{file}")
+    except subprocess.CalledProcessError:
+        return ""
+
+
+class _Plugin:
+    """Records the tests of a run of pytest."""
+
+    def __init__(self, into: Path) -> None:
+        import coverage
+
+        self._into = into
+        self._coverage = coverage.Coverage(
+            data_file=str(into / "lines"),
+            include=[f"{ROOT}/gmongo/*"],
+            concurrency=["gevent", "thread"],
+            config_file=False,
+        )
+        self._coverage.start()
+        self._seconds: dict[str, float] = {}
+        self._red: list[str] = []
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._coverage.switch_context(item.nodeid)
+        began = monotonic()
+        try:
+            return (yield)
+        finally:
+            self._seconds[item.nodeid] = monotonic() - began
+            self._coverage.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and report.nodeid not in self._red:
+            self._red.append(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+        data = self._coverage.get_data()
+        breadth = Counter(
+            context
+            for file in data.measured_files()
+            for contexts in data.contexts_by_lineno(file).values()
+            for context in contexts
+        )
+        tests = [
+            (round(seconds, 4), breadth[name], name) for name, seconds in self._seconds.items() if name not in self._red
+        ]
+        (self._into / "found.json").write_text(json.dumps({"tests": tests, "red": self._red}), "utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if into := os.environ.get(_VARIABLE):
+        config.pluginmanager.register(_Plugin(Path(into)), "recording")
