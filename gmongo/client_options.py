@@ -227,7 +227,7 @@ class ClientOptions(InheritedOptions):
         get = self.merged.get
         pool = self._pool()
         return pool_options.PoolOptions(
-            max_pool_size=pool.max_pool_size,
+            max_pool_size=get("maxpoolsize", pool.max_pool_size),
             min_pool_size=pool.min_pool_size,
             max_idle_time_seconds=pool.max_idle_time,
             max_connecting=pool.max_connecting,
@@ -297,12 +297,12 @@ class ClientOptions(InheritedOptions):
     def _pool(self) -> PoolOptions:
         get = self.merged.get
         specified = {
-            name: round((get(name) or 0) * 1000) if name.endswith("MS") else get(name)
+            name: round((get(name) or 0) * 1000) if name.endswith("MS") else get(name) or 0
             for name in _SHOWN_POOL_OPTIONS
             if name in self.merged
         }
         return PoolOptions(
-            max_pool_size=get("maxpoolsize", _DEFAULT_MAX_POOL_SIZE),
+            max_pool_size=get("maxpoolsize", _DEFAULT_MAX_POOL_SIZE) or 0,
             min_pool_size=get("minpoolsize", 0),
             max_idle_time=get("maxidletimems"),
             max_connecting=get("maxconnecting", 2),

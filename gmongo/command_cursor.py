@@ -129,7 +129,9 @@ class CommandCursor(Generic[DocumentType]):
         iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
         if iterates and not awaits:
             operation.takes_max_time = False  # a server that knows of the limit counts all further batches in, too
-        chosen: SessionHandle = executor.implicit_session() if session is None else checked_session(session)
+        chosen: SessionHandle | None = None if session is None else checked_session(session)
+        if session is None and operation.takes_session:
+            chosen = executor.implicit_session()
         deadline = executor.deadline()
         check_await_time(max_await_time_ms, deadline)
         try:

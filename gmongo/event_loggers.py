@@ -52,7 +52,7 @@ class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
         _log.info("[pool %s] pool created", event.address)
 
     def pool_ready(self, event: monitoring.PoolReadyEvent) -> None:
-        _log.info("[pool %s] pool is ready", event.address)
+        _log.info("[pool %s] pool ready", event.address)
 
     def pool_cleared(self, event: monitoring.PoolClearedEvent) -> None:
         _log.info("[pool %s] pool cleared", event.address)
@@ -64,22 +64,22 @@ class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
         _log.info("[pool %s][connection %s] connection created", event.address, event.connection_id)
 
     def connection_ready(self, event: monitoring.ConnectionReadyEvent) -> None:
-        _log.info("[pool %s][connection %s] connection is ready", event.address, event.connection_id)
+        _log.info("[pool %s][connection %s] connection setup succeeded", event.address, event.connection_id)
 
     def connection_closed(self, event: monitoring.ConnectionClosedEvent) -> None:
         _log.info("[pool %s][connection %s] connection closed: %s", event.address, event.connection_id, event.reason)
 
     def connection_check_out_started(self, event: monitoring.ConnectionCheckOutStartedEvent) -> None:
-        _log.info("[pool %s] check-out started", event.address)
+        _log.info("[pool %s] connection check out started", event.address)
 
     def connection_check_out_failed(self, event: monitoring.ConnectionCheckOutFailedEvent) -> None:
-        _log.info("[pool %s] check-out failed: %s", event.address, event.reason)
+        _log.info("[pool %s] connection check out failed: %s", event.address, event.reason)
 
     def connection_checked_out(self, event: monitoring.ConnectionCheckedOutEvent) -> None:
         _log.info("[pool %s][connection %s] connection checked out", event.address, event.connection_id)
 
     def connection_checked_in(self, event: monitoring.ConnectionCheckedInEvent) -> None:
-        _log.info("[pool %s][connection %s] connection checked in", event.address, event.connection_id)
+        _log.info("[pool %s][connection %s] connection checked into the pool", event.address, event.connection_id)
 
 
 class HeartbeatLogger(monitoring.ServerHeartbeatListener):
@@ -89,7 +89,9 @@ class HeartbeatLogger(monitoring.ServerHeartbeatListener):
         _log.info("Heartbeat to server %s started", event.connection_id)
 
     def succeeded(self, event: monitoring.ServerHeartbeatSucceededEvent) -> None:
-        _log.info("Heartbeat to server %s succeeded in %.3f seconds", event.connection_id, event.duration)
+        _log.info(
+            "Heartbeat to server %s succeeded in %.3f seconds: %s", event.connection_id, event.duration, event.reply
+        )
 
     def failed(self, event: monitoring.ServerHeartbeatFailedEvent) -> None:
         _log.warning("Heartbeat to server %s failed: %s", event.connection_id, event.reply)

@@ -14,7 +14,7 @@ __all__ = ["PoolOptions"]
 class PoolOptions(NamedTuple):
     """The options of each connection pool. Times are in seconds, and None is without limit.
 
-    :param max_pool_size: the most connections to one server at a time; 0 is without limit. 100 by default.
+    :param max_pool_size: the most connections to one server at a time; 0 is without limit, too. 100 by default.
     :param min_pool_size: how many connections a pool keeps at least; 0 by default.
     :param max_idle_time_seconds: how long a connection may be unused.
     :param max_connecting: the most connections that are established at a time; 2 by default.
@@ -30,7 +30,7 @@ class PoolOptions(NamedTuple):
     :param non_default_options: what was given, by the names of the specification; times in milliseconds.
     """
 
-    max_pool_size: int
+    max_pool_size: int | None
     min_pool_size: int
     max_idle_time_seconds: float | None
     max_connecting: int

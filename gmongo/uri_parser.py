@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from gmongo._locals import forgets_locals
 from gmongo.options import query
 from gmongo.options.connection_string import parse_userinfo
 from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
+from gmongo.options.mapping import Options
 from gmongo.options.table import find
 from gmongo.options.uri import read_uri
 from gmongo.wire.address import Address
@@ -54,8 +55,8 @@ def parse_uri(
         srvAllowedHostsSuffix.
     :param srv_host_validator: called with the name of each host from DNS, accepts it by returning true.
     :returns: ``nodelist`` (pairs of host and port; the port of a Unix domain socket is None), ``username``,
-        ``password``, ``database``, ``collection``, ``options`` (by the names of the specification; times are
-        in seconds, except localThresholdMS) and ``fqdn`` (the host of a ``mongodb+srv`` URI).
+        ``password``, ``database``, ``collection``, ``options`` (by the names of the specification, in any case;
+        times are in seconds, except localThresholdMS) and ``fqdn`` (the host of a ``mongodb+srv`` URI).
     :raises gmongo.errors.InvalidURI: if the URI is malformed. No message shows a username or password.
     :raises gmongo.errors.ConfigurationError: for unknown options (unless `warn`), for options that contradict
         each other, and if DNS has no suitable hosts.
@@ -75,7 +76,7 @@ def parse_uri(
         srv_host_validator,
     )
     del parsed["own"]
-    parsed["options"] = _spelled(parsed["options"])
+    parsed["options"] = _Spelled(parsed["options"])
     return parsed
 
 
@@ -91,37 +92,43 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
     return split_encoded_hosts(hosts, default_port)
 
 
-def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> dict[str, Any]:
+def split_options(
+    opts: str, validate: bool = True, warn: bool = False, normalize: bool = True
+) -> MutableMapping[str, Any]:
     """Parse the options part of a connection string.
 
     :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;`` throughout.
     :param validate: convert the values and refuse unknown options; otherwise values stay strings.
     :param warn: warn about what is refused and leave it out, instead of raising.
     :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
-    :returns: the options by the names of the specification. Times are in seconds, except ``localThresholdMS``.
+    :returns: the options by the names of the specification; any case finds them. Times are in seconds, except
+        ``localThresholdMS``.
     :raises gmongo.errors.InvalidURI: if the text is malformed, or has options that exclude each other.
     :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
     :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
     """
-    return _spelled(query.split_options(opts, validate, warn, normalize))
+    return _Spelled(query.split_options(opts, validate, warn, normalize))
 
 
-def validate_options(opts: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:
+def validate_options(opts: Mapping[str, Any], warn: bool = False) -> MutableMapping[str, Any]:
     """Check options and convert their values.
 
     :param opts: the options by name, in any case; values may be strings, as in a URI.
     :param warn: warn about what is refused and leave it out, instead of raising.
-    :returns: the options by their names in lower case. Times are in seconds, except ``localThresholdMS``.
+    :returns: the options by their names in lower case; any case finds them. Times are in seconds, except
+        ``localThresholdMS``.
     :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
     :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
     """
-    return dict(query.validated(opts, warn))
+    return query.validated(opts, warn)
 
 
-def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by the names of the specification; an alias that was left as it is stays as it is."""
-    found = {name: find(name) for name in options}
-    return {
-        option.name if option is not None and option.key == name else name: options[name]
-        for name, option in found.items()
-    }
+class _Spelled(Options):
+    """Options that are listed by the names of the specification; an alias that was left as it is stays as it is."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[str]:
+        for name in super().__iter__():
+            option = find(name)
+            yield option.name if option is not None and option.key == name else name

@@ -61,6 +61,7 @@ class StandIn(MetaPathFinder):
         adopt_loggers(module)
         for lacking in LACKING.get(name, ()):
             setattr(module, lacking, getattr(asynchronous, lacking))
+            module.__dict__["__all__"].append(lacking)
         if self.watch is not None:
             self.watch(name, module, self._asked_for)
         others = LOADED_WITH.get(name, ())

@@ -60,7 +60,7 @@ def event_listeners(value: Any) -> list[Any]:
 def function(value: Any) -> Callable[..., Any] | None:
     """Something that can be called, or None."""
     if value is not None and not callable(value):
-        raise Rejected("callable", wrong_type=True)
+        raise Rejected("a callable", wrong_type=True)
     chosen: Callable[..., Any] | None = value
     return chosen
 

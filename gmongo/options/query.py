@@ -64,7 +64,8 @@ def _split_pairs(opts: str) -> Pairs:
         if not name or not equals:
             raise InvalidURI("options of a URI must be name=value pairs with '&' between them")
         refuse_hidden_options(value)
-        pairs.append((name, unquote_plus(value)))
+        option = find(name)
+        pairs.append((name, value if option is not None and option.decodes else unquote_plus(value)))
     return pairs
 
 

@@ -166,5 +166,4 @@ def _insecure(name: str) -> bool | None:
 
 
 def _max_pool_size(options: _Options) -> int:
-    size: int = options.get("maxpoolsize", DEFAULT_MAX_POOL_SIZE)
-    return size
+    return options.get("maxpoolsize", DEFAULT_MAX_POOL_SIZE) or 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote_plus
 
 from bson.binary import UuidRepresentation
 from bson.codec_options import DatetimeConversion
@@ -63,7 +64,10 @@ def write_acknowledgement(value: Any) -> int | str:
 
 
 def tag_sets(value: Any) -> list[dict[str, str]]:
-    """One tag set such as ``dc:ny,rack:1``, or a list of them; the empty string is the empty tag set."""
+    """One tag set such as ``dc:ny,rack:1``, or a list of them; the empty string is the empty tag set.
+
+    Names and values are percent-encoded where they have a comma, and names where they have a colon.
+    """
     entries = value if isinstance(value, (list, tuple)) else [value]
     return [_tag_set(entry) for entry in entries]
 
@@ -144,7 +148,8 @@ def _tag_set(entry: Any) -> dict[str, str]:
         return dict(entry)
     if not isinstance(entry, str):
         raise Rejected("tag sets such as 'dc:ny,rack:1'")
-    return dict(_pairs(entry, "tag sets such as 'dc:ny,rack:1'")) if entry else {}
+    pairs = _pairs(entry, "tag sets such as 'dc:ny,rack:1'") if entry else []
+    return {unquote_plus(name): unquote_plus(value) for name, value in pairs}
 
 
 def _pairs(text: str, rule: str) -> list[tuple[str, str]]:

@@ -41,6 +41,7 @@ class Option:
     :param secret: whether the value must never be shown.
     :param protects: whether to go on without it would be less secure than what was asked for, so that a wrong value is
         an error even where those of other options in a URI are warnings.
+    :param decodes: whether `validate` decodes the parts of a text by itself, since a delimiter that is encoded is none.
     :param insecure: of a flag, the value that is less secure than the other. It never overrides the other.
     """
 
@@ -52,6 +53,7 @@ class Option:
     repeat: Repeat = Repeat.LAST_WINS
     secret: bool = False
     protects: bool = False
+    decodes: bool = False
     insecure: bool | None = None
 
     @property
@@ -77,7 +79,7 @@ def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
 
 
 _POOL = (
-    Option("maxPoolSize", integer(0, none_means=0)),
+    Option("maxPoolSize", integer(0, optional=True)),
     Option("minPoolSize", integer(0)),
     Option("maxIdleTimeMS", validators.limit_in_seconds),
     Option("maxConnecting", integer(1)),
@@ -152,7 +154,7 @@ _READS_AND_WRITES = (
     Option("baseBackoffMS", validators.seconds),
     Option("readConcernLevel", validators.optional_string),
     Option("readPreference", one_of(*structured.READ_PREFERENCES)),
-    Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST),
+    Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST, decodes=True),
     Option("maxStalenessSeconds", validators.staleness),
     _keyword("read_preference", objects.read_preference),
     Option("w", structured.write_acknowledgement),

@@ -51,16 +51,16 @@ def optional_boolean(value: Any) -> bool:
     return False if value is None else boolean(value)
 
 
-def integer(minimum: int, maximum: int = INT32_MAX, *, none_means: int | None = None) -> Validator:
+def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -> Validator:
     """A validator of integers from `minimum` to `maximum`.
 
-    :param none_means: the value that None stands for; None itself is refused without it.
+    :param optional: whether None is accepted, too.
     """
     rule = f"an integer from {minimum} to {maximum}"
 
-    def validate(value: Any) -> int:
-        if value is None and none_means is not None:
-            return none_means
+    def validate(value: Any) -> int | None:
+        if value is None and optional:
+            return None
         number = _as_integer(value, rule)
         if not minimum <= number <= maximum:
             raise Rejected(rule)
@@ -71,7 +71,7 @@ def integer(minimum: int, maximum: int = INT32_MAX, *, none_means: int | None = 
 
 def staleness(value: Any) -> int:
     """-1, which is without limit, or a positive number of seconds."""
-    rule = "a positive integer number of seconds, or -1"
+    rule = "an integer: a positive number of seconds, or -1"
     number = _as_integer(value, rule)
     if number != -1 and not 0 < number <= INT32_MAX:
         raise Rejected(rule)

@@ -387,6 +387,17 @@ def test_unacknowledged_write_has_neither_session_nor_number(streaming_set):
         client.db.c.insert_one({"_id": 2})
 
 
+@pytest.mark.parametrize("stage", [{"$out": "d"}, {"$merge": "d"}])
+def test_unacknowledged_pipeline_that_writes_has_no_session(streaming_set, stage):
+    streaming_set.primary.replies["aggregate"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
+    with connected(streaming_set) as client:
+        client.db.get_collection("c", write_concern=WriteConcern(w=0)).aggregate([stage])
+        client.db.c.aggregate([stage])
+        unacknowledged, acknowledged = streaming_set.primary.commands("aggregate")
+        assert "lsid" not in unacknowledged
+        assert "lsid" in acknowledged
+
+
 def pool_of(client, member):
     (pool,) = [pool for pool in client.pool_stats() if pool["address"] == member.address]
     return pool

@@ -84,6 +84,21 @@ def test_pymongos_public_names_are_there():
     assert missing == set()
 
 
+def test_all_names_of_the_packages_are_exported():
+    """``from pymongo import *`` gives what there is, and nothing that is there by accident."""
+    program = """
+        import inspect, gridfs, pymongo, pymongo.encryption, pymongo.encryption_options
+        for package in pymongo, gridfs:
+            there = {name for name, value in vars(package).items() if not inspect.ismodule(value)}
+            print(*there - {name for name in there if name.startswith("_")} - {"annotations"} ^ {
+                name for name in package.__all__ if not name.startswith("_")
+            })
+        assert "AsyncClientEncryption" in pymongo.encryption.__all__
+        assert "AsyncHTTPProxyKMSConnect" in pymongo.encryption_options.__all__
+    """
+    assert run(program).split() == []
+
+
 def test_version_is_that_of_the_pymongo_whose_api_is_kept():
     program = """
         import pymongo, gmongo

@@ -212,7 +212,9 @@ class TestOptions:
             "timeoutMS": 0.0,
             "appName": "a b",
         }
-        assert type(result["options"]) is dict
+        assert list(result["options"])[:2] == ["maxPoolSize", "serverSelectionTimeoutMS"]
+        assert result["options"]["MAXPOOLSIZE"] == 5
+        assert "'maxPoolSize': 5" in repr(result["options"])
         del result["options"]
         assert result == {
             "nodelist": [("h1", 27017), ("h2", 3)],
@@ -242,6 +244,12 @@ class TestOptions:
             None,
         )["options"]
         assert read_preference(options) == Secondary([{"dc": "ny", "rack": "1"}, {}], 100)
+
+    def test_a_delimiter_that_is_encoded_is_a_part_of_a_tag(self) -> None:
+        tags = "a%3Ab:c%2Cd,e:f:g+h"
+        expected = [{"a:b": "c,d", "e": "f:g h"}]
+        assert split_options(f"readPreferenceTags={tags}")["readPreferenceTags"] == expected
+        assert validate_keyword_options({"readPreferenceTags": tags})["readpreferencetags"] == expected
 
     def test_semicolons_separate_too(self) -> None:
         assert split_options("w=1;journal=true") == {"w": 1, "journal": True}
@@ -285,7 +293,7 @@ class TestOptions:
 
 GOOD_VALUES = [
     ("maxPoolSize", 0, 0),
-    ("maxPoolSize", None, 0),
+    ("maxPoolSize", None, None),
     ("maxPoolSize", "7", 7),
     ("maxIdleTimeMS", 1500, 1.5),
     ("maxIdleTimeMS", 0, None),
