@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from tests.mutations.kinds import Change, changes, differs
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
+_FOR_A_LINE = 5  # tests
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
 
 
@@ -106,24 +108,34 @@ def _as_lines(change: Change, source: str) -> Drawn:
 
 
 def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
-    """The tests that may see a change, the most specific and cheapest of each function first; and how many there are.
+    """The tests that may see a change, and how many there are: first some for each line of its function that not all of
+    them reach, such as a branch, then the most specific and cheapest of each function of the tests.
 
     :param seconds: that they take together, at the most.
     """
     reaching = _reaching(recording, drawn)
-    rounds: dict[int, list[Test]] = {}
-    seen: dict[str, int] = {}
-    for test in sorted(reaching, key=lambda test: (test.seconds * (50 + test.breadth), test.name)):
-        function = test.name.partition("[")[0]
-        rounds.setdefault(seen.get(function, 0), []).append(test)
-        seen[function] = seen.get(function, 0) + 1
+    order = _in_rounds(reaching)
+    lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
+    at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
+    rare = [test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found)[:_FOR_A_LINE]]
     chosen: dict[str, list[str]] = {}  # by file, so that what a file's tests share is made once
     left = seconds
-    for test in (test for number in sorted(rounds) for test in rounds[number]):
+    for test in dict.fromkeys([*rare, *order]):
         if test.seconds <= min(left, _LONGEST):
             left -= test.seconds + 0.003
             chosen.setdefault(test.name.partition("::")[0], []).append(test.name)
     return [name for names in chosen.values() for name in names], len(reaching)
+
+
+def _in_rounds(tests: Iterable[Test]) -> list[Test]:
+    """The best test of each function, then the second of each, and so on."""
+    seen: Counter[str] = Counter()
+    rounds = []
+    for test in sorted(tests, key=lambda test: (test.seconds * (50 + test.breadth), test.name)):
+        function = test.name.partition("[")[0]
+        rounds.append((seen[function], len(rounds), test))
+        seen[function] += 1
+    return [test for _, _, test in sorted(rounds)]
 
 
 def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
@@ -142,6 +154,17 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
 @cache
 def _tree(file: str) -> ast.Module:
     return ast.parse((ROOT / "gmongo" / file).read_text("utf-8"))
+
+
+@cache
+def _function_around(file: str, line: int) -> range:
+    """The lines of the innermost function at a line."""
+    found = [
+        range(node.lineno, (node.end_lineno or 0) + 1)
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return min(found, key=len, default=range(0))
 
 
 @cache

@@ -65,6 +65,15 @@ def test_the_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.Monk
     assert choose(known, a_line_of_a_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
 
 
+def test_tests_of_a_branch_nearby_come_before_cheaper_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    branch, cheap = Test(0.2, 10, "x.py::branch"), Test(0.1, 10, "y.py::cheap")
+    drawn = a_line_of_a_function()
+    known = Recording({test.name: test for test in (branch, cheap)})
+    lines = {drawn.line: [branch, cheap], drawn.line + 2: [branch]}
+    monkeypatch.setattr(known, "reaching", lambda file, line: lines.get(line, []))
+    assert choose(known, drawn, 0.25) == (["x.py::branch"], 2)
+
+
 def test_of_two_that_take_as_long_the_one_that_reaches_less_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     known = recording([Test(0.1, 3000, "x.py::wide"), Test(0.1, 20, "y.py::narrow")], monkeypatch)
     assert choose(known, a_line_of_a_function(), 0.15) == (["y.py::narrow"], 2)
