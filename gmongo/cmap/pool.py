@@ -217,17 +217,16 @@ class Pool:
         if error is not None:
             connection.record_failure(error)
         if machine.check_in(connection):
+            if connection in machine.draining:
+                drain_soon(self, connection)
             self.finish(error)
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Do what a step of the state machine has left to do: begin to read late replies, deliver its events, and close
-        what it has dropped.
+        """Do what a step of the state machine has left to do: deliver its events, and close what it has dropped.
 
         :param error: what the step was the end of; after an interruption, the events do not wait for their turn.
         """
         dropped = self.machine.take_dropped()
-        for connection in self.machine.take_to_drain():
-            drain_soon(self, connection)
         try:
             self._delivery.deliver_after(error)
         finally:

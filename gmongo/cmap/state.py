@@ -57,7 +57,6 @@ class StateMachine:
         "_populating",
         "_rest",
         "_rest_ends",
-        "_to_drain",
         "address",
         "available",
         "draining",
@@ -90,7 +89,6 @@ class StateMachine:
         self._last_id = 0
         self._cause: BaseException | None = None  # why the pool is paused, or was last
         self._dropped: list[Connection] = []  # to be closed by the pool
-        self._to_drain: list[Connection] = []  # whose late replies the pool is to read
         self._may_populate = False  # whether all listeners have heard that the pool is ready (CMAP-81)
         self._populating: Connection | None = None
         self._rest = 0.0  # for how long the background rests after a failure to connect, in seconds
@@ -253,9 +251,10 @@ class StateMachine:
     # Checking in and closing
 
     def check_in(self, connection: Connection) -> bool:
-        """Take back a connection that is in use. The hot path.
+        """Take back a connection that is in use. The hot path. If it is `draining` then, the caller is to read its late
+        reply; :meth:`drained` follows.
 
-        :returns: whether there may be events to deliver, or connections to close.
+        :returns: whether there may be events to deliver, connections to close, or a late reply to read.
         """
         observed = self._events.wanted()
         if observed:
@@ -266,7 +265,6 @@ class StateMachine:
             self.in_use.remove(connection)
             if self._may_drain(connection):
                 self.draining.add(connection)
-                self._to_drain.append(connection)
             else:
                 self._release(connection)
             return True
@@ -307,11 +305,6 @@ class StateMachine:
         """Whether all that a connection lacks is a reply that may still come, and is to be waited for."""
         wanted = self._options.drains and connection.late_reply is not None
         return wanted and self.state is PoolState.READY and not self._is_stale(connection)
-
-    def take_to_drain(self) -> list[Connection]:
-        """The connections whose late replies the caller is to read; :meth:`drained` follows."""
-        to_drain, self._to_drain = self._to_drain, []
-        return to_drain
 
     def drained(self, connection: Connection) -> None:
         """The wait for a late reply is over. If it has come, the connection is as good as before; else it has its error
@@ -464,7 +457,6 @@ class StateMachine:
         """In a forked child, on first use: forget the parent's connections, and begin again (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
-        self._to_drain = []
         self.generations.advance()
         self._populating = None
         self._rest = self._rest_ends = 0.0

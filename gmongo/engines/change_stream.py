@@ -63,7 +63,7 @@ class Position:
             return
         if batch_token is not None:
             self.token = batch_token
-        elif not self._given and self._operation_time is None:
+        elif self._operation_time is None:
             self._operation_time = operation_time
 
     def saw_nothing(self, batch_token: Any) -> None:

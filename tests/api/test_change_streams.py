@@ -25,7 +25,7 @@ from gmongo.errors import (
 from gmongo.read_preferences import SecondaryPreferred
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
-from tests.support.faults import cut, silent
+from tests.support.faults import cut, forged, silent
 from tests.support.recorder import Recorder
 from tests.support.single import ScriptedServer
 from tests.support.wait import eventually
@@ -506,9 +506,10 @@ def test_a_stream_outlives_an_outage():
         assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
 
 
-def test_a_lost_connection_is_resumed():
+@pytest.mark.parametrize("fault", [cut(0), cut(10), forged(length=-1), forged(response_to=77)])
+def test_a_lost_connection_is_resumed(fault):
     with Stream([], [event(1)], [event(2)]) as server, watching(server) as client, client.db.c.watch() as stream:
-        server.fail("getMore", cut(0))
+        server.fail("getMore", fault)
         assert next(stream) == event(2)
         assert len(server.commands("aggregate")) == 2
 

@@ -267,6 +267,20 @@ def test_a_timeout_while_storing_ends_the_upload():
             assert server.wait_for("delete")["deletes"] == [{"q": {"files_id": file._id}, "limit": 0}]
 
 
+def test_a_kill_does_not_wait_until_what_was_stored_is_removed():
+    with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
+        server.fail("delete", silent)
+        server.fail("insert", lambda peer, message: peer.send(message), silent)
+        with MongoClient(*server.address) as client:
+            file = GridFSBucket(client.test).open_upload_stream("f", 1_000_000)
+            file.write(b"x" * 5_000_000)
+            uploader = gevent.spawn(file.write, b"x" * 5_000_000)
+            server.wait_for("insert", 2)
+            uploader.kill(timeout=5)
+            assert uploader.dead
+            server.wait_for("delete")
+
+
 def test_nothing_is_cleaned_up_after_the_server_has_failed():
     failure = {"ok": 0, "code": 8, "errmsg": "full"}
     replies = {"find": cursor_reply([]), "listIndexes": cursor_reply([]), "insert": failure}

@@ -12,6 +12,7 @@ import pytest
 from gevent import subprocess
 from gevent.event import Event
 
+from gmongo.cmap.upkeep import upkeep
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool, owner_of
 from tests.support.server import ScriptedServer, held
@@ -36,6 +37,16 @@ def test_idle_connections_are_closed_in_time_though_the_interval_is_long(
     filled(pool, 2)
     recorder.wait_for("Closed", 2)
     assert counts(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("max_idle_time", "interval", "pause"), [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)]
+)
+def test_the_next_run_is_due_when_a_connection_may_have_been_idle_for_too_long(
+    new_pool: Any, max_idle_time: float | None, interval: float, pause: float
+) -> None:
+    """With a minimum, so that a very short time does not keep the processor busy."""
+    assert upkeep(new_pool(max_idle_time=max_idle_time, upkeep_interval=interval)) == pause
 
 
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")

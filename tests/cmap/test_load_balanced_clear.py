@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gevent
 import pytest
 from bson import ObjectId
 from gevent.event import Event
@@ -50,6 +51,21 @@ def test_the_map_of_services(pool: Pool, server: Any) -> None:
     assert pool.generations.services() == {OTHER: (0, 1)}
     pool.close()
     assert pool.generations.services() == {}
+
+
+def test_late_replies_of_other_services_are_waited_for(new_pool: Any, server: Any) -> None:
+    pool = new_pool(load_balanced=True, clears=False, drains=True, drain_time=60.0, drain_bytes=1_000)
+    one, other = connect_to(ONE, server, pool), connect_to(OTHER, server, pool)
+    server.fail("ping", silent, silent)
+    for connection in (one, other):
+        asking = gevent.spawn(ping, connection)
+        server.wait_for("ping", connection.id)
+        asking.kill()
+        connection.expect_late_reply(lambda body: None)
+        pool.check_in(connection)
+    assert pool.stats()["draining"] == 2
+    pool.clear(service_id=ONE)
+    assert pool.machine.draining == {other}
 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-161", "CMAP-162", "CMAP-163", "CMAP-164", "CMAP-184")

@@ -28,6 +28,7 @@ from gmongo.operations.run_command import RunCommand
 from tests.encryption.conftest import LOCAL, VAULT
 from tests.support.mongocryptd import Mongocryptd
 from tests.support.server import ScriptedServer
+from tests.support.wait import eventually
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
@@ -354,6 +355,22 @@ def test_one_connection_is_enough(deployment, connect, schema, mongocryptd):
     with gevent.Timeout(10):
         automatic.shop.people.insert_one(dict(ANN))
         assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
+
+
+def test_nothing_stays_connected_to_mongocryptd(automatic, mongocryptd):
+    automatic.shop.people.insert_one(dict(ANN))
+    assert mongocryptd.peers
+    automatic.close()
+    eventually(lambda: not mongocryptd.peers)
+
+
+def test_the_key_vault_is_read_and_written_with_a_majority(connect, client, encryption, key, recorder):
+    client.shop.people.insert_one({"ssn": encryption.encrypt("1", AT_RANDOM, key)})
+    for options in ({"maxPoolSize": 0}, {}):  # through the client itself, and through one beside it
+        automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
+        automatic.shop.people.find_one()
+    asked = [command for command in recorder.sent("find") if command["$db"] == VAULT.partition(".")[0]]
+    assert [command["readConcern"] for command in asked] == [{"level": "majority"}] * 2
 
 
 @pytest.mark.parametrize(("size", "others"), [(0, 0), (1, 1), (100, 1)])

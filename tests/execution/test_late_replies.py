@@ -49,6 +49,9 @@ class Server:
     def __init__(self) -> None:
         self.pieces: list[int] = []
         self.filling = b""
+        self.flags = 0
+        self.behind = b""
+        self.hello: dict[str, Any] = {}
         self.cursor_id = 0
         self.compresses = False
         self.gate = Event()
@@ -91,7 +94,7 @@ class Server:
         name = next(iter(command))
         if name in ("hello", "ismaster", "isMaster"):
             extra = {"compression": ["zlib"]} if self.compresses else {}
-            return sock.sendall(hello_message({**hello(self.name), **extra}, command, number))
+            return sock.sendall(hello_message({**hello(self.name), **extra, **self.hello}, command, number))
         self.names.append(name)
         if name == "killCursors":
             self.killed += command["cursors"]
@@ -102,7 +105,7 @@ class Server:
         document = {"_id": wanted, "filling": self.filling if wanted == "late" else b""}
         cursor_id = self.cursor_id if wanted == "late" else 0
         cursor = {"id": Int64(cursor_id), "ns": "d.c", "firstBatch": [document]}
-        reply = message(bson.encode({"ok": 1.0, "cursor": cursor}), number)
+        reply = message(bson.encode({"ok": 1.0, "cursor": cursor}), number, self.flags if wanted == "late" else 0)
         if self.compresses:
             payload = struct.pack("<iiB", OP_MSG, len(reply) - 16, 2) + zlib.compress(reply[16:], 0)
             reply = struct.pack("<iiii", 16 + len(payload), 1, number, OP_COMPRESSED) + payload
@@ -113,6 +116,7 @@ class Server:
                 gevent.sleep(0.005)
             self.asked.set()
             self.gate.wait()
+            reply += self.behind
         sock.sendall(reply)
 
 
@@ -200,6 +204,16 @@ def test_the_connection_is_used_again_when_the_reply_has_come(how, client, serve
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pools.only("Created") == ["Created 1"] and pools.only("Closed") == []
     assert pools.only("CheckedOut", "CheckedIn") == ["CheckedOut 1", "CheckedIn 1"] * 2
+
+
+def test_a_connection_that_is_used_again_holds_the_hub_again(client, server):
+    ask_late(client, server)
+    (pool,) = client._topology.pools()
+    (connection,) = pool.machine.draining
+    eventually(lambda: not connection._transport._readable.ref)  # nothing waits for the reply but the pool
+    server.release()
+    eventually(lambda: counts(client) == (1, 1, 0, 0))
+    assert connection._transport._readable.ref
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
@@ -322,6 +336,30 @@ def test_a_long_reply_that_was_begun_before_the_interruption_keeps_to_the_limit(
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
     ask_late(client, server)
     eventually(lambda: counts(client) == (0, 0, 0, 0))  # its length is known already
+
+
+MORE_TO_COME = 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "behind"), [(MORE_TO_COME, b""), (0, b"\0")], ids=["more to come", "a byte behind it"]
+)
+def test_a_late_reply_that_is_not_all_there_is(flags, behind, client, server, pools):
+    server.flags, server.behind = flags, behind
+    ask_late(client, server)
+    server.release()
+    eventually(lambda: stats(client)["draining"] == 0)
+    assert counts(client) == (0, 0, 0, 0)
+    assert pools.only("Closed") == ["Closed 1 error"]
+
+
+def test_the_servers_own_limit_holds_for_a_late_reply_too(client_of, server, pools):
+    server.hello, server.filling = {"maxMessageSizeBytes": LARGE // 2}, bytes(LARGE)
+    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=10 * LARGE)
+    ask_late(client, server)
+    server.release()
+    eventually(lambda: stats(client)["draining"] == 0)
+    assert pools.only("Closed") == ["Closed 1 error"]
 
 
 def test_a_clear_ends_it(client, server, pools):

@@ -138,11 +138,25 @@ def test_a_storage_engine_without_retryable_writes(
         "Please add retryWrites=false to your connection string."
     )
     assert str(raised.value).startswith(expected)
+
     assert raised.value.details["errmsg"] == expected
     assert isinstance(raised.value.__cause__, OperationFailure)
     assert message in str(raised.value.__cause__)
     with pytest.raises(OperationFailure, match="Transaction numbers"):
         scripted.db.command("insert", "c", documents=[{}])
+
+
+@pytest.mark.parametrize("how", ["another reason", "another code", "a write without a number"])
+def test_only_that_error_of_retryable_writes_has_the_text(
+    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float], how: str
+) -> None:
+    message = "not allowed" if how == "another reason" else "Transaction numbers are only allowed on a replica set"
+    code = 72 if how == "another code" else 20
+    server.replies["insert"] = {"ok": 0, "code": code, "errmsg": message}
+    client = connect(f"mongodb://{server.name}", retryWrites=how != "a write without a number")
+    with pytest.raises(OperationFailure) as raised:
+        client.db.c.insert_one({})
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.requirement("BP-43", "BP-01")

@@ -261,6 +261,28 @@ def test_an_error_is_raised_where_its_batch_would_have_begun(many: Any, deployme
     eventually(lambda: at_rest(many.database.client) and open_cursors(deployment) == 0)
 
 
+def test_what_was_refused_before_it_was_sent_is_asked_for_again(
+    server: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a request on a connection that is in use: it says nothing of the cursor."""
+    client = connect(server)
+    kind, refusals = type(client._executor), [InvalidOperation("the connection is in use")]
+
+    def run(executor: Any, operation: Any, *arguments: Any) -> Any:
+        if operation.name == "getMore" and refusals:
+            raise refusals.pop()
+        return plain_run(executor, operation, *arguments)
+
+    plain_run = kind.run
+    monkeypatch.setattr(kind, "run", run)
+    cursor = client.db.c.find().read_ahead()
+    assert [next(cursor)["_id"] for _ in range(2)] == [0, 1]
+    with pytest.raises(InvalidOperation, match="in use"):
+        next(cursor)
+    assert [next(cursor)["_id"] for _ in range(4)] == [2, 3, 4, 5]
+    cursor.close()
+
+
 def test_what_has_come_before_an_error_is_delivered(server: ScriptedServer, connect: Any) -> None:
     server.fail("getMore", lambda peer, message: peer.send(message), cut(5))
     client = connect(server)

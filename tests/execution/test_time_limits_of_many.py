@@ -10,12 +10,13 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo import InsertOne, MongoClient
+from gmongo import InsertOne, MongoClient, _clock
 from gmongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry
+from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import in_turn, rejected, slow
 from tests.support.clients import Client
@@ -167,3 +168,38 @@ def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMong
     else:
         assert delay is None
         assert retry.error is error
+
+
+# Files
+
+STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "write": ("upload", lambda file: file.write(bytes(5_000_000))),
+    "close": ("upload", lambda file: file.close()),
+    "read": ("download", lambda file: file.read()),
+    "read a part": ("download", lambda file: file.read(2)),
+    "read a line": ("download", lambda file: file.readline()),
+    "read a chunk": ("download", lambda file: file.readchunk()),
+    "iterate": ("download", lambda file: next(iter(file))),
+    "seek and read": ("download", lambda file: (file.seek(3), file.read(1))),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_time_of_a_file_is_that_of_all_its_steps(
+    deployment: Deployment, connect: Callable[..., Client], recorder: Any, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    client = connect(deployment, timeoutMS=1_000_000)
+    bucket = GridFSBucket(client.db, chunk_size_bytes=100_000)
+    which, run = STEPS[step]
+    if which == "upload":
+        file: Any = bucket.open_upload_stream("f")
+        file.write(b"some")
+    else:
+        file = bucket.open_download_stream(bucket.upload_from_stream("f", b"some\nlines"))
+    now = _clock.monotonic
+    monkeypatch.setattr(_clock, "monotonic", lambda: now() + 2_000)
+    recorder.forget()
+    with pytest.raises(PyMongoError) as raised:
+        run(file)
+    assert raised.value.timeout
+    assert recorder.commands == []

@@ -297,6 +297,7 @@ def test_a_worker_that_answers_anything_else_is_one_row_that_says_so(
         page, terminal = shown(tmp_path)
     (row,) = [each for each in page if each["process"] == "7"]
     assert row["error"].startswith("does not answer")
+    assert ("it has more than 4000000 bytes" in row["error"]) is (answer is WRONG["too much"])
     assert row["clients"] == []
     assert "does not answer" in terminal
     assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])

@@ -17,6 +17,7 @@ from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
 from gmongo.testing import Deployment
 from tests.support.listeners import HearsPools
+from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 from tests.telemetry.conftest import Client, Collected, events, inside
 
@@ -155,6 +156,22 @@ def test_a_user_is_no_collection_and_a_secret_command_no_span(connect: Connect, 
     assert [name for name, _ in shown] == ["runCommand admin", "runCommand admin", "usersInfo", "runCommand shop"]
     assert "hunter2" not in str(shown)
     assert "db.collection.name" not in shown[2][1]
+
+
+def test_what_a_server_says_of_a_secret_command_is_not_shown(spans: Collected) -> None:
+    """Not even where the text of commands is: it may say in words of its own what the password is like."""
+    refusal = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
+    with (
+        ScriptedServer({"createUser": refusal}) as server,
+        MongoClient(
+            server.name, tracing={"enabled": True, "tracer_provider": spans.provider, "query_text_max_length": 1000}
+        ) as client,
+        pytest.raises(errors.OperationFailure, match="begins with h"),
+    ):
+        client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
+    span = spans.one("runCommand admin")
+    assert span.attributes is not None and span.attributes["exception.message"] == "BadValue (code 2)"
+    assert "begins with h" not in str([dict(event.attributes or {}) for event in span.events])
 
 
 def test_the_users_data_are_not_in_spans_that_show_no_text(connect: Connect, spans: Collected) -> None:
@@ -367,6 +384,15 @@ def test_an_operation_is_the_current_span_of_listeners(deployment: Deployment, s
 
 
 def test_without_a_provider_operations_run_as_if_nobody_observed(deployment: Deployment) -> None:
+    with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
+        client.shop.orders.find_one()
+        assert client._executor._all_are_special is False
+
+
+def test_the_quick_look_for_a_provider_may_fail(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at what is private to OpenTelemetry."""
+    monkeypatch.setattr("gmongo._telemetry.tracing._none_is_set", lambda: False)
+    monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
         assert client._executor._all_are_special is False

@@ -6,10 +6,14 @@ import time
 import weakref
 from functools import partial
 from time import monotonic
+from types import SimpleNamespace
 
 import gevent
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gmongo import _clock
 from gmongo.cmap.connection import Connection, _timeout_error
 from gmongo.errors import AutoReconnect
 from gmongo.wire.limit import Limit, interrupt_after
@@ -63,6 +67,49 @@ def test_a_process_that_is_always_late_gets_twice_the_time_at_most():
     finally:
         holder.kill()
     assert 0.2 <= monotonic() - begin < 30
+
+
+class Loop:
+    """A loop whose time passes when the test says so, with one timer."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.loop = self
+
+    def timer(self, seconds, ref, priority):
+        self.due = self.now + seconds
+        return self
+
+    def start(self, fire, update):
+        self.fire = fire
+
+    def close(self):
+        self.fire = None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.04, 0.051, 0.3, 1.0, 7.0]), max_size=8), st.sampled_from([0.2, 1.0, 3.0]))
+def test_the_time_for_which_the_loop_was_held_is_granted_again_up_to_the_limit(lates, seconds):
+    """Whatever the timers are late by, one after the other."""
+    loop, thrown = Loop(), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gmongo.wire.limit.get_hub", lambda: loop)
+        patch.setattr("gmongo.wire.limit.getcurrent", lambda: SimpleNamespace(throw=thrown.append))
+        patch.setattr(_clock, "monotonic", lambda: loop.now)
+        limit = limit_of([])
+        limit.begin(seconds)
+        held = []
+        for late in [*lates, *[0.0] * 9]:
+            held.append(late)
+            loop.now = loop.due + late
+            loop.fire()
+            if thrown:
+                break
+    assert len(thrown) == 1
+    granted = loop.now - sum(held) - seconds
+    assert -1e-9 <= granted <= seconds + 1e-9
+    assert granted == pytest.approx(min(seconds, sum(late for late in held[:-1] if late > 0.05)))
+    assert held[-1] <= 0.05 or granted == pytest.approx(seconds)
 
 
 # One exchange after the other

@@ -6,9 +6,12 @@ from types import SimpleNamespace
 
 import gevent
 import pytest
+from bson.errors import InvalidBSON
+from gevent import GreenletExit
 from gevent.event import Event
 
 from gmongo.engines.reaper import CursorReaper, Dropped
+from gmongo.errors import AutoReconnect
 
 
 class Executor:
@@ -76,6 +79,34 @@ def test_closing_ends_what_no_greenlet_has_begun_with():
     assert executor.run_operations == [(0, [2]), (0, [1])]
     gevent.idle()
     assert (len(executor.run_operations), pin.releases) == (2, 1)
+
+
+def test_those_that_are_dropped_later_are_ended_too():
+    executor = Executor()
+    reaper = CursorReaper(executor)
+    for number in (1, 2, 3):
+        reaper.take(dropped(number))
+        gevent.idle()
+        assert executor.run_operations[-1] == (0, [number])
+
+
+@pytest.mark.parametrize("error", [AutoReconnect("lost"), InvalidBSON("no reply"), GreenletExit()])
+def test_one_that_cannot_be_ended_gives_back_what_it_held_and_the_next_are_ended(error):
+    executor, pin = Executor(), Pin()
+    run, executor.run = executor.run, lambda operation, session: throw(error)
+    reaper = CursorReaper(executor)
+    reaper.take(dropped(1))
+    reaper.take(dropped(2, pin))
+    gevent.idle()
+    assert pin.releases == 1
+    executor.run = run
+    reaper.take(dropped(3))
+    gevent.idle()
+    assert executor.run_operations == [(0, [3])]
+
+
+def throw(error):
+    raise error
 
 
 def test_all_that_were_dropped_until_then_are_ended_in_one_go():

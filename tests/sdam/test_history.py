@@ -1,0 +1,72 @@
+"""What is noted of servers for people: how a server has changed, in words."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from gmongo.sdam.history import History
+from gmongo.sdam.server_description import ServerDescription
+
+ONE, TWO = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
+MEMBER = {"ok": 1, "setName": "rs", "hosts": ["h:1"], "maxWireVersion": 21}
+UNKNOWN: dict[str, Any] = {}
+PRIMARY = {**MEMBER, "isWritablePrimary": True, "electionId": ONE, "setVersion": 1}
+AGAIN = {**PRIMARY, "electionId": TWO}
+SECONDARY = {**MEMBER, "secondary": True}
+ARBITER = {**MEMBER, "arbiterOnly": True}
+
+
+def described(*hellos: dict[str, Any] | None) -> Any:
+    """A topology of servers with these hellos; None is no server."""
+    servers = {
+        (f"h{number}", 1): ServerDescription((f"h{number}", 1), hello or None)
+        for number, hello in enumerate(hellos)
+        if hello is not None
+    }
+    return SimpleNamespace(server_descriptions=lambda: servers)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (UNKNOWN, UNKNOWN, []),
+        (UNKNOWN, PRIMARY, ["found: primary"]),
+        (UNKNOWN, SECONDARY, ["found: RSSecondary"]),
+        (SECONDARY, PRIMARY, ["elected primary"]),
+        (PRIMARY, PRIMARY, []),
+        (PRIMARY, AGAIN, ["elected again"]),
+        (PRIMARY, SECONDARY, ["primary lost"]),
+        (PRIMARY, UNKNOWN, ["primary became unknown"]),
+        (SECONDARY, SECONDARY, []),
+        (SECONDARY, {**SECONDARY, "electionId": ONE}, []),
+        (SECONDARY, ARBITER, ["became RSArbiter"]),
+        (SECONDARY, UNKNOWN, ["became Unknown"]),
+        (None, UNKNOWN, ["joined"]),
+        (None, PRIMARY, ["joined"]),
+        (PRIMARY, None, ["left"]),
+    ],
+)
+def test_how_a_server_has_changed(before: Any, after: Any, expected: list[str]) -> None:
+    history = History()
+    history.changed(described(before), described(after))
+    assert [(each.kind, each.address, each.times) for each in history.happenings] == [
+        (kind, ("h0", 1), 1) for kind in expected
+    ]
+
+
+def test_what_repeats_is_counted_until_something_else_happens_to_the_server() -> None:
+    history = History()
+    failures = [ServerDescription(("h0", 1), error=error) for error in (OSError(), OSError(), ValueError(), OSError())]
+    other = ServerDescription(("h1", 1), error=OSError())
+    for each in (failures[0], other, *failures[1:]):
+        history.check_failed(each)
+    assert [(each.address[0], type(each.error), each.times) for each in history.happenings] == [
+        ("h1", OSError, 1),
+        ("h0", OSError, 2),
+        ("h0", ValueError, 1),
+        ("h0", OSError, 1),
+    ]
