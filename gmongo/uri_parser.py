@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo._locals import forgets_locals
@@ -76,7 +76,7 @@ def parse_uri(
         srv_host_validator,
     )
     del parsed["own"]
-    parsed["options"] = _Spelled(parsed["options"])
+    parsed["options"] = _AnyCase(parsed["options"])
     return parsed
 
 
@@ -92,9 +92,7 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
     return split_encoded_hosts(hosts, default_port)
 
 
-def split_options(
-    opts: str, validate: bool = True, warn: bool = False, normalize: bool = True
-) -> MutableMapping[str, Any]:
+def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> dict[str, Any]:
     """Parse the options part of a connection string.
 
     :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;`` throughout.
@@ -107,28 +105,47 @@ def split_options(
     :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
     :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
     """
-    return _Spelled(query.split_options(opts, validate, warn, normalize))
+    return _AnyCase(query.split_options(opts, validate, warn, normalize))
 
 
-def validate_options(opts: Mapping[str, Any], warn: bool = False) -> MutableMapping[str, Any]:
+def validate_options(opts: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:
     """Check options and convert their values.
 
     :param opts: the options by name, in any case; values may be strings, as in a URI.
     :param warn: warn about what is refused and leave it out, instead of raising.
-    :returns: the options by their names in lower case; any case finds them. Times are in seconds, except
-        ``localThresholdMS``.
+    :returns: the options by their names in lower case. Times are in seconds, except ``localThresholdMS``.
     :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
     :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
     """
-    return query.validated(opts, warn)
+    return dict(query.validated(opts, warn))
 
 
-class _Spelled(Options):
-    """Options that are listed by the names of the specification; an alias that was left as it is stays as it is."""
+class _AnyCase(dict[str, Any]):
+    """Options by the names of the specification, which are found in any case.
 
-    __slots__ = ()
+    :param options: by name; an alias that was left as it is stays as it is.
+    """
 
-    def __iter__(self) -> Iterator[str]:
-        for name in super().__iter__():
-            option = find(name)
-            yield option.name if option is not None and option.key == name else name
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__((_spelled(name), value) for name, value in options.items())
+
+    def __missing__(self, name: str) -> Any:
+        if name == _spelled(name):
+            raise KeyError(name)
+        return self[_spelled(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and super().__contains__(_spelled(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(_spelled(name), default)
+
+    def __eq__(self, other: object) -> bool:
+        return Options(self) == other
+
+    __hash__ = None
+
+
+def _spelled(name: str) -> str:
+    option = find(name)
+    return option.name if option is not None and option.key == name.lower() else name

@@ -39,8 +39,19 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> dict[str, Any]:
     """The `client` document of a handshake, at most 512 bytes.
 
-    :param wrappers: libraries built upon this one, which are named behind it.
+    :param wrappers: libraries built upon this one, which are named behind it. Those that came last are left out first.
     """
+    document = _document(app_name, wrappers)
+    while not _shorten(document) and len(wrappers) > 1:
+        wrappers = wrappers[:-1]
+        document = _document(app_name, wrappers)
+    driver = document["driver"]
+    for field in sorted(driver, key=lambda field: -len(driver[field])):
+        _cut(document, driver, field)
+    return document
+
+
+def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> dict[str, Any]:
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
     document: dict[str, Any] = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
@@ -60,7 +71,7 @@ def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ())
     environment = _environment(os.environ)
     if environment:
         document["env"] = environment
-    return _shortened(document)
+    return document
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
@@ -93,22 +104,25 @@ def _environment(variables: Mapping[str, str]) -> dict[str, Any]:
     return environment
 
 
-def _shortened(document: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what matters least, in the specification's order, until the document fits."""
+def _shorten(document: dict[str, Any]) -> bool:
+    """Leave out what matters least, in the specification's order, until the document fits; whether it does."""
     if _fits(document):
-        return document
+        return True
     if "name" in document.get("env", {}):
         document["env"] = {"name": document["env"]["name"]}
     if not _fits(document):
         document["os"] = {"type": document["os"]["type"]}
     if not _fits(document):
         document.pop("env", None)
-    for part, field in ((document, "platform"), (document["driver"], "name"), (document["driver"], "version")):
-        surplus = len(bson.encode(document)) - _MAX_SIZE
-        if surplus > 0:
-            text = part[field].encode()
-            part[field] = text[: max(len(text) - surplus, 0)].decode(errors="ignore")
-    return document
+    _cut(document, document, "platform")
+    return _fits(document)
+
+
+def _cut(document: dict[str, Any], part: dict[str, Any], field: str) -> None:
+    surplus = len(bson.encode(document)) - _MAX_SIZE
+    if surplus > 0:
+        text = part[field].encode()
+        part[field] = text[: max(len(text) - surplus, 0)].decode(errors="ignore")
 
 
 def _fits(document: dict[str, Any]) -> bool:

@@ -46,7 +46,7 @@ class Options(MutableMapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr({name: "<hidden>" if _is_secret(name) else value for name, value in self.items()})
+        return repr({name: "<hidden>" if _is_secret(name) else value for name, value in self._items.items()})
 
     def copy(self) -> Options:
         """A shallow copy."""

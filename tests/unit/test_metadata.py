@@ -7,6 +7,7 @@ from typing import Any
 import bson
 import pytest
 
+from gmongo._version import __version__
 from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
 
@@ -96,3 +97,23 @@ def test_it_never_exceeds_512_bytes(length: int, monkeypatch: pytest.MonkeyPatch
     assert document["driver"]["name"] == "gmongo|wrapper"
     assert document["os"]["type"]
     assert document["application"] == {"name": "application"}
+
+
+def test_what_is_left_out_is_the_library_that_came_last() -> None:
+    libraries = tuple(DriverInfo(f"D{number}", f"1.{number}") for number in range(300))
+    document = client_metadata(None, libraries)
+    names, versions = document["driver"]["name"].split("|"), document["driver"]["version"].split("|")
+    assert 400 < len(bson.encode(document)) <= 512
+    assert len(names) > 20
+    assert (names[0], versions[0]) == ("gmongo", __version__)
+    assert names[1:] == [library.name for library in libraries[: len(names) - 1]]
+    assert versions[1:] == [library.version for library in libraries[: len(names) - 1]]
+
+
+@pytest.mark.parametrize("library", [DriverInfo("x" * 999), DriverInfo("x" * 999, "1"), DriverInfo("x", "1" * 999)])
+def test_the_longest_text_of_a_single_library_is_cut(library: DriverInfo) -> None:
+    document = client_metadata("application", (library,))
+    assert len(bson.encode(document)) <= 512
+    assert document["driver"]["name"].startswith("gmongo|x")
+    assert document["driver"]["version"].startswith(__version__)
+    assert document["driver"]["version"][len(__version__) :][:2] == ("|1" if library.version else "")

@@ -213,8 +213,12 @@ class TestOptions:
             "appName": "a b",
         }
         assert list(result["options"])[:2] == ["maxPoolSize", "serverSelectionTimeoutMS"]
-        assert result["options"]["MAXPOOLSIZE"] == 5
-        assert "'maxPoolSize': 5" in repr(result["options"])
+        assert isinstance(result["options"], dict)
+        assert result["options"]["MAXPOOLSIZE"] == result["options"].get("maxpoolsize") == 5
+        assert "appname" in result["options"]
+        for absent in ("ssl", "w"):
+            with pytest.raises(KeyError, match=absent):
+                result["options"][absent]
         del result["options"]
         assert result == {
             "nodelist": [("h1", 27017), ("h2", 3)],
