@@ -18,6 +18,31 @@ from tests.support.recorder import Recorder
 _failed: list[str] = []
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tier",
+        choices=("default", "long", "all"),
+        default="default",
+        help="which tests to run: those of some milliseconds (default), those that are marked long, or all; "
+        "a file that is named runs whole",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each test is in one tier, and runs when that tier does or when its file is named."""
+    tier = config.getoption("--tier")
+    named = {
+        str((config.invocation_params.dir / each.split("::")[0]).resolve()) for each in config.args if ".py" in each
+    }
+
+    def is_wanted(item: pytest.Item) -> bool:
+        long = item.get_closest_marker("long") is not None
+        return tier == "all" or long == (tier == "long") or str(item.path) in named
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = filter(is_wanted, items)
+
+
 def pytest_collection_finish() -> None:
     """Some two million objects of the collected tests live to the end. No later collection looks at them, and
     ``gc.get_objects()`` leaves them out. Nothing calls ``gc.unfreeze()``, which would bring them back.

@@ -17,6 +17,8 @@ from gmongo import MongoClient
 from gmongo.testing import URI_VARIABLE
 from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 
+pytestmark = pytest.mark.long
+
 NOWHERE = "mongodb://127.0.0.1:1/"
 # A job of a shell that works in the background ignores SIGINT, and so do its children.
 INTERRUPTIBLE_MAIN_JOB = """

@@ -12,6 +12,8 @@ from tests.support.wait import until
 
 from .hosting import connections, hosted
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("celery")
 
 COMMAND = ["-m", "celery", "-A", "tests.apps.tasks", "worker", "-P", "gevent", "-c", "4", "--loglevel", "INFO"]

@@ -12,6 +12,8 @@ from tests.support.wait import until
 
 from .hosting import connections, hosted
 
+pytestmark = pytest.mark.long
+
 BEGINNING = """
 import os, signal, sys, threading, time, gevent
 from gmongo import MongoClient

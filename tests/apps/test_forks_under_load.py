@@ -9,6 +9,8 @@ from tests.support.wait import until
 
 from .hosting import connections, hosted
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("trustme")
 
 PROGRAM = """

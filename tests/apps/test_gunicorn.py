@@ -16,7 +16,10 @@ from .hosting import Load, assert_ends_with_requests_under_way, connections, get
 pytest.importorskip("gunicorn")
 pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
 
-pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="nothing tells here whose a connection is")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="nothing tells here which process has a connection"),
+]
 
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5")
 SETTINGS = ("-c", str(Path(__file__).with_name("gunicorn_settings.py")))

@@ -9,6 +9,8 @@ from tests.support.wait import until
 
 from .hosting import Load, assert_ends_with_requests_under_way, hosted
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def deployment():

@@ -16,6 +16,8 @@ from tests.support.wait import until
 
 from .hosting import hosted
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("gunicorn")
 pytest.importorskip("flask")
 pytest.importorskip("opentelemetry.exporter.prometheus")

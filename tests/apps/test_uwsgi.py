@@ -44,7 +44,7 @@ def lacking() -> str:
 
 
 LACKING = lacking()
-pytestmark = pytest.mark.skipif(bool(LACKING), reason=LACKING)
+pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 
 @pytest.fixture

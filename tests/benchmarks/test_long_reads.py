@@ -13,6 +13,8 @@ from benchmarks.long_reads import JUDGED, Line, Reading, far_server, show
 from gmongo.wire.message import EXHAUST_ALLOWED
 from tests.simulation.servers.wire_client import WireClient
 
+pytestmark = pytest.mark.long
+
 
 def test_the_batches_of_a_stream_come_one_right_after_the_other() -> None:
     with far_server(30.0) as port, WireClient(f"127.0.0.1:{port}") as client:

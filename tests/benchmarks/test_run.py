@@ -15,6 +15,8 @@ from benchmarks.circumstances import log_silently
 from benchmarks.operations import contenders, sizes
 from benchmarks.workloads import WORKLOADS
 
+pytestmark = pytest.mark.long
+
 SMALL = ["--rounds", "1", "--operations", "4"]
 
 

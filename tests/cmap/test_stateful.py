@@ -464,6 +464,7 @@ def test_critical_sections_in_random_lives(monkeypatch: Any) -> None:
     "CMAP-26", "CMAP-37", "CMAP-38", "CMAP-39", "CMAP-40", "CMAP-42", "CMAP-44", "CMAP-57", "CMAP-58", "CMAP-63",
     "CMAP-64", "CMAP-65", "CMAP-66", "CMAP-89", "CMAP-112", "CMAP-120", "CMAP-126", "CMAP-203", "CMAP-204",
 )  # fmt: skip
+@pytest.mark.long
 def test_random_lives(monkeypatch: Any) -> None:
     assert live(180, False, monkeypatch) >= 10_000
 

@@ -5,6 +5,7 @@ what protects is never lost.
 from __future__ import annotations
 
 import itertools
+import ssl
 import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -86,6 +87,12 @@ NEEDS_ANOTHER = {
     "proxyPassword",
 }
 REFUSED = "refused"
+
+
+@pytest.fixture(autouse=True)
+def no_certificates_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client connects here; to load a system's authorities takes tens of milliseconds for each."""
+    monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
 def test_every_option_is_here() -> None:

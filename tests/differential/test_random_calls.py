@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from .differences import check
 from .scene import Scene
 
+pytestmark = pytest.mark.long
+
 _settings = settings(
     max_examples=60,
     deadline=None,

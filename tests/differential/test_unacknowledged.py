@@ -18,7 +18,7 @@ from gmongo.testing import Deployment, DeploymentProcess
 from .differences import check
 from .scene import DATABASE, Outcome, Scene
 
-VERSIONS = ("4.4", "5.0", "8.0")  # 4.2 is too old for PyMongo
+VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")  # 4.2 is too old for PyMongo
 SET = {"$set": {"name": "x"}}
 HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
 FILTERS = [{"i": "t"}]

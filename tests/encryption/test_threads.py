@@ -15,6 +15,8 @@ from gmongo.errors import InvalidOperation
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
 from tests.gevent.switching.stalls import measured
 
+pytestmark = pytest.mark.long
+
 AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 LARGE = "x" * 8_000_000
 TRIES = 5

@@ -18,6 +18,8 @@ from tests.apps.hosting import Load, connections, hosted
 from tests.gevent.beside.playing import Player, beside, play, warnings
 from tests.support.wait import until
 
+pytestmark = pytest.mark.long
+
 WAITERS = 1000
 
 

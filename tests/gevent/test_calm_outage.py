@@ -11,6 +11,8 @@ from gmongo.sdam.server_selector import ServerSelector
 from gmongo.testing import Deployment
 from tests.support.wait import comes_true
 
+pytestmark = pytest.mark.long
+
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
 WAITERS = 1000

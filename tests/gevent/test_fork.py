@@ -45,18 +45,32 @@ def in_child(work):
 """
 
 
-@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
-def server(request):
-    with gevent.Timeout(20), ScriptedServer(streams=request.param) as server:
+WAYS = [
+    pytest.param(("os", "streaming"), id="os-streaming"),
+    pytest.param(("gevent", "polled"), id="gevent-polled"),
+    pytest.param(("os", "polled"), id="os-polled", marks=pytest.mark.long),
+    pytest.param(("gevent", "streaming"), id="gevent-streaming", marks=pytest.mark.long),
+]
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """How the programs fork, and how their clients monitor."""
+    return request.param
+
+
+@pytest.fixture
+def server(way):
+    with gevent.Timeout(20), ScriptedServer(streams=way[1] == "streaming") as server:
         yield server
 
 
-@pytest.fixture(params=["os", "gevent"])
-def fork(request, server):
+@pytest.fixture
+def fork(way, server):
     """Runs a program that forks; returns what parent and child printed."""
 
     def run(program, **options):
-        arguments = [server.name, request.param, json.dumps(options)]
+        arguments = [server.name, way[0], json.dumps(options)]
         child = gevent.subprocess.Popen(
             [sys.executable, "-u", "-W", "error", "-c", PRELUDE + program, *arguments],
             stdout=subprocess.PIPE,

@@ -41,6 +41,9 @@ def kinds(*wanted):
     return pytest.mark.parametrize("kind", wanted, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
 
 
+LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
+
+
 def scenarios(wanted):
     return pytest.mark.parametrize("scenario", wanted, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
@@ -53,7 +56,7 @@ def test_nothing_is_lost(scenario, kind):
 
 
 # An ordinary exception in a listener is logged and goes no further, so only the others are thrown here.
-@kinds(KILL, LATE_TIMEOUT, KILL_AND_TIMEOUT)
+@kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_nothing_is_lost_while_listeners_yield(scenario, kind):
     """The same with listeners that switch in every event: of commands, of pools, of the topology."""
@@ -75,7 +78,7 @@ class Yielding(SpanProcessor):
         sleep(0)
 
 
-@kinds(KILL, LATE_TIMEOUT, KILL_AND_TIMEOUT)
+@kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_nothing_is_lost_while_observers_yield(scenario, kind, monkeypatch):
     """The same with clients whose observers switch in every span: nothing is lost, and every span has its end."""

@@ -15,6 +15,8 @@ from gmongo.collection import Collection
 from tests.histories.actors import Inserter, Updater, Violation, Watcher
 from tests.histories.history import TOPOLOGIES, History
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

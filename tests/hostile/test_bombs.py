@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """
 import resource, struct, sys, zlib
 import bson, gevent

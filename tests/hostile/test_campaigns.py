@@ -17,6 +17,8 @@ from tests.hostile.late_replies import LateReplies
 from tests.hostile.replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak
 
+pytestmark = pytest.mark.long
+
 SEED = 19
 
 

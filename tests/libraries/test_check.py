@@ -9,6 +9,8 @@ import pytest
 from gmongo._stand_in.asked import _all_names
 from tests.support.programs import run_python
 
+pytestmark = pytest.mark.long
+
 # What PyMongo has: modules, names in them, and attributes of classes and their objects. Without the stand-in.
 LIST = """
 import importlib, json, pkgutil, types

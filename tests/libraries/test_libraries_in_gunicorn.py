@@ -17,6 +17,8 @@ from .drivers import database_of, drivers_seen
 from .sources import require
 from .visits import VISITS, Browser
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("gunicorn")
 DISTRIBUTIONS = {"flask_pymongo": "flask-pymongo", "mongoengine": "mongoengine"}
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

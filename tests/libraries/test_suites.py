@@ -14,6 +14,8 @@ from .both import outcomes
 from .sources import all_must_be_there, require, source_of
 from .suites import SCRIPTS, SCRIPTS_WITH_TRANSACTIONS, SUITES
 
+pytestmark = pytest.mark.long
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "migrating.md"
 SCRIPTS_FOLDER = Path(__file__).parent / "scripts"
 

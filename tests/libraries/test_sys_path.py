@@ -12,6 +12,8 @@ import pytest
 from gmongo._version import __version__
 from tests.support.programs import TIMEOUT
 
+pytestmark = pytest.mark.long
+
 TELLS = "import sys; print(sys.path); print(sys.argv)\n"
 PROGRAMS = {
     "in the current directory": ("prog.py",),

@@ -70,6 +70,7 @@ def test_mypy_finds_what_it_should(name: str, ours: Errors) -> None:
     assert ours[name] == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_pymongo_is_no_better(name: str, ours: Errors, theirs: Errors) -> None:
     better = {number for number, line in lines(name) if "better:" in line}

@@ -13,6 +13,8 @@ from pymongo.errors import OperationFailure
 from gmongo.testing import DeploymentProcess
 from gmongo.testing.__main__ import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("arguments", "topology"),

@@ -20,6 +20,8 @@ from gmongo.testing import CommandError, Deployment, DeploymentProcess, Deployme
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 
+pytestmark = pytest.mark.long
+
 ELSEWHERE = [DeploymentProcess, DeploymentThread]
 
 

@@ -43,6 +43,7 @@ def calls_of(function):
     return count
 
 
+@pytest.mark.long
 def test_find_one_by_an_index_costs_hardly_more_than_by_identity(large):
     by_identity = calls_of(lambda: large.find(filter={"_id": 70_000}, limit=1))
     by_index = calls_of(lambda: large.find(filter={"i": 70_000}, limit=1))
