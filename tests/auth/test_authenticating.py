@@ -43,6 +43,9 @@ def test_scram(server, mechanism, speculates, short):
     options = {} if mechanism is None else {"authMechanism": mechanism}
     with client_of(server, **options) as client:
         assert find(client) == {"_id": 1}
+        (pool,) = client._topology.pools()
+        (connection,) = pool.machine.available
+        assert not connection.hello.reply.keys() & {"speculativeAuthenticate", "saslSupportedMechs"}  # not kept
     starts, continues = server.commands("saslStart"), server.commands("saslContinue")
     assert len(starts) == (0 if speculates else 1)
     assert len(continues) == (1 if short else 2)

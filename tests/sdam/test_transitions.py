@@ -8,6 +8,7 @@ import pytest
 from bson import ObjectId
 
 from gmongo.client_options import ClientOptions
+from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import updated
@@ -49,6 +50,27 @@ def after(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs"
 
 def kinds(topology: TopologyDescription) -> dict[str, str]:
     return {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
+
+
+def test_the_first_member_found_names_the_set() -> None:
+    """Whether it is a primary or not: what belongs to another set is no part of the topology."""
+    for first in (primary, secondary):
+        topology = after(first("a"), secondary("b", name="other"), uri="mongodb://a,b/")
+        assert (topology.replica_set_name, kinds(topology).keys()) == ("rs", {"a"})
+
+
+TOO_NEW, TOO_OLD = {"minWireVersion": 99, "maxWireVersion": 99}, {"minWireVersion": 0, "maxWireVersion": 7}
+
+
+@pytest.mark.parametrize("wire", [TOO_NEW, TOO_OLD], ids=["too new", "too old"])
+@pytest.mark.parametrize("host", ["a", "b", "c"])
+@pytest.mark.parametrize("others", [{}, {"secondary": True}], ids=["unknown", "known"])
+def test_one_incompatible_server_is_enough_whichever_it_is(host: str, wire: Any, others: dict[str, Any]) -> None:
+    known = [member(each, "abc", **others) for each in "abc" if each != host and others]
+    topology = after(*known, secondary(host, "abc", **wire), uri="mongodb://a,b,c/?replicaSet=rs")
+    with pytest.raises(ConfigurationError, match=f"Server at {host}:27017 re(quires|ports) wire version"):
+        topology.check_compatible()
+    after(*known, member(host, "abc", secondary=True), uri="mongodb://a,b,c/?replicaSet=rs").check_compatible()
 
 
 def test_a_new_primary_takes_the_place_of_the_old_one() -> None:

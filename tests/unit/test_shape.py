@@ -1,0 +1,114 @@
+"""What the fields of replies must look like: the last value that is taken, and the first that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import bson
+import pytest
+from bson import Code, Int64, ObjectId, Timestamp
+
+from gmongo.cmap import shape
+from gmongo.cmap.shape import broken, check, unexpected
+from gmongo.errors import ProtocolError
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+SIZES = ("maxBsonObjectSize", "maxMessageSizeBytes")
+NUMBERS = [
+    (shape.ERROR, "code", -(2**31), INT32),
+    (shape.WRITE_CONCERN_ERROR, "code", -(2**31), INT32),
+    (shape.WRITE_ERROR, "code", -(2**31), INT32),
+    (shape.WRITE_ERROR, "index", 0, INT32),
+    (shape.WRITE, "n", 0, INT32),
+    (shape.WRITE, "nModified", 0, INT32),
+    (shape.CURSOR, "id", -(2**63), INT64),
+    *((shape.HELLO_NUMBERS, name, 1, 480_000_000) for name in SIZES),
+    *((shape.HELLO_NUMBERS, name, 0, INT32) for name in ("minWireVersion", "maxWireVersion")),
+    (shape.HELLO_NUMBERS, "maxWriteBatchSize", 1, INT32),
+    (shape.HELLO_NUMBERS, "logicalSessionTimeoutMinutes", 0, INT32),
+    (shape.HELLO_NUMBERS, "connectionId", -INT64, INT64),
+    (shape.HELLO_NUMBERS, "setVersion", -INT64, INT64),
+]
+VERSION = {"processId": ObjectId(), "counter": Int64(1)}
+
+
+def time(**more: Any) -> dict[str, Any]:
+    return {"clusterTime": Timestamp(1, 1), **more}
+
+
+def signed(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
+    return time(signature={"hash": mac, "keyId": key})
+
+
+ROOM = 1024 - len(bson.encode(time(more="")))  # of a cluster time with what servers do not send
+# By table and field: what is taken, and what is not.
+OTHERS: list[tuple[Mapping[str, shape.Check], str, list[Any], list[Any]]] = [
+    (shape.ERROR, "ok", [1, 0.0, Int64(1)], ["1", {}]),
+    *((table, "errmsg", ["", "x"], [1, b"x", Code("x")]) for table in (shape.ERROR, shape.WRITE_CONCERN_ERROR)),
+    (shape.WRITE_ERROR, "errmsg", ["x"], [1]),
+    (shape.ERROR, "$err", ["x"], [1]),
+    (shape.ERROR, "errorLabels", [[], ["x", "y"]], ["x", [1], ["x", 1], {}]),
+    *((table, "topologyVersion", [VERSION], [1, {}, {**VERSION, "counter": "1"}, {**VERSION, "processId": 1}])
+      for table in (shape.ERROR, shape.HELLO)),
+    *((table, "writeConcernError", [{}, {"code": 1}], [1, [], "x"]) for table in (shape.ERROR, shape.WRITE)),
+    (shape.WRITE_CONCERN_ERROR, "errInfo", [{}], [1]),
+    (shape.WRITE, "writeErrors", [[], [{"index": 0}], [{"index": 1, "code": 1, "errmsg": ""}]],
+     [{}, [1], [{}], [{"index": "0"}], [{"index": -1}], [{"index": 0, "code": "x"}], [{"index": 0, "errmsg": 1}]]),
+    (shape.WRITE, "upserted", [[], [{"index": 0, "_id": 1}]], [{}, [{}], [{"index": 0}], [{"_id": 1}]]),
+    *((table, "$clusterTime", [time(), signed(), signed(b"x" * 64), time(more="x" * ROOM), time(signature=None)],
+       [1, {}, {"clusterTime": 1}, time(more="x" * (ROOM + 1)), signed(b"x" * 2000), signed(key="x" * 2000)])
+      for table in (shape.TIMES, shape.HELLO)),
+    (shape.TIMES, "operationTime", [Timestamp(1, 1)], [1, datetime(2000, 1, 1)]),
+    (shape.TIMES, "recoveryToken", [{}, {"x": 1}], [1]),
+    *((shape.HELLO, name, [[], ["a:1"], ["a:1"] * 256, ["/tmp/x.sock"]], ["a:1", [1], ["a:x"], ["a:1"] * 257])
+      for name in ("hosts", "passives", "arbiters")),
+    *((shape.HELLO, name, ["", "a:1"], [1, "a:x"]) for name in ("me", "primary")),
+    (shape.HELLO, "setName", ["rs"], [1]),
+    (shape.HELLO, "tags", [{}], [[], "x"]),
+    (shape.HELLO, "lastWrite", [{"lastWriteDate": datetime(2000, 1, 1)}, {}], [1, {"lastWriteDate": 1}]),
+    *((shape.HELLO, name, [ObjectId()], ["x", 1]) for name in ("electionId", "serviceId")),
+    (shape.HELLO, "speculativeAuthenticate", [{}], [1]),
+    (shape.HELLO, "saslSupportedMechs", [[], ["x"]], ["x", [1]]),
+    (shape.CURSOR, "ns", ["a.b", "a.b.c"], ["a", 1, ""]),
+    (shape.CURSOR, "postBatchResumeToken", [{}], [1, "x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "field", "lowest", "highest"), NUMBERS)
+def test_numbers(table: Mapping[str, shape.Check], field: str, lowest: int, highest: int) -> None:
+    for good in (lowest, highest, Int64(highest), 1.0):
+        assert broken({field: good}, table) is None
+    for bad in (lowest - 1, highest + 1, True, "1", 1.5, float("inf"), [1]):
+        assert broken({field: bad}, table) == (field, f"an integer from {lowest} to {highest}")
+
+
+@pytest.mark.parametrize(("table", "field", "good", "bad"), OTHERS)
+def test_other_fields(table: Mapping[str, shape.Check], field: str, good: list[Any], bad: list[Any]) -> None:
+    for each in (*good, None):
+        check({field: each, "other": 1}, table)
+    for each in bad:
+        with pytest.raises(ProtocolError, match=f"^{field.replace('$', '[$]')} of the reply must be "):
+            check({"other": 1, field: each}, table, "the reply")
+
+
+def test_every_field_of_every_table_is_here() -> None:
+    tables = (shape.ERROR, shape.WRITE_CONCERN_ERROR, shape.WRITE_ERROR, shape.TIMES, shape.HELLO, shape.HELLO_NUMBERS)
+    for table in (*tables, shape.CURSOR, shape.WRITE):
+        here = {field for each, field, *_ in (*NUMBERS, *OTHERS) if each is table}
+        assert here == table.keys()
+    assert shape.ERROR.keys() | shape.TIMES.keys() == shape.OWN_FIELDS
+
+
+def test_the_first_broken_field_is_named() -> None:
+    with pytest.raises(ProtocolError, match=r"^errmsg of a reply must be a string, not 5$"):
+        check({"code": 1, "errmsg": 5, "errorLabels": 7}, shape.ERROR)
+
+
+def test_a_long_value_is_cut() -> None:
+    value = {f"{number}" * 30: "x" * 30 for number in range(4)}
+    (text,) = unexpected("f", "short", value).args
+    assert text.startswith("f must be short, not {'000000")
+    assert len(text) == len("f must be short, not ") + 100 + len("...") and text.endswith("...")
+    assert str(unexpected("f", "short", "x" * 28)) == f"f must be short, not '{'x' * 28}'"
