@@ -36,6 +36,7 @@ from gmongo.operations.client_writes import Writes, check_unacknowledged_models,
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.run_command import ReadCommand, WriteCommand
+from gmongo.options.table import SECRET
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
 from gmongo.results import ClientBulkWriteResult
@@ -52,19 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MongoClient"]
 
-_NOT_SHOWN = frozenset(
-    {
-        "authmechanismproperties",
-        "connect",
-        "document_class",
-        "password",
-        "proxypassword",
-        "proxyusername",
-        "tlscertificatekeyfilepassword",
-        "tz_aware",
-        "username",
-    }
-)
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
 # Closing a client waits no longer than this for a server, in seconds.
 _CLOSE_TIMEOUT = 1.0
@@ -826,8 +814,10 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             "document_class": "dict" if kind is dict else f"{kind.__module__}.{kind.__name__}",
             "tz_aware": repr(chosen.codec_options.tz_aware),
             "connect": repr(chosen.connect),
-            **{name: _shown(name, value) for name, value in chosen.merged.items() if name not in _NOT_SHOWN},
         }
+        for name, value in chosen.merged.items():
+            if name not in SECRET:
+                shown.setdefault(name, _shown(name, value))
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 

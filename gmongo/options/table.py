@@ -195,6 +195,10 @@ OPTIONS = (
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)}
 
 
+SECRET = frozenset(option.name.lower() for option in OPTIONS if option.secret)
+"""The names of the options whose values must never be shown, in lower case."""
+
+
 def find(name: str) -> Option | None:
     """The option with that name or alias in any case, or None."""
     return _BY_NAME.get(name.lower())

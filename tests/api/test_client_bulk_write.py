@@ -363,6 +363,19 @@ def test_unacknowledged_writes_are_checked_for_size(client, recorder, model):
             InvalidOperation,
             "unacknowledged .* verbose results",
         ),
+        *(
+            (
+                [insert()] * before + [model],
+                {"write_concern": UNACKNOWLEDGED, "ordered": False},
+                ConfigurationError,
+                name,
+            )
+            for before in (0, 1, 5)
+            for name, model in (
+                ("collation", DeleteOne({}, collation={"locale": "en"}, namespace=NAMESPACE)),
+                ("arrayFilters", UpdateOne({}, {"$set": {"a": 1}}, array_filters=[{"e": 2}], namespace=NAMESPACE)),
+            )
+        ),
         ([insert()], {"write_concern": {"w": 1}}, TypeError, "write_concern"),
         ([insert()], {"ordered": 1}, TypeError, "ordered"),
         ([insert()], {"let": 1}, TypeError, "let"),

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from gmongo import ASCENDING, DESCENDING, GEOSPHERE, HASHED, TEXT, IndexModel
+from gmongo import ASCENDING, DESCENDING, GEOSPHERE, HASHED, TEXT, IndexModel, MongoClient
 from gmongo.collation import Collation
 from gmongo.collection import Collection
 from gmongo.command_cursor import CommandCursor
-from gmongo.errors import DuplicateKeyError
+from gmongo.errors import DuplicateKeyError, OperationFailure
+from tests.support.server import ScriptedServer
 
 from .recording import Recorded, recorded_collection
 
@@ -145,3 +146,18 @@ def test_indexes_are_used_by_name_or_keys(recorded: Recorded) -> None:
     assert len(list(collection.find({"a": {"$gt": 2}}).hint(name))) == 2
     assert len(list(collection.find({"a": {"$gt": 2}}, hint=[("a", 1)]))) == 2
     assert [command["hint"] for command in recorder.sent("find")] == ["a_1", {"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"), [(26, "ns not found"), (0, "ns not found"), (27, "index not found"), (13, "no")]
+)
+def test_only_a_missing_collection_has_no_index_to_drop(code: int, text: str) -> None:
+    replies = {"dropIndexes": {"ok": 0, "code": code, "errmsg": text}}
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
+        for drop in (client.db.c.drop_indexes, lambda: client.db.c.drop_index("a_1")):
+            if text == "ns not found":
+                drop()
+            else:
+                with pytest.raises(OperationFailure, match=text):
+                    drop()
+        assert [each["index"] for each in server.commands("dropIndexes")] == ["*", "a_1"]

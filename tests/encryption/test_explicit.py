@@ -21,6 +21,7 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
 )
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
+from tests.support.recorder import Recorder
 
 AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 KEY = Binary.from_uuid(uuid.UUID(int=5))
@@ -111,6 +112,21 @@ def test_closed(encryption):
     ):
         with pytest.raises(InvalidOperation, match="Cannot use closed ClientEncryption"):
             call()
+
+
+def test_keys_are_written_with_a_majority(deployment, encryption):
+    recorder = Recorder()
+    with (
+        MongoClient(deployment.uri, w=1, event_listeners=[recorder]) as client,
+        ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption,
+    ):
+        key = encryption.create_data_key("local")
+        encryption.add_key_alt_name(key, "name")
+        encryption.rewrap_many_data_key({})
+        encryption.delete_key(key)
+    written = [name for name in recorder.commands if name in ("insert", "update", "findAndModify", "delete")]
+    assert set(written) == {"insert", "update", "findAndModify", "delete"}
+    assert all(command["writeConcern"] == {"w": "majority"} for name in set(written) for command in recorder.sent(name))
 
 
 def test_a_key_vault_that_cannot_be_reached():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64encode
+from contextlib import suppress
 
 import gevent
 import pytest
@@ -15,7 +16,7 @@ from gevent.ssl import SSLContext
 import gmongo
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import HTTPProxyKMSConnect
-from gmongo.errors import ConfigurationError, EncryptionError, NetworkTimeout
+from gmongo.errors import ConfigurationError, EncryptionError, NetworkTimeout, PyMongoError
 from tests.encryption.conftest import OPTIONS, VAULT
 from tests.encryption.proxy import Proxy
 from tests.support.greenlets import living
@@ -143,10 +144,22 @@ def test_rewrapping_from_each_to_the_next(open_encryption, client):
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_a_lost_connection_is_tried_again(open_encryption, kms, failures):
+def test_a_lost_connection_is_tried_again_after_a_pause(open_encryption, kms, failures, monkeypatch):
+    pauses = []
+    monkeypatch.setattr("gmongo._encryption.kms.sleep", pauses.append)
     kms.failures = failures
     open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
     assert len(kms.requests) == failures + 1
+    assert len(pauses) == failures and all(0 < pause < 60 for pause in pauses)
+
+
+def test_the_pause_ends_with_the_time_of_the_operation(open_encryption, kms, monkeypatch):
+    pauses = []
+    monkeypatch.setattr("gmongo._encryption.kms.sleep", pauses.append)
+    kms.failures = 1
+    with gmongo.timeout(0.1), suppress(PyMongoError):  # the pause that libmongocrypt asks for is at random
+        open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
+    assert all(0 <= pause <= 0.1 for pause in pauses)
 
 
 def test_not_for_ever(open_encryption, kms):

@@ -9,6 +9,7 @@ import pytest
 
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.retry import RetryPolicy
+from gmongo.sdam.server_description import ServerDescription
 from tests.execution.harness import BOTH, NO_WRITES, RETRYABLE, error, in_turn, rejected
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cut
@@ -157,6 +158,29 @@ def test_only_that_error_of_retryable_writes_has_the_text(
     with pytest.raises(OperationFailure) as raised:
         client.db.c.insert_one({})
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.requirement("BP-51")
+def test_a_write_that_may_have_been_executed_is_not_sent_without_its_number_whatever_came_after(
+    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    def turn_away(_command: Any) -> dict[str, Any]:
+        asked.append(1)
+        if len(asked) == 2:  # and next, it has no sessions any more
+            known = client._topology.description.get(server.address)
+            client._topology.server_checked(
+                ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
+            )
+        return rejected()
+
+    asked: list[int] = []
+    client = connect(f"mongodb://{server.name}")
+    client.db.c.find_one()
+    server.fail("insert", cut(0))
+    server.replies["insert"] = turn_away
+    with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
+        client.db.c.insert_one({})
+    assert ["txnNumber" in command for command in server.commands("insert")] == [True, True]
 
 
 @pytest.mark.requirement("BP-43", "BP-01")

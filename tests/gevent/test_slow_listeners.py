@@ -104,6 +104,8 @@ def test_it_ends_at_once(
         assert listener.entered.wait(5)
         interrupted.kill(THROWN[kind], timeout=5)
         assert interrupted.dead
+        ended_by = interrupted.exception or interrupted.value
+        assert ended_by is THROWN[kind] or type(ended_by) is THROWN[kind]
         assert not listener.gate.is_set()
         listener.gate.set()
         listener.keeps.join()

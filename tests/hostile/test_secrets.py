@@ -8,7 +8,7 @@ import pickle
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -16,7 +16,7 @@ import pytest
 
 from gmongo import MongoClient, monitoring
 from gmongo.auth.authenticator import Authenticator
-from gmongo.errors import PyMongoError
+from gmongo.errors import ConfigurationError, PyMongoError
 from gmongo.testing import Deployment
 
 SECRET = "pa/ss:w@rd-7!"
@@ -189,6 +189,26 @@ def test_errors_about_keywords(options: dict[str, Any]) -> None:
         else:
             check(repr(client), repr(client.options))
     check(text.getvalue())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"username": SECRET, "password": "x"},
+        {"username": "ann", "password": SECRET},
+        {"username": "ann", "authMechanism": "GSSAPI", "authMechanismProperties": {"SERVICE_NAME": SECRET}},
+        {"proxyHost": "p", "proxyUsername": SECRET, "proxyPassword": SECRET},
+        {"tls": True, "tlsCertificateKeyFilePassword": SECRET},
+    ],
+    ids=lambda options: list(options)[-1],
+)
+def test_the_text_of_a_client(options: dict[str, Any]) -> None:
+    with suppress(ConfigurationError), MongoClient("h", connect=False, tz_aware=True, **options) as client:
+        text = repr(client)
+        check(text)
+        assert "proxyhost='p'" in text or "proxyHost" not in options
+        for shown in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
+            assert f" {text}".count(shown) == 1
 
 
 def test_a_credential_is_not_pickled_by_accident() -> None:

@@ -100,6 +100,8 @@ def main(options: argparse.Namespace) -> int:
     def one(drawn: Drawn, root: Path) -> Trial:
         trial = attempt(drawn, root, recording, options.seconds)
         print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {drawn.name}  {trial.why}", flush=True)
+        if trial.outcome != KILLED:
+            print(_difference(drawn), flush=True)
         return trial
 
     trials = list(each_in_a_copy(mutations, options.jobs, one))

@@ -103,6 +103,7 @@ def test_a_name_of_nothing_is_refused(
         (0, ["begun a", "ended a"], "", Outcome()),
         (1, ["begun a", "failed a", "ended a"], "", Outcome("a")),
         (1, ["begun a", "ended a", "begun b"], "", Outcome("b", timed_out=True)),
+        (1, [], "ERROR collecting", Outcome("(not even imported)")),
         (2, [], "", Outcome("(not even imported)")),
         (4, [], "ImportError while loading conftest", Outcome("(not even imported)")),
         (5, [], "", Outcome()),

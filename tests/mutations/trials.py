@@ -136,7 +136,7 @@ def _outcome(code: int, story: Sequence[str], output: str) -> Outcome:
         return Outcome(story[-1].removeprefix("begun "), timed_out=True)
     if code in (0, 5):  # 5: no test is left
         return Outcome()
-    if code == 2 or "ImportError while loading conftest" in output:
+    if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
     raise NotRun(output[-2000:])
 

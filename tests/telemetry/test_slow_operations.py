@@ -10,7 +10,9 @@ import gevent
 import pytest
 from opentelemetry import trace
 
-from gmongo import MongoClient, errors
+from gmongo import MongoClient, _clock, errors
+from gmongo._telemetry.slow import SlowOperations
+from gmongo.execution.account import Account
 from gmongo.testing import Deployment
 from tests.support.wait import eventually
 from tests.telemetry.conftest import Collected
@@ -114,6 +116,57 @@ def test_a_time_out_of_the_applications_is_slow_too(slow: Connect, deployment: D
     (record,) = lines(caplog)
     assert record.getMessage().endswith("; failed: Timeout")
     deployment.members[0].thaw()
+
+
+TIMES = {"selecting": 0.001, "checking_out": 0.01, "connecting": 0.004, "backing_off": 0.1, "exchanging": 0.4,
+         "decoding": 0.05, "round_trip": 0.02, "commands": 3, "tries": 2}  # fmt: skip
+SHARES = {"selection": 1, "checkOut": 6, "connecting": 4, "server": 290, "network": 60, "decoding": 50, "backOff": 100,
+          "driver": 489}  # fmt: skip
+WORDS = (
+    "server selection 1, check-out 6, connecting 4, server 290, network 60, decoding 50, back-off 100, "
+    "the driver itself 489; 2 tries"
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "shares", "words"),
+    [
+        ({}, SHARES, WORDS),
+        ({"tries": 1}, SHARES, WORDS.removesuffix("; 2 tries")),
+        ({"round_trip": 0.0, "selecting": 0.0}, {**SHARES, "selection": 0, "server": 350, "network": 0, "driver": 490},
+         "check-out 6, connecting 4, server 350, network 0, decoding 50, back-off 100, the driver itself 490; 2 tries"),
+        ({"round_trip": 9.0}, {**SHARES, "server": 0, "network": 350}, None),  # of an earlier, slower command
+        ({"connecting": 0.02}, {**SHARES, "checkOut": 0, "connecting": 20}, None),
+        ({"decoding": 0.5}, {**SHARES, "server": 0, "network": 0, "decoding": 500}, None),
+        ({"exchanging": 1.0}, {**SHARES, "server": 890, "driver": 0}, None),
+    ],
+)  # fmt: skip
+def test_what_the_times_of_an_account_add_up_to(
+    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, shares: Any, words: str | None
+) -> None:
+    operations = SlowOperations(1.0, 0)
+    monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
+    account = Account("find", "shop", "orders", operations)  # type: ignore[arg-type]
+    account.address = ("h", 1)
+    for name, value in {**TIMES, **changed}.items():
+        setattr(account, name, value)
+    monkeypatch.setattr(_clock, "monotonic", lambda: 100.999)
+    operations.operation_ended(account, None)
+    assert lines(caplog) == []
+    monkeypatch.setattr(_clock, "monotonic", lambda: 101.0)
+    operations.operation_ended(account, None)
+    (record,) = lines(caplog)
+    assert {name: record.structured[f"{name}MS"] for name in PARTS} == shares
+    if words is not None:
+        assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {words}"
+    assert [kept["moment"] for kept in operations.last] == [101.0]
+
+
+def test_the_last_fifty_are_kept() -> None:
+    operations = SlowOperations(0.0, 0)
+    for number in range(60):
+        operations.operation_ended(Account("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
+    assert [kept["operation"] for kept in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
 
 
 def test_what_is_quick_is_not_logged(slow: Connect, caplog: Any) -> None:

@@ -109,6 +109,16 @@ def throw(error):
     raise error
 
 
+def test_after_the_client_is_closed_a_connection_is_given_back_all_the_same():
+    executor, given_back = Executor(), []
+    executor.topology.hub = None
+    reaper = CursorReaper(executor)
+    reaper.take(dropped(1, SimpleNamespace(release_soon=lambda: given_back.append(1))))
+    reaper.take(dropped(2))
+    gevent.idle()
+    assert (given_back, executor.run_operations) == ([1], [])
+
+
 def test_all_that_were_dropped_until_then_are_ended_in_one_go():
     executor = Executor()
     reaper = CursorReaper(executor)
