@@ -154,7 +154,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             self._read_concern.document or None,
             self._write_concern.document or None,
         )
-        self._is_acknowledged = self._write_concern.acknowledged
+        self._acknowledged = self._write_concern.acknowledged
         if create or kwargs:
             self._create(kwargs, session)
 
@@ -276,8 +276,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         checked_mapping("document", document)
         inserted_id = ensure_id(document)
         fields = _fields_of_write(bypass_document_validation, None, comment)
-        acknowledged = self._acknowledged(session)
-        operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, True)
+        acknowledged = self._acknowledged or self._in_transaction(session)
+        operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, acknowledged)
         self._executor.run(operation, session)
         return InsertOneResult(inserted_id, acknowledged)
 
@@ -324,13 +324,13 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         if not elements:
             raise InvalidOperation("No operations to execute")
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
-        acknowledged = self._acknowledged(session)
+        acknowledged = self._acknowledged or self._in_transaction(session)
         self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
         return InsertManyResult(ids, acknowledged)
 
-    def _acknowledged(self, session: ClientSession | None) -> bool:
-        """Whether a write is acknowledged. All are in a transaction, whose one write concern comes with its end."""
-        return self._is_acknowledged or in_transaction(self._executor, session)
+    def _in_transaction(self, session: ClientSession | None) -> bool:
+        """Whether a write is in a transaction, where all are acknowledged: the one write concern comes with the end."""
+        return in_transaction(self._executor, session)
 
     # Updating
 
@@ -505,8 +505,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             sort=None if sort is None else sort_document(sort),
         )
         fields = _fields_of_write(bypass, let, comment)
-        acknowledged = self._acknowledged(session)
-        operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, not multi)
+        acknowledged = self._acknowledged or self._in_transaction(session)
+        operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: dict[str, Any] = self._executor.run(operation, session)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
@@ -599,8 +599,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             hint=None if hint is None else checked_hint(hint),
         )
         fields = _fields_of_write(None, let, comment)
-        acknowledged = self._acknowledged(session)
-        operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, limit == 1)
+        acknowledged = self._acknowledged or self._in_transaction(session)
+        retryable = acknowledged and limit == 1
+        operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, retryable)
         return DeleteResult(self._executor.run(operation, session), acknowledged)
 
     # Writing in bulk
@@ -655,7 +656,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         fields = without_none(
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
-        acknowledged = self._acknowledged(session)
+        acknowledged = self._acknowledged or self._in_transaction(session)
         bulk = self._bulk("bulkWrite", ordered, fields, acknowledged)
         return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
@@ -1170,7 +1171,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             let=checked_let(let),
             comment=comment,
         )
-        return self._executor.run(FindAndModify(self._context, command, self._acknowledged(session)), session)
+        acknowledged = self._acknowledged or self._in_transaction(session)
+        return self._executor.run(FindAndModify(self._context, command, acknowledged), session)
 
     # Counting and collecting
 
@@ -1851,7 +1853,7 @@ def aggregate_cursor(
     if writes(pipeline):
         context = context.replace(selector=_selector_of_write(collection))
     operation = Aggregate(
-        context, target, pipeline, fields, collection._is_acknowledged, batch_size, decoding, raw=kind._raw
+        context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
     awaits = bool(pipeline) and "$changeStream" in pipeline[0]
     cursor = kind._run(

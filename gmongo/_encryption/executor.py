@@ -36,5 +36,5 @@ class EncryptingExecutor(Executor):
         try:
             return encrypted.decrypted(result)
         except BaseException:
-            self._reap(operation, result)
+            self.reap(operation, result)
             raise

@@ -54,10 +54,6 @@ class EncryptedOperation(Operation):
         self._pin: PinnedConnection | None = None  # for the cursor that the reply has opened
 
     @property
-    def selector(self) -> Any:
-        return self.inner.selector
-
-    @property
     def title(self) -> str:
         return self.inner.title
 

@@ -215,7 +215,8 @@ class Connection:
                     self._stream = request_id
                     body = self._receive(transport, request_id)
                 else:
-                    body, self.mid_message = whole, False
+                    body = whole
+                    self.mid_message = False
             finally:
                 if limit is not None:
                     limit.end()

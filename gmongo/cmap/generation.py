@@ -43,7 +43,3 @@ class Generations:
             entry[1] -= 1
             if entry[1] == 0:
                 del self._services[service_id]
-
-    def services(self) -> dict[Any, tuple[int, int]]:
-        """Service ID -> generation and number of connections."""
-        return {service: (entry[0], entry[1]) for service, entry in self._services.items()}

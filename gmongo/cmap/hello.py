@@ -25,6 +25,7 @@ class Hello:
         "is_standalone",
         "max_batch_size",
         "max_bson_size",
+        "max_command_size",
         "max_message_size",
         "max_wire_version",
         "max_write_batch_size",
@@ -40,6 +41,7 @@ class Hello:
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
         self.is_standalone: bool = not self.is_mongos and "setName" not in reply
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
+        self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
         # Writes of several documents are split at this size; only encryption makes it less than that of a message.
         self.max_batch_size: int = self.max_message_size

@@ -18,11 +18,13 @@ class PinnedConnection:
 
     :param pool: it is checked out of.
     :param connection: checked out.
+    :param purpose: what holds it, for the statistics of the pool.
     """
 
     __slots__ = ("_holders", "_hub", "_user", "connection", "pool")
 
-    def __init__(self, pool: Pool, connection: Connection) -> None:
+    def __init__(self, pool: Pool, connection: Connection, purpose: Purpose) -> None:
+        connection.purpose = purpose
         self.pool = pool
         self.connection = connection
         self._holders = 1

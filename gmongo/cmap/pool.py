@@ -15,7 +15,6 @@ from gevent import getcurrent
 
 from gmongo import _clock
 from gmongo._background import spawn_for
-from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.draining import drain_soon
 from gmongo.cmap.establishing import Establisher, PoolOwner
@@ -113,16 +112,10 @@ class Pool:
 
     # Checking out
 
-    def checkout(self, deadline: float | None = None) -> Checkout:
-        """A context manager for a check-out and its check-in.
-
-        :param deadline: on the clock of :mod:`gmongo._clock`, beside ``waitQueueTimeoutMS``.
-        """
-        return Checkout(self, deadline)
-
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check a connection out; :meth:`check_in` must follow.
 
+        :param deadline: on the clock of :mod:`gmongo._clock`, beside ``waitQueueTimeoutMS``.
         :raises PoolClosedError: the pool is closed.
         :raises PoolClearedError: the pool is paused, or was cleared while this check-out waited.
         :raises WaitQueueTimeoutError: no connection came free in time.

@@ -260,8 +260,7 @@ class StateMachine:
         if observed:
             self._events.note(self._events.checked_in, connection.id)
         connection.holder = None
-        fit = connection.generation == self.fit_generation
-        if not fit or connection.mid_message or connection.error is not None:
+        if connection.generation != self.fit_generation or connection.mid_message or connection.error is not None:
             self.in_use.remove(connection)
             if self._may_drain(connection):
                 self.draining.add(connection)

@@ -8,6 +8,13 @@ from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, 
 from gmongo.wire.address import Address
 
 
+class Named(NamedTuple):
+    """What asks for a server: an operation, or what has no more of one than this."""
+
+    name: str
+    operation_id: int | None = None
+
+
 class Asked(NamedTuple):
     """What a server is selected for.
 

@@ -12,10 +12,12 @@ from gmongo._safe_log import safely
 from gmongo.wire.message import Buffer
 
 if TYPE_CHECKING:
+    from gmongo.cmap.connection import Connection
     from gmongo.errors import PyMongoError
     from gmongo.events.command import Sent
     from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
+    from gmongo.sdam.topology import Topology
     from gmongo.wire.address import Address
 
 
@@ -55,6 +57,8 @@ class Account:
         "sensitive",
         "started",
         "tries",
+        "wait_started",
+        "waits_for",
     )
 
     def __init__(self, name: str, database: str, collection: str, observer: Observers) -> None:
@@ -67,6 +71,8 @@ class Account:
         self.cursor_id: int | None = None  # that it continues
         self.sensitive = False  # whether a command or a reply may hold a secret
         self.tries = 0
+        self.waits_for: Wait | None = None  # a server or a connection, at this moment
+        self.wait_started = 0.0
         self.commands = 0
         self.selecting = self.checking_out = self.backing_off = 0.0
         self.connecting = 0.0  # a part of the check-out
@@ -101,6 +107,35 @@ class Account:
         else:
             self.backing_off += seconds
         self.observer.waited(self, wait, seconds, connecting, error)
+
+    def begin_try(self) -> None:
+        """A try begins, and waits for a server."""
+        self.tries += 1
+        self.waits_for, self.wait_started = Wait.SELECTION, _clock.monotonic()
+
+    def selected(self, address: Address, topology: Topology) -> None:
+        """The try has its server, and waits for a connection."""
+        self.waited(Wait.SELECTION, self.wait_started, None)
+        self.address, description = address, topology.description.get(address)
+        self.round_trip = (description and description.round_trip_time) or 0.0
+        self.waits_for, self.wait_started = Wait.CHECK_OUT, _clock.monotonic()
+
+    def checked_out(self, connection: Connection) -> None:
+        """The try has its connection."""
+        self.waits_for, waited = None, _clock.monotonic() - self.wait_started
+        # One that the background has made is ready before its first use: it may have taken longer than the check-out.
+        connecting = connection.established_in if connection.last_command is None else 0.0
+        self.waited(Wait.CHECK_OUT, self.wait_started, None, min(connecting, waited))
+
+    def pinned(self) -> None:
+        """The try waits for neither: it has a pinned connection."""
+        self.waits_for = None
+
+    def end_try(self, error: BaseException) -> None:
+        """The try has failed, perhaps while it waited."""
+        wait, self.waits_for = self.waits_for, None
+        if wait is not None:
+            self.waited(wait, self.wait_started, error)
 
     def decode(self, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
         """Decode a reply, and note how long that takes."""

@@ -1,4 +1,4 @@
-"""One try of an operation: a server, a connection, one command on it."""
+"""One try of an operation: a server, a connection of its pool, one command on it."""
 
 from __future__ import annotations
 
@@ -6,155 +6,178 @@ from typing import TYPE_CHECKING, Any
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.cmap.checkout import Checkout
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import TIMES, check
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import ServerSession, Session
 from gmongo.execution.transaction import State, Transaction
-from gmongo.sdam.server import Server
+from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address, address_text
 
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
-    from gmongo.execution.command import CommandRunner
-    from gmongo.execution.retry import Retry, RetryPolicy
-
-_NO_ADDRESSES: frozenset[Address] = frozenset()
-
-
-def time_to_connect(deadline: float, topology: Topology) -> float:
-    """When a try has to have its connection: both selection and check-out have to end in time.
-
-    :param deadline: of the operation.
-    """
-    return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)
+    from gmongo.execution.executor import Executor
+    from gmongo.execution.retry import Retry
 
 
 class Attempt:
     """One try of an operation, and what the decision on another try needs to know of it.
 
-    The first try of an operation without a session and a given server runs without one: it is made when such a try
-    fails.
-
     :param operation: to run.
-    :param session: to run it in, if any.
     :param deadline: when the operation must have ended, on the clock of :mod:`gmongo._clock`.
     """
 
-    __slots__ = (
-        "address",
-        "deadline",
-        "hello",
-        "is_retryable_write",
-        "operation",
-        "result",
-        "selector",
-        "session",
-        "starts_transaction",
-        "transaction",
-    )
+    # Every operation makes one, so `__init__` sets only what all have. The rest are class attributes until needed.
+    selector: Any = WRITABLE  # which servers suit
+    session: Session | None = None  # of the application or of a cursor
+    address: Address | None = None  # of the server
+    hello: Hello | None = None  # of the connection that failed
+    server_session: ServerSession | None = None  # if no session was given; all tries of the operation share it
+    is_retryable_write = False  # whether it has a transaction number, by which the server knows a second try
+    transaction: Transaction | None = None
+    starts_transaction = False
+    retry: Retry | None = None  # what is known of the tries before
+    avoided: frozenset[Address] = frozenset()  # servers that are only selected if there is no other
 
-    def __init__(self, operation: Operation, session: Session | None, deadline: float | None) -> None:
+    def __init__(self, operation: Operation, deadline: float | None) -> None:
         self.operation = operation
-        self.session = session
         self.deadline = deadline
-        self.selector: Any = operation.selector
-        self.address: Address | None = None  # of the server selected
-        self.hello: Hello | None = None  # of the connection used
-        self.is_retryable_write = False  # whether it has a transaction number, by which the server knows a second try
-        self.result: Any = None
-        self.transaction: Transaction | None = None
-        self.starts_transaction = False
-        transaction = None if session is None else session.transaction
-        if transaction is not None and (transaction.active or operation.ends_transaction):
-            self.transaction = transaction
-            self.starts_transaction = transaction.state is State.STARTING
-            self.selector = operation.selector_in(transaction)
+        if not operation.is_write:
+            self.selector = operation.context.selector
 
-    def run(self, topology: Topology, policy: RetryPolicy, commands: CommandRunner, retry: Retry | None) -> Any:
-        """Select a server, check a connection out, and run the operation once.
-
-        :param retry: what is known of the tries before; None before the first.
-        """
-        operation, transaction, epoch = self.operation, self.transaction, topology.epoch
-        pin = operation.pin or (None if transaction is None else transaction.pin)
-        if pin is not None:
-            topology.ensure_open()
-            return self._run_pinned(pin, commands)
-        deadline = self.deadline
-        if deadline is not None:
-            deadline = time_to_connect(deadline, topology)
-        server = self._select(topology, retry, deadline)
-        if operation.is_write and transaction is None and self.session is not None:
-            self.is_retryable_write = policy.is_retryable_write(operation, server)
-        if retry is not None:
-            self._check_number(retry)
-        load_balanced = topology.settings.load_balanced
-        checkout = self._checkout(server.pool, deadline)
-        with checkout as connection:
-            if topology.epoch != epoch:  # there was a fork while it waited for a server or a connection
-                raise forked()
-            if load_balanced and self.starts_transaction:
-                transaction.pin = checkout.keep(Purpose.TRANSACTION)  # type: ignore[union-attr]
-            self._run_on(connection, commands)
-            if (load_balanced or operation.pins_connection) and operation.keeps_cursor_open(self.result):
-                pinned = transaction is not None and transaction.pin is not None
-                pin = transaction.pin.share() if pinned else checkout.keep(Purpose.CURSOR)  # type: ignore[union-attr]
-                return operation.pinned(self.result, pin)
-        return self.result
-
-    def _run_pinned(self, pin: PinnedConnection, commands: CommandRunner) -> Any:
+    def run(self, executor: Executor) -> Any:
+        """Select a server, check a connection out, and run the operation once."""
+        topology = executor.topology
+        self.epoch = topology.epoch
         operation = self.operation
-        self.address = pin.connection.address
+        pin, transaction = None, None
+        if self.session is not None or operation.address is not None:
+            pin, transaction = self._go_on()
+            if pin is not None:
+                topology.ensure_open()
+                return self._run_pinned(pin, executor)
+        limit = self.deadline
+        if limit is not None:
+            limit = _time_to_connect(limit, topology)
+        account = operation.account
+        if self.address is None:
+            server = topology.selector.select(topology, self.selector, operation, limit, self.avoided)
+            self.address = server.address
+        else:
+            server = topology.server_at(self.address, limit, operation.waits_for_server)
+        if transaction is not None:
+            if self.starts_transaction and topology.description.topology_type == TOPOLOGY_TYPE.Sharded:
+                transaction.pinned_address = server.address
+        elif operation.is_write:
+            if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
+                self.is_retryable_write = True
+            elif self.retry is not None:
+                self._refuse_second_write(self.retry)
+        if account is not None:
+            account.selected(server.address, topology)
+        connection = server.pool.check_out(limit)
+        # From here on the connection is this try's to give back, whatever is thrown: by the command, by a kill or a
+        # time-out while its reply is awaited, or in an observer.
+        try:
+            if account is not None:
+                account.checked_out(connection)
+            # The process may have forked while this waited. In the child, server and connection are the parent's.
+            if topology.epoch != self.epoch:
+                raise forked()
+            if transaction is not None and self.starts_transaction and executor.load_balanced:
+                pin = transaction.pin = PinnedConnection(server.pool, connection, Purpose.TRANSACTION)
+            if operation.in_background:
+                result = self._run_in_background(connection, executor)
+            else:
+                result = executor.commands.run(self, connection)
+            if operation.opens_cursor and self._keeps_connection(executor, result):
+                pin = PinnedConnection(server.pool, connection, Purpose.CURSOR) if pin is None else pin.share()
+                result = operation.pinned(result, pin)
+        except BaseException as error:
+            self.hello = connection.hello
+            self._give_back(server.pool, connection, pin is not None, error)
+            raise
+        try:
+            if pin is None and account is None:
+                server.pool.check_in(connection)
+            else:
+                self._give_back(server.pool, connection, pin is not None)
+        except BaseException:  # thrown into a listener or an observer: the caller does not get the result
+            executor.reap(operation, result)
+            raise
+        return result
+
+    def _go_on(self) -> tuple[PinnedConnection | None, Transaction | None]:
+        """Where a cursor or a transaction goes on: its pinned connection or, in :attr:`address`, its server.
+
+        :returns: that connection, if there is one; the transaction, if the operation is part of one.
+        """
+        operation = self.operation
+        self.address = operation.address
+        transaction = None if self.session is None else self.session.transaction
+        if transaction is None or not (transaction.active or operation.ends_transaction):
+            return operation.pin, None
+        self.transaction = transaction
+        self.starts_transaction = transaction.state is State.STARTING
+        self.selector = operation.selector_in(transaction)
+        self.address = self.address or transaction.pinned_address
+        return operation.pin or transaction.pin, transaction
+
+    def _keeps_connection(self, executor: Executor, result: Any) -> bool:
+        """Whether the connection stays with the cursor that was opened on it."""
+        operation = self.operation
+        return (operation.pins_connection or executor.load_balanced) and operation.keeps_cursor_open(result)
+
+    def _run_pinned(self, pin: PinnedConnection, executor: Executor) -> Any:
+        operation = self.operation
+        self.address, self.hello = pin.connection.address, pin.connection.hello
         if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
             raise AutoReconnect(
                 f"{address_text(self.address)}: the connection is gone, as an earlier command on it was interrupted"
             )
+        if operation.account is not None:
+            operation.account.pinned()
         with pin as connection:
-            self._run_on(connection, commands)
-        return operation.pinned(self.result, pin.share()) if operation.keeps_cursor_open(self.result) else self.result
+            if operation.in_background:
+                result = self._run_in_background(connection, executor)
+            else:
+                result = executor.commands.run(self, connection)
+        kept = operation.opens_cursor and operation.keeps_cursor_open(result)
+        return operation.pinned(result, pin.share()) if kept else result
 
-    def _run_on(self, connection: Connection, commands: CommandRunner) -> None:
-        self.hello = connection.hello
-        in_background = self.operation.in_background
-        if in_background:
-            connection.hold_hub(False)
+    def _run_in_background(self, connection: Connection, executor: Executor) -> Any:
+        connection.hold_hub(False)
         try:
-            self.result = commands.run(self.operation, connection, None, self.is_retryable_write, self.deadline, self)
+            return executor.commands.run(self, connection)
         finally:
-            if in_background:
-                connection.hold_hub(True)
+            connection.hold_hub(True)
 
-    def _select(self, topology: Topology, retry: Retry | None, deadline: float | None) -> Server:
-        operation, transaction = self.operation, self.transaction
-        address = operation.address or (None if transaction is None else transaction.pinned_address)
-        if address is None:
-            failed_on = retry.failed_on if retry is not None else _NO_ADDRESSES
-            server = topology.select_server(self.selector, operation.name, deadline, failed_on, operation.operation_id)
-        else:
-            server = topology.server_at(address, deadline, operation.waits_for_server)
-        self.address = server.address
-        if self.starts_transaction and topology.description.topology_type == TOPOLOGY_TYPE.Sharded:
-            transaction.pinned_address = server.address  # type: ignore[union-attr]
-        return server
+    def _refuse_second_write(self, retry: Retry) -> None:
+        """Refuse another try where the server cannot tell it from a second write.
 
-    def _checkout(self, pool: Pool, deadline: float | None) -> Checkout:
-        return Checkout(pool, deadline)
-
-    def _check_number(self, retry: Retry) -> None:
-        """Refuse a second try of a write whose first one may have been executed, where it would be a second write.
-
-        :raises OperationFailure: it would be.
+        :raises OperationFailure: the first try may have been executed.
         """
-        operation = self.operation
-        may_be_repeated = self.is_retryable_write or not retry.tried
-        if operation.is_write and operation.retryable and self.transaction is None and not may_be_repeated:
+        if self.operation.retryable and retry.maybe_executed:
             raise OperationFailure("Selected server does not support retryable writes") from retry.error
+
+    def _give_back(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
+        """Check the connection in, unless a cursor or a transaction holds it from now on and checks it in later.
+
+        :param error: what has ended the use; None is a good end.
+        """
+        if pinned:
+            if error is not None:
+                connection.record_failure(error)
+            return
+        account = self.operation.account
+        seconds = 0.0 if account is None else _clock.monotonic() - connection.checked_out_at
+        pool.check_in(connection, error)
+        if account is not None:
+            account.observer.connection_used(account, connection.address, seconds)
 
     def observe(self, reply: dict[str, Any]) -> None:
         """Have the application's session and its transaction learn from a reply.
@@ -166,3 +189,34 @@ class Attempt:
             self.session.explicit.observe(reply)
             if self.transaction is not None:
                 self.transaction.observe(reply)
+
+    def following(self, retry: Retry) -> Attempt:
+        """The next try of the same operation.
+
+        :param retry: what is known of the tries so far.
+        """
+        following = Attempt(self.operation, self.deadline)
+        following.session, following.server_session = self.session, self.server_session
+        following.retry, following.avoided = retry, retry.failed_on
+        return following
+
+    def is_the_parents(self) -> bool:
+        """Whether a forked child, whose greenlet is a copy of its parent's, leaves the operation to the parent.
+
+        It does so with a write, and with the use of a cursor or of a session of the application's. Any other read it
+        tries again, in a session of its own.
+        """
+        if self.operation.is_write or self.operation.address is not None:
+            return True
+        self.server_session = None
+        if self.session is not None:
+            self.session.end_implicit()
+        return self.session is not None and self.session.explicit is not None
+
+
+def _time_to_connect(deadline: float, topology: Topology) -> float:
+    """When a try has to have its connection: both selection and check-out have to end in time.
+
+    :param deadline: of the operation.
+    """
+    return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

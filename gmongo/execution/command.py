@@ -9,7 +9,7 @@ import bson
 from bson.errors import BSONError
 
 from gmongo import _clock
-from gmongo._server_facts import codes, sizes
+from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
@@ -20,7 +20,7 @@ from gmongo.execution.deadline import remaining
 from gmongo.execution.decorate import Decorator
 from gmongo.execution.late_reply import LateReply
 from gmongo.execution.operation import Operation
-from gmongo.execution.sessions import ServerSession
+from gmongo.execution.sessions import ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.message import MORE_TO_COME, next_request_id
 
@@ -33,54 +33,44 @@ class CommandRunner:
 
     :param topology: learns cluster times, and what errors say of servers.
     :param events: the publisher of command events.
+    :param sessions: of operations that are given none.
     """
 
-    __slots__ = ("_decorator", "_events", "_topology", "orphan_taker")
+    __slots__ = ("_decorator", "_events", "_topology", "_wanted", "orphan_taker")
 
-    def __init__(self, topology: Topology, events: CommandEvents) -> None:
+    def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._events = events
-        self._decorator = Decorator(topology)
+        self._wanted = events.wanted
+        self._decorator = Decorator(topology, sessions)
         # What takes cursors that were opened for an operation that was interrupted; None if it is gone.
         self.orphan_taker: Callable[[], Callable[[Any], None] | None] = _no_taker
 
-    def run(
-        self,
-        operation: Operation,
-        connection: Connection,
-        server_session: ServerSession | None,
-        is_retryable_write: bool,
-        deadline: float | None,
-        attempt: Attempt | None,
-        reauthenticates: bool = True,
-    ) -> Any:
+    def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Any:
         """Run one command; returns the operation's result.
 
         An error takes effect on connection, session and server before it leaves here, while the connection is still
         checked out.
 
-        :param server_session: of a try that needs no more than this; else it is in `attempt`.
-        :param is_retryable_write: whether the command has a transaction number of its own.
-        :param deadline: of the operation, on the clock of :mod:`gmongo._clock`; None is without limit.
-        :param attempt: what else is special about the try; None if nothing is.
+        :param attempt: whose command it is.
         :param reauthenticates: whether the connection authenticates again if the server asks for it.
         """
+        operation = attempt.operation
+        deadline = attempt.deadline
         hello = connection.hello
         connection.last_command = operation.name
         reply = sent = None
         try:
             command = operation.command(hello)
-            self._decorator.decorate(
-                command, operation, connection, server_session, is_retryable_write, deadline, attempt
-            )
+            self._decorator.decorate(command, attempt, connection)
             body = bson.encode(command, False, operation.context.codec_options)
-            if len(body) > hello.max_bson_size + sizes.COMMAND_OVERHEAD:
+            if len(body) > hello.max_command_size:
                 raise _too_large(operation, body, hello)
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
-            if self._events.wanted():
+            if self._wanted():
                 sent = self._announce(operation, connection, command, request_id)
-            if attempt is not None and attempt.transaction is not None:
+            if attempt.transaction is not None:
                 attempt.transaction.sent()
             limit = connection.socket_timeout if deadline is None else remaining(deadline)
             if operation.acknowledged:
@@ -98,7 +88,7 @@ class CommandRunner:
                     if CLUSTER_TIME(cluster_time) is not None:
                         check(reply, TIMES)  # raises an error that names the rule
                     self._topology.advance_cluster_time(cluster_time)
-                if attempt is not None:
+                if attempt.session is not None:
                     attempt.observe(reply)
                 if reply.get("ok") != 1 or "writeConcernError" in reply:
                     raise_error_of(reply, hello.max_wire_version)
@@ -109,23 +99,16 @@ class CommandRunner:
                 raise misread(failure, operation)
         except BaseException as error:
             if not (reauthenticates and _asks_to_reauthenticate(error, connection)):
-                self._report_error(error, operation, connection, server_session, attempt, sent, reply)
+                self._report_error(error, attempt, connection, sent, reply)
                 raise
-        self._reauthenticate(connection, operation, server_session, deadline, attempt)
-        return self.run(operation, connection, server_session, is_retryable_write, deadline, attempt, False)
+        self._reauthenticate(attempt, connection)
+        return self.run(attempt, connection, False)
 
-    def _reauthenticate(
-        self,
-        connection: Connection,
-        operation: Operation,
-        server_session: ServerSession | None,
-        deadline: float | None,
-        attempt: Attempt | None,
-    ) -> None:
+    def _reauthenticate(self, attempt: Attempt, connection: Connection) -> None:
         try:
-            connection.reauthenticate(remaining(deadline))
+            connection.reauthenticate(remaining(attempt.deadline))
         except BaseException as error:
-            self._report_error(error, operation, connection, server_session, attempt, None, None)
+            self._report_error(error, attempt, connection, None, None)
             raise
 
     # Observing. Every started event is followed by its end, whatever is thrown in between.
@@ -164,10 +147,8 @@ class CommandRunner:
     def _report_error(
         self,
         error: BaseException,
-        operation: Operation,
+        attempt: Attempt,
         connection: Connection,
-        server_session: ServerSession | None,
-        attempt: Attempt | None,
         sent: Sent | None,
         reply: dict[str, Any] | None,
     ) -> None:
@@ -185,16 +166,16 @@ class CommandRunner:
             if isinstance(error, ProtocolError):
                 connection.spoil(error)  # a server that has lied once is not believed again on it
             if connection.unanswered is not None:
-                connection.expect_late_reply(LateReply(operation, connection.address, self.orphan_taker))
+                connection.expect_late_reply(LateReply(attempt.operation, connection.address, self.orphan_taker))
             if not connection.usable:  # the server may still be busy with its command
-                if attempt is not None and attempt.session is not None:
+                if attempt.session is not None:
                     attempt.session.server_session.dirty = True
-                elif server_session is not None:
-                    server_session.dirty = True
+                elif attempt.server_session is not None:
+                    attempt.server_session.dirty = True
             if isinstance(error, PyMongoError):
                 self._topology.handle_error(connection, error)
             elif reply is not None:
-                self.reap(operation.orphaned_cursor(reply, connection.address))
+                self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
             del error  # it refers to this frame
 
     def reap(self, cursor: Any) -> None:

@@ -15,7 +15,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
-from gmongo.execution.sessions import ServerSession
+from gmongo.execution.sessions import ServerSession, ServerSessionPool, Session
 from gmongo.sdam.topology import Topology
 
 if TYPE_CHECKING:
@@ -28,55 +28,50 @@ class Decorator:
     """Puts on commands what does not depend on their kind.
 
     :param topology: knows the cluster time and the Stable API.
+    :param sessions: of operations that are given none.
     """
 
-    __slots__ = ("_api", "_load_balanced", "_topology")
+    __slots__ = ("_api", "_load_balanced", "_sessions", "_topology")
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, sessions: ServerSessionPool) -> None:
         self._topology = topology
+        self._sessions = sessions
         self._api = topology.settings.connection.server_api
         self._load_balanced = topology.settings.load_balanced
 
-    def decorate(
-        self,
-        command: dict[str, Any],
-        operation: Operation,
-        connection: Connection,
-        server_session: ServerSession | None,
-        is_retryable_write: bool,
-        deadline: float | None,
-        attempt: Attempt | None,
-    ) -> None:
+    def decorate(self, command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version.
 
-        :param server_session: of a try that needs no more than this; else it is in `attempt`.
-        :param deadline: of the operation; None is without limit.
-        :param attempt: what else is special about the try; None if nothing is.
+        :param attempt: whose command it is.
         :raises ConfigurationError: the application's session cannot be used with this server.
         :raises ExecutionTimeout: there is no time left for the way there and back.
         """
+        operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
         if operation.takes_read_concern and context.read_concern:
             command["readConcern"] = context.read_concern
         if operation.takes_write_concern and context.write_concern:
             concern = context.write_concern
-            if deadline is not None:
+            if attempt.deadline is not None:
                 concern = without_wtimeout(concern)
             if concern:
                 command["writeConcern"] = concern
         cluster_time = self._topology.cluster_time
-        if attempt is not None:
-            cluster_time = self._add_session(command, attempt, connection, cluster_time)
-        elif server_session is not None:  # taken for this command, and so used now
+        hello = connection.hello
+        session = attempt.session
+        if session is not None:
+            cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
+        elif operation.takes_session and (hello.sessions_supported or self._load_balanced):
+            # Taken only here, so that an operation which waits for a connection holds none. All its tries share it.
+            server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
-            if is_retryable_write:
+            if attempt.is_retryable_write:
                 command["txnNumber"] = _number(operation, server_session)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
         if not operation.is_write:
-            hello = connection.hello
-            selector = context.selector if attempt is None else attempt.selector
+            selector = attempt.selector
             if selector._mode != 0:
                 if not hello.is_standalone or self._load_balanced:
                     command["$readPreference"] = selector.document
@@ -86,9 +81,9 @@ class Decorator:
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
                 command["$readPreference"] = _PRIMARY_PREFERRED  # asked directly, any member answers
-        if deadline is not None and deadline != inf:
+        if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
-            _add_max_time(command, operation, deadline, server.min_round_trip_time if server else 0.0)
+            _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)
         if self._api:
             command.update(self._api)
 
@@ -96,15 +91,16 @@ class Decorator:
         self,
         command: dict[str, Any],
         attempt: Attempt,
+        session: Session,
         connection: Connection,
         cluster_time: Mapping[str, Any] | None,
     ) -> Mapping[str, Any] | None:
-        """Add the session of an attempt; returns the newest cluster time, the client's or the session's."""
-        session = attempt.session
-        if session is None:
-            return cluster_time
+        """Add the session that the operation was given.
+
+        :returns: the newest cluster time, the client's or the session's.
+        """
         if connection.hello.sessions_supported or self._load_balanced:
-            _add_session(command, attempt, connection)
+            _add_session(command, attempt, session, connection)
         elif session.explicit is not None:
             raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
         if session.explicit is not None:
@@ -112,9 +108,8 @@ class Decorator:
         return cluster_time
 
 
-def _add_session(command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
-    operation, session, transaction = attempt.operation, attempt.session, attempt.transaction
-    assert session is not None
+def _add_session(command: dict[str, Any], attempt: Attempt, session: Session, connection: Connection) -> None:
+    operation, transaction = attempt.operation, attempt.transaction
     server_session = session.server_session
     server_session.last_used = _clock.monotonic()
     command["lsid"] = server_session.lsid

@@ -18,7 +18,7 @@ from gmongo import _clock
 from gmongo._fork import register_after_fork
 from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
-from gmongo.execution.attempt import Attempt, time_to_connect
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.command import CommandRunner
 from gmongo.execution.deadline import checked_timeout, current_deadline, deadline_after
 from gmongo.execution.operation import Operation
@@ -27,22 +27,19 @@ from gmongo.execution.retry import Retry, RetryPolicy
 from gmongo.execution.sessions import (
     ImplicitSession,
     ServerSessionPool,
-    Session,
     SessionHandle,
     binding,
     bound_session,
     refuse_other_limit,
     state_of,
 )
-from gmongo.sdam.topology import Topology, forked
-from gmongo.wire.address import Address
+from gmongo.sdam.topology import Topology
 
 if TYPE_CHECKING:
     from gmongo.execution.account import Account, Observers
     from gmongo.execution.context import OperationContext
     from gmongo.execution.transaction import Transaction
 
-_NO_ADDRESSES: frozenset[Address] = frozenset()
 _numbers = count(1)
 _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
@@ -57,19 +54,17 @@ class Executor:
 
     observers: Observers | None = None
     """Who observes the client, if anybody does."""
-    attempts: type[Attempt] = Attempt
-    """Of what class a try is."""
 
     def __init__(self, topology: Topology, options: ExecutionOptions, events: CommandEvents) -> None:
         self.topology = topology
-        self.commands = CommandRunner(topology, events)
         self.sessions = ServerSessionPool(topology)
-        self._policy = RetryPolicy(options, topology)
+        self.commands = CommandRunner(topology, events, self.sessions)
+        self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         self._is_for_operation = False  # whether the limit is that of a single operation
-        # Whether even a first try needs an `Attempt`: behind a load balancer, where it may keep its connection.
-        self._all_are_special = topology.settings.load_balanced
-        self.overload = self._policy.overload
+        self.load_balanced = topology.settings.load_balanced
+        self.overload = self.policy.overload
+        self._bucket = self.overload.bucket
         self.backing_off: dict[greenlet, tuple[str, float]] = {}  # what each that waits will try again, and since when
         self.number = next(_numbers)  # which client of the process it is of, for people
         register_after_fork(self)
@@ -77,10 +72,7 @@ class Executor:
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
         """Run an operation to its end, trying again where that is allowed, and return its result.
 
-        A first try that has no session of the application's and no given server runs here, on local variables. All
-        others are an :class:`Attempt`.
-
-        :param session: a client session, or the session of a cursor; None takes an implicit one for this run.
+        :param session: a client session, or the session of a cursor; None takes a server session for this run.
         :param deadline: when it must have ended; None is that of :func:`gmongo.timeout`, or ``timeoutMS`` from now on.
         :raises PyMongoError: whatever went wrong.
         """
@@ -88,124 +80,48 @@ class Executor:
             deadline = current_deadline()
             if deadline is None and self._timeout is not None:
                 deadline = deadline_after(self._timeout)
+        attempt = Attempt(operation, deadline)
         if session is None and binding() is not None:
             session = bound_session(self)
         if session is not None:
-            return self._run_in_session(operation, state_of(session), deadline)
-        takes_session = operation.takes_session and operation.acknowledged
-        if operation.address is not None or self._all_are_special:
-            return self._run_in_own_session(operation, takes_session, deadline)
-        epoch = self.topology.epoch
-        server_session = server = connection = result = None
-        is_retryable_write = False
-        try:
-            limit = None if deadline is None else time_to_connect(deadline, self.topology)
-            server = self.topology.select_server(
-                operation.selector, operation.name, limit, _NO_ADDRESSES, operation.operation_id
-            )
-            if operation.is_write and takes_session:
-                is_retryable_write = self._policy.is_retryable_write(operation, server)
-            pool = server.pool
-            connection = pool.check_out(limit)
-            try:
-                if self.topology.epoch != epoch:
-                    raise forked()
-                if takes_session and connection.hello.sessions_supported:
-                    server_session = self.sessions.acquire()
-                result = self.commands.run(operation, connection, server_session, is_retryable_write, deadline, None)
-            except BaseException as error:
-                pool.check_in(connection, error)
-                raise
-            pool.check_in(connection)
-            if self.overload.bucket.missing:
-                self._deposit(operation, None)
-            return result
-        except PyMongoError as failure:
-            first_error: PyMongoError | None = failure
-            implicit = ImplicitSession(self.sessions, server_session) if takes_session else None
-            server_session = None
-            first = Attempt(operation, implicit, deadline)
-            first.is_retryable_write = is_retryable_write
-            first.address = None if server is None else server.address
-            first.hello = None if connection is None else connection.hello
-        except BaseException:  # in a listener, perhaps
-            self._reap(operation, result)
-            raise
-        finally:
-            if server_session is not None:
-                self.sessions.release(server_session)
-        try:
-            return self._run_with_retries(operation, implicit, deadline, epoch, first, first_error)
-        finally:
-            first_error = None  # it refers to this frame
-            if implicit is not None:
-                implicit.end_implicit()
-
-    def _run_in_session(self, operation: Operation, session: Session, deadline: float | None) -> Any:
-        session.begin(self, operation)
-        try:
-            return self._run_with_retries(operation, session, deadline, self.epoch)
-        finally:
-            session.end_use()
-
-    def _run_in_own_session(self, operation: Operation, takes_session: bool, deadline: float | None) -> Any:
-        if not takes_session:
-            return self._run_with_retries(operation, None, deadline, self.epoch)
-        implicit = ImplicitSession(self.sessions)
-        try:
-            return self._run_with_retries(operation, implicit, deadline, self.epoch)
-        finally:
-            implicit.end_implicit()
-
-    # The loop
-
-    def _run_with_retries(
-        self,
-        operation: Operation,
-        session: Session | None,
-        deadline: float | None,
-        epoch: int,
-        attempt: Attempt | None = None,
-        error: PyMongoError | None = None,
-    ) -> Any:
-        """Try until there is a result, or no further try is allowed.
-
-        :param epoch: in which the operation began.
-        :param attempt: the first try, if it has failed already.
-        :param error: which it failed with.
-        """
-        retry: Retry | None = None
+            attempt.session = state_of(session)
+            attempt.session.begin(self, operation)
         try:
             while True:
-                if error is not None and attempt is not None:
-                    if self.epoch != epoch and _is_the_parents(operation, session):
-                        raise error
-                    retry = retry or Retry(self._policy, deadline)
-                    delay = retry.next_delay(error, attempt)
-                    if delay is None:
-                        raise retry.error
-                    self._will_retry(operation, error)
-                    self._wait(delay, operation)
-                    if self.epoch != epoch and _is_the_parents(operation, session):
-                        raise error
-                    error, epoch = None, self.epoch
-                attempt = self.attempts(operation, session, deadline)
                 try:
-                    result = attempt.run(self.topology, self._policy, self.commands, retry)
-                except PyMongoError as failure:
-                    error = failure
-                except BaseException:  # in a listener, perhaps
-                    self._reap(operation, attempt.result)
-                    raise
+                    result = attempt.run(self)
+                except PyMongoError as error:
+                    if self.epoch != attempt.epoch and attempt.is_the_parents():
+                        raise
+                    retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
+                    retry.failed(error, attempt)
                 else:
-                    self._deposit(operation, retry)
+                    if self._bucket.missing:
+                        self._deposit(operation, attempt.retry)
                     return result
+                # Not in the handler: what is thrown while it waits would have the error as its context.
+                attempt = self._next_attempt(attempt, retry)
         finally:
-            # An error refers to the frames that it went through, and so to the callers' locals. If a frame referred to
-            # the error as well, all of that would live on until the garbage collector runs.
-            error = None
-            if retry is not None:
-                retry.forget_error()
+            if attempt.retry is not None:
+                attempt.retry.forget_errors()
+            if attempt.server_session is not None:
+                self.sessions.release(attempt.server_session)
+            elif attempt.session is not None:
+                attempt.session.end_use()
+
+    def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
+        """The try after one that has failed, when it is time for it.
+
+        :raises PyMongoError: there is none: what the user sees of the tries so far.
+        """
+        operation = attempt.operation
+        if retry.delay is None:
+            raise retry.error
+        self._will_retry(operation, retry.latest)
+        self._wait(retry.delay, operation)
+        if self.epoch != attempt.epoch and attempt.is_the_parents():
+            raise retry.latest
+        return attempt.following(retry)
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
         """There will be another try, because of `error`."""
@@ -224,13 +140,13 @@ class Executor:
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
         """Give tokens back for an operation that has succeeded."""
-        bucket = self.overload.bucket
+        bucket = self._bucket
         if bucket.missing and operation.retries_overload:  # what is done in passing tells no load
             bucket.deposit(1 if retry is None else 11)
 
-    def _reap(self, operation: Operation, result: Any) -> None:
+    def reap(self, operation: Operation, result: Any) -> None:
         """An interruption came after the result: see that a cursor which it opened is ended."""
-        if result is not None and operation.keeps_cursor_open(result):
+        if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
     # Observing: a client that is observed has another executor
@@ -316,14 +232,3 @@ class Executor:
     def mark_forked(self) -> None:
         """In a forked child: sessions and cursors are the parent's, who goes on using them."""
         self.sessions.forget()
-
-
-def _is_the_parents(operation: Operation, session: Session | None) -> bool:
-    """Whether a forked child, whose greenlet is a copy of its parent's, leaves an operation to the parent: a write, the
-    use of a cursor or of a session of the application's. Another read it tries again, in a session of its own.
-    """
-    if operation.is_write or operation.address is not None:
-        return True
-    if session is not None:
-        session.end_implicit()
-    return session is not None and session.explicit is not None

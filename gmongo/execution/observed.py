@@ -1,6 +1,6 @@
 """The executor of a client that is observed. Others have none of this on their way.
 
-It runs every operation as the plain one does, every try as an `Attempt`, and keeps an :class:`Account` beside it.
+It runs operations as the plain one does, and gives each an :class:`Account` of what it waits for.
 """
 
 from __future__ import annotations
@@ -11,26 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gmongo import _clock
-from gmongo.cmap.checkout import Checkout
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.account import Account, Observers, Wait, account_of
-from gmongo.execution.attempt import Attempt
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
-    from gmongo.cmap.connection import Connection
-    from gmongo.cmap.pool import Pool
     from gmongo.errors import PyMongoError
     from gmongo.execution.context import OperationContext
     from gmongo.execution.operation import Operation
-    from gmongo.execution.retry import Retry
     from gmongo.execution.transaction import Transaction
-    from gmongo.sdam.server import Server
-    from gmongo.sdam.topology import Topology
 
 
 class ObservedCommands(CommandEvents):
@@ -78,84 +70,17 @@ def _command_ended(sent: Sent, duration: float, reply: Any, error: BaseException
         account.observer.command_ended(account, sent, reply, error)
 
 
-class ObservedAttempt(Attempt):
-    """One try, whose waits are noted."""
-
-    __slots__ = ()
-
-    def _select(self, topology: Topology, retry: Retry | None, deadline: float | None) -> Server:
-        account = self.operation.account
-        if account is None:
-            return super()._select(topology, retry, deadline)
-        account.tries += 1
-        started = _clock.monotonic()
-        try:
-            server = super()._select(topology, retry, deadline)
-        except BaseException as error:
-            account.waited(Wait.SELECTION, started, error)
-            raise
-        account.waited(Wait.SELECTION, started, None)
-        account.address = server.address
-        description = topology.description.get(server.address)
-        account.round_trip = (description and description.round_trip_time) or 0.0
-        return server
-
-    def _checkout(self, pool: Pool, deadline: float | None) -> Checkout:
-        account = self.operation.account
-        return super()._checkout(pool, deadline) if account is None else ObservedCheckout(pool, deadline, account)
-
-
-class ObservedCheckout(Checkout):
-    """The scope of a check-out that is noted.
-
-    :param account: of the operation. The further parameters are those of all check-outs.
-    """
-
-    __slots__ = ("_account",)
-
-    def __init__(self, pool: Pool, deadline: float | None, account: Account) -> None:
-        super().__init__(pool, deadline)
-        self._account = account
-
-    def __enter__(self) -> Connection:
-        account, started = self._account, _clock.monotonic()
-        try:
-            connection = super().__enter__()
-        except BaseException as error:
-            account.waited(Wait.CHECK_OUT, started, error)
-            raise
-        # One that the background has made is ready before its first use: it may have taken longer than the check-out.
-        connecting = connection.established_in if connection.last_command is None else 0.0
-        try:
-            account.waited(Wait.CHECK_OUT, started, None, min(connecting, _clock.monotonic() - started))
-        except BaseException as error:  # thrown from outside, while an observer lets others run
-            self._pool.check_in(connection, error)
-            raise
-        return connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        connection = self._connection
-        seconds = _clock.monotonic() - connection.checked_out_at
-        super().__exit__(kind, error, trace)
-        if not self._kept:
-            self._account.observer.connection_used(self._account, connection.address, seconds)
-
-
 class Observed(Executor):
     """What makes an executor one that is observed: see :func:`observed`."""
 
-    attempts = ObservedAttempt
     observers: Observers  # never None
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
         observers, account = self.observers, operation.account
-        is_wanted = account is not None or observers.wanted()
-        observers.active = is_wanted
-        # It is read before anything lets another greenlet run.
-        self._all_are_special = is_wanted or self.topology.settings.load_balanced
-        if account is not None or not is_wanted:  # a part of a larger operation, which has the account
+        observers.active = account is not None or observers.wanted()
+        if account is not None:  # a part of a larger operation, which has the account
+            return self._run_part(account, operation, session, deadline)
+        if not observers.active:
             return super().run(operation, session, deadline)
         if session is None and binding() is not None:
             session = bound_session(self)
@@ -166,17 +91,27 @@ class Observed(Executor):
         result = None
         try:
             observers.operation_started(account, _transaction_of(operation.ends_transaction, session))
-            result = super().run(operation, session, deadline)
+            result = self._run_part(account, operation, session, deadline)
             observers.operation_ended(account, None)
             return result
         except BaseException as error:
             observers.operation_ended(account, error)
             if result is not None:  # it was thrown from outside, while an observer let others run
-                self._reap(operation, result)
+                self.reap(operation, result)
             raise
         finally:
             operation.__dict__.pop("decode", None)
             operation.account = None
+
+    def _run_part(
+        self, account: Account, operation: Operation, session: SessionHandle | None, deadline: float | None
+    ) -> Any:
+        account.begin_try()
+        try:
+            return super().run(operation, session, deadline)
+        except BaseException as error:
+            account.end_try(error)
+            raise
 
     def whole(self, name: str, context: OperationContext, session: SessionHandle | None) -> Any:
         if not self.observers.wanted():
@@ -190,6 +125,7 @@ class Observed(Executor):
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
         try:
             if operation.account is not None:
+                operation.account.end_try(error)
                 operation.account.observer.try_failed(operation.account, error)
         finally:
             del error  # it refers to the frames of the caller, and what is thrown into an observer to this one
@@ -205,6 +141,7 @@ class Observed(Executor):
             raise
         if seconds > 0:
             account.waited(Wait.BACK_OFF, started, None)
+        account.begin_try()
 
     def transaction_started(self, transaction: Transaction) -> None:
         transaction.observed = None

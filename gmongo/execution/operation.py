@@ -77,6 +77,8 @@ class Operation:
     """Whether the server is told of a deadline; not for the further batches of a cursor, which has its own."""
     waits_for_documents: ClassVar[bool] = False
     """Whether its own ``maxTimeMS`` is how long the server waits for documents that are not there yet."""
+    opens_cursor: bool = False
+    """Whether its result may be a cursor that is open still."""
     pins_connection: bool = False
     """Whether the connection stays with the cursor that it opens, also where there is no load balancer."""
     pin: PinnedConnection | None = None
@@ -92,11 +94,6 @@ class Operation:
 
     def __init__(self, context: OperationContext) -> None:
         self.context = context
-
-    @property
-    def selector(self) -> Any:
-        """Which servers suit: a read preference, or ``WRITABLE``."""
-        return WRITABLE if self.is_write else self.context.selector
 
     @property
     def title(self) -> str:
@@ -178,8 +175,8 @@ class Operation:
         :raises InvalidOperation: a read would not go to the primary.
         """
         if self.is_write:
-            return self.selector
-        selector = self.selector if self.selector_is_explicit else transaction.settings.selector
+            return WRITABLE
+        selector = self.context.selector if self.selector_is_explicit else transaction.settings.selector
         if selector.mode != 0:
             raise InvalidOperation(f"read preference in a transaction must be primary, not: {selector!r}")
         return selector

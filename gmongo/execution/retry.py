@@ -21,7 +21,6 @@ from gmongo.errors import (
 from gmongo.execution.operation import Operation
 from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import Overload
-from gmongo.sdam.server import Server
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
@@ -34,6 +33,7 @@ _NO_RETRYABLE_WRITES = (
 )
 
 
+_NONE = PyMongoError()  # no try has failed yet
 # A server may send bytes after a reply, when the connection is available again. The next exchange reads them.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
@@ -93,20 +93,15 @@ class RetryPolicy:
     :param topology: of the client.
     """
 
-    __slots__ = ("_options", "_topology", "overload")
+    __slots__ = ("_options", "_topology", "overload", "retry_writes")
 
     def __init__(self, options: ExecutionOptions, topology: Topology) -> None:
         self._options = options
         self._topology = topology
+        self.retry_writes = options.retry_writes
         self.overload = Overload(
             options.max_adaptive_retries, options.base_backoff, retargeting=options.overload_retargeting
         )
-
-    def is_retryable_write(self, operation: Operation, server: Server) -> bool:
-        """Whether a write outside of transactions gets a number, by which the server tells a second try of it from a
-        second write.
-        """
-        return operation.retryable and self._options.retry_writes and server.supports_retryable_writes
 
     def allows_single_retry(self, attempt: Attempt) -> bool:
         """Whether a try after an error of the network or an election is allowed."""
@@ -147,7 +142,18 @@ class Retry:
     :param deadline: when the operation must have ended; None is without limit.
     """
 
-    __slots__ = ("_deadline", "_failed", "_limit", "_overload", "_policy", "_retries", "error", "failed_on", "tried")
+    __slots__ = (
+        "_deadline",
+        "_limit",
+        "_overload",
+        "_policy",
+        "_retries",
+        "delay",
+        "error",
+        "failed_on",
+        "latest",
+        "maybe_executed",
+    )
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
         self._policy = policy
@@ -155,23 +161,23 @@ class Retry:
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        self.error = PyMongoError()  # the one that the user sees if no better comes
-        self._failed = False
-        self.tried = False  # whether a server may have executed the operation: not if it only turned it away
+        self.latest = self.error = _NONE  # of all errors, the one that the user sees if no better comes
+        self.delay: float | None = None  # before the next try, in seconds; None if there is none
+        self.maybe_executed = False  # not if every server has refused the operation without looking at it
         self.failed_on: frozenset[Address] = frozenset()
 
-    def next_delay(self, error: PyMongoError, attempt: Attempt) -> float | None:
-        """Seconds to wait before the next try; None if there is none: then :attr:`error` is for the user.
+    def failed(self, error: PyMongoError, attempt: Attempt) -> None:
+        """Decide whether there is another try: :attr:`delay` says so. If not, :attr:`error` is for the user.
 
         :param error: of `attempt`; it is given the labels that the server leaves to the driver.
         """
+        self.latest = error
         if attempt.is_retryable_write:
             error = with_retry_writes_hint(error)
         _add_labels(error, attempt)
-        delay = self._delay(error, attempt)
-        if delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
+        self.delay = self._delay(error, attempt)
+        if self.delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
             attempt.transaction.unpin()
-        return delay
 
     def _delay(self, error: PyMongoError, attempt: Attempt) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
@@ -179,8 +185,7 @@ class Retry:
         if self._retries and not overloaded:
             self._overload.bucket.deposit(10)
         self.error = self._better_of(error)
-        self._failed = True
-        self.tried = self.tried or not error.has_error_label(RETRYABLE)
+        self.maybe_executed = self.maybe_executed or not error.has_error_label(RETRYABLE)
         if labelled:
             self._limit = self._overload.max_retries
         if self._retries >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
@@ -199,9 +204,11 @@ class Retry:
             self.failed_on = self.failed_on | {failed_on}
         return delay
 
-    def forget_error(self) -> None:
-        """The operation has ended: what its frames refer to must not refer to the error, which refers to them."""
-        self.error = PyMongoError()
+    def forget_errors(self) -> None:
+        """The operation has ended. Errors refer to the frames that they went through, and those frames to this: without
+        this cycle, the application's locals are freed with the error, not by the garbage collector.
+        """
+        self.latest = self.error = _NONE
 
     def _may_retry_once(self, error: PyMongoError, attempt: Attempt) -> bool:
         """Whether an error of the network or an election is followed by another try."""
@@ -218,7 +225,7 @@ class Retry:
 
     def _better_of(self, error: PyMongoError) -> PyMongoError:
         """The error that tells more: the newest, unless it only says that the retry could not be made."""
-        if not self._failed:
+        if self.error is _NONE:
             return error
         if self._deadline is not None and error.timeout:
             error.__cause__ = self.error

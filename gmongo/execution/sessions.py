@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
     from gmongo.sdam.topology import Topology
 
-# A session this close to its expiry on the server is not used any more, in seconds.
-_MARGIN = 60.0
-
 
 class ServerSession:
     """A logical session on the server. It has one owner at a time: an operation, a cursor or a client session."""
@@ -252,8 +249,9 @@ class ServerSessionPool:
     def acquire(self) -> ServerSession:
         """A session that the server still knows for a while, or a new one. It counts as used now."""
         self.in_use += 1
-        idle, now = self._idle, _clock.monotonic()
-        oldest_use = now - self._topology.description.session_lifetime + _MARGIN
+        idle = self._idle
+        now = _clock.monotonic()
+        oldest_use = now - self._topology.description.sessions_usable
         while idle:
             session = idle.pop()
             if session.last_used >= oldest_use:
@@ -267,7 +265,7 @@ class ServerSessionPool:
             return
         self.in_use -= 1
         idle = self._idle
-        oldest_use = _clock.monotonic() - self._topology.description.session_lifetime + _MARGIN
+        oldest_use = _clock.monotonic() - self._topology.description.sessions_usable
         while idle and idle[0].last_used < oldest_use:
             idle.popleft()
         if not session.dirty and session.last_used >= oldest_use:

@@ -56,7 +56,7 @@ class BulkWriteBatch(CursorOperation):
     ) -> None:
         # Counts and indexes are the server's, so they are not decoded into anything of the user's.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
-        self.acknowledged = acknowledged
+        self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
         self.limits = limits
         self.reply: dict[str, Any] | None = None
@@ -66,7 +66,7 @@ class BulkWriteBatch(CursorOperation):
         self._fitted = False
         self.taken = writes.take(limits, self._size)
         # The server cannot tell a second try of one that writes several documents.
-        self.retryable = not any(write.multi for write in self.taken)
+        self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 
     def command(self, hello: Hello) -> dict[str, Any]:

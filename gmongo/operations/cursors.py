@@ -28,6 +28,7 @@ class GetMore(CursorOperation):
 
     name = "getMore"
     retryable = False
+    opens_cursor = False  # its cursor is open already, and holds its connection
     takes_max_time = False
     waits_for_documents = True
     batch_field = "nextBatch"
@@ -65,9 +66,6 @@ class GetMore(CursorOperation):
         if self.comment is not None and hello.max_wire_version >= wire_versions.GET_MORE_COMMENT:
             command["comment"] = self.comment
         return command
-
-    def keeps_cursor_open(self, result: Any) -> bool:
-        return False  # whoever has the cursor has its connection, too
 
     def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
         return None  # somebody has it

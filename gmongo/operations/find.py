@@ -71,6 +71,7 @@ class CursorOperation(Operation):
 
     retryable = True
     batch_field = "firstBatch"
+    opens_cursor = True
 
     __slots__ = ("decoding", "raw")
 
@@ -150,8 +151,9 @@ class Find(CursorOperation):
 
     name = "find"
     takes_read_concern = True
+    takes_max_time = True
 
-    __slots__ = ("fields", "filter", "takes_max_time")
+    __slots__ = ("fields", "filter")
 
     def __init__(
         self,
@@ -166,7 +168,8 @@ class Find(CursorOperation):
         self.raw = raw
         self.filter = filter
         self.fields = fields
-        self.takes_max_time = takes_max_time
+        if not takes_max_time:
+            self.takes_max_time = False
 
     def command(self, hello: Hello) -> dict[str, Any]:
         return {"find": self.context.collection, "filter": self.filter, **self.fields}
@@ -193,6 +196,8 @@ class ExhaustFind(Find):
 
 class FindOne(Find):
     """Find the first document that matches, or None."""
+
+    opens_cursor = False
 
     __slots__ = ()
 

@@ -25,11 +25,11 @@ class FindAndModify(CollectionOperation):
     is_write = True
     takes_write_concern = True
 
-    __slots__ = ("acknowledged", "retryable")
+    __slots__ = ("acknowledged", "retryable", "takes_session")
 
     def __init__(self, context: OperationContext, fields: Mapping[str, Any], acknowledged: bool) -> None:
         super().__init__(context, fields)
-        self.acknowledged = self.retryable = acknowledged
+        self.acknowledged = self.retryable = self.takes_session = acknowledged
 
     def command(self, hello: Hello) -> dict[str, Any]:
         if not self.acknowledged:

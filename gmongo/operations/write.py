@@ -18,7 +18,6 @@ from gmongo.errors import ConfigurationError, DocumentTooLarge, OperationFailure
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
-from gmongo.sdam.selection import WRITABLE
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
@@ -145,10 +144,9 @@ class _Write(Operation):
     """
 
     is_write = True
-    selector = WRITABLE
     takes_write_concern = True
 
-    __slots__ = ("_encoded", "_fields", "acknowledged", "name", "retryable", "taken", "transaction_number")
+    __slots__ = ("_encoded", "_fields", "acknowledged", "name", "retryable", "taken", "takes_session")
 
     def __init__(
         self,
@@ -161,9 +159,8 @@ class _Write(Operation):
     ) -> None:
         self.context = context
         self.name = kind  # type: ignore[misc]
-        self.acknowledged = acknowledged
+        self.acknowledged = self.takes_session = acknowledged
         self.retryable = retryable
-        self.transaction_number: int | None = None
         self.taken = taken
         self._fields = fields
         self._encoded: list[bytes] | None = None  # a second try sends the same again
@@ -201,7 +198,7 @@ class WriteBatch(_Write):
     :param unheard: if the bulk is not acknowledged, the fields of all its commands and statements, by the command.
     """
 
-    __slots__ = ("_statements", "_unheard", "operation_id", "reply", "takes_session", "takes_write_concern")
+    __slots__ = ("_statements", "_unheard", "operation_id", "reply", "takes_write_concern")
 
     def __init__(
         self,
@@ -268,9 +265,7 @@ class SingleWrite(_Write):
             if self.name != "insert":
                 check_unacknowledged(self.name, statement, hello)
         encoded = bson.encode(statement, False, self.context.codec_options)
-        if len(encoded) > hello.max_bson_size and (
-            not self.acknowledged or len(encoded) > hello.max_bson_size + sizes.COMMAND_OVERHEAD
-        ):
+        if len(encoded) > hello.max_bson_size and (not self.acknowledged or len(encoded) > hello.max_command_size):
             raise _too_large(encoded, hello)
         return [encoded]
 

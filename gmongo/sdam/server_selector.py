@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from gevent import get_hub
+
 from gmongo import _clock
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
@@ -30,9 +32,28 @@ class Selectable(Protocol):
 
     description: TopologyDescription
     servers: dict[Address, Server]
+    hub: object
+
+    def open(self) -> None:
+        """Start, if that has not been done here.
+
+        :raises InvalidOperation: the client is closed, or in use by another native thread.
+        """
 
     def request_checks(self) -> None:
         """Have all servers checked soon."""
+
+
+class Asking(Protocol):
+    """What a server is selected for: an operation."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for logs."""
+
+    @property
+    def operation_id(self) -> int | None:
+        """What ties it together with others in logs, if it is one of several."""
 
 
 class ServerSelector:
@@ -45,25 +66,34 @@ class ServerSelector:
         self._settings = settings
         self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.wanted
-        self._choices: dict[int, tuple[Any, list[Server]]] = {}  # id of a selector -> itself, servers
+        # id of a selector -> itself, the only server if there is just one, all servers
+        self._choices: dict[int, tuple[Any, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()
 
     def select(
         self,
         topology: Selectable,
         selector: Any,
-        operation: str,
+        operation: Asking,
         deadline: float | None,
         deprioritized: frozenset[Address],
-        operation_id: int | None,
     ) -> Server:
-        """The server for an operation; the parameters are those of ``Topology.select_server``."""
+        """The server for an operation, waiting for one if there is none.
+
+        :param topology: to select from.
+        :param selector: a read preference, or ``WRITABLE``.
+        :param deadline: on the clock of ``gmongo._clock``, beside ``serverSelectionTimeoutMS``.
+        :param deprioritized: servers to pass over if there are others.
+        :raises ServerSelectionTimeoutError: none was found in time.
+        :raises ConfigurationError: the servers are too old or too new.
+        """
+        if topology.hub is not get_hub():
+            topology.open()
         kept = None if deprioritized else self._choices.get(id(selector))
         if kept is None or self._is_logged():
-            asked = Asked(selector, operation, operation_id)
+            asked = Asked(selector, operation.name, operation.operation_id)
             return self._select_anew(topology, asked, deadline, deprioritized)
-        servers = kept[1]
-        return servers[0] if len(servers) == 1 else less_busy_of_two(servers)
+        return kept[1] or less_busy_of_two(kept[2])
 
     def _select_anew(
         self, topology: Selectable, asked: Asked, deadline: float | None, deprioritized: frozenset[Address]
@@ -128,7 +158,7 @@ class ServerSelector:
         if servers and not deprioritized and custom is None:
             if len(self._choices) >= _CHOICES_KEPT:
                 self._choices.clear()
-            self._choices[id(selector)] = selector, servers
+            self._choices[id(selector)] = selector, servers[0] if len(servers) == 1 else None, servers
         return servers
 
     def _wait_for_suitable(

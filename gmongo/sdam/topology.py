@@ -23,6 +23,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
+from gmongo.events.selection import Named
 from gmongo.sdam import application_errors
 from gmongo.sdam.history import History
 from gmongo.sdam.monitor import Monitor
@@ -73,7 +74,7 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        self._hub: Any = None  # whose greenlets may use the topology; None until opened, and again after a fork
+        self.hub: Any = None  # whose greenlets use it; None before the first use, after a fork and after the last use
         self.epoch = 0  # how many forks lie behind
         self._opened = False
         self._closed = False
@@ -92,10 +93,10 @@ class Topology:
         if self._closed:
             raise InvalidOperation("Cannot use MongoClient after close")
         hub = get_hub()
-        if self._hub is hub:
+        if self.hub is hub:
             return
         self.check_thread()
-        self._hub = hub
+        self.hub = hub
         with self._delivery:
             if self._opened:
                 self._begin_again_in_child()
@@ -110,7 +111,7 @@ class Topology:
 
         :raises InvalidOperation: it is another one.
         """
-        if self._hub is not None and self._hub is not get_hub():
+        if self.hub is not None and self.hub is not get_hub():
             raise InvalidOperation(
                 "a MongoClient belongs to the native thread that first used it, because greenlets cannot be switched "
                 "from another one; call gevent.monkey.patch_all() before anything else, so that threads are greenlets, "
@@ -159,6 +160,7 @@ class Topology:
         if self._closed:
             return
         self._closed = True
+        self.hub = None
         note, events = self._delivery.note, self._events
         servers, self.servers = list(self.servers.values()), {}
         before, self.description = self.description, self._nothing_known()
@@ -180,14 +182,9 @@ class Topology:
         """Whether :meth:`close` was called."""
         return self._closed
 
-    @property
-    def hub(self) -> Any:
-        """The hub whose greenlets use the topology; None before the first use and after the last."""
-        return None if self._closed else self._hub
-
     def mark_forked(self) -> None:
         """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
-        self._hub = None
+        self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
         error = forked()
@@ -198,34 +195,19 @@ class Topology:
 
     # Selecting
 
-    def select_server(
-        self,
-        selector: Any,
-        operation: str,
-        deadline: float | None = None,
-        deprioritized: frozenset[Address] = frozenset(),
-        operation_id: int | None = None,
-    ) -> Server:
-        """The server for an operation, waiting for one if there is none.
+    def select_server(self, selector: Any, name: str, deadline: float | None = None) -> Server:
+        """A server for what is no operation; the further parameters are those of :meth:`ServerSelector.select`.
 
-        :param selector: a read preference, or ``WRITABLE``.
-        :param operation: its name, for logs.
-        :param deadline: on the clock of ``gmongo._clock``, beside ``serverSelectionTimeoutMS``.
-        :param deprioritized: servers to pass over if there are others.
-        :param operation_id: for logs, if it is one of several operations that belong together.
-        :raises ServerSelectionTimeoutError: none was found in time.
-        :raises ConfigurationError: the servers are too old or too new.
+        :param name: of what asks for it, for logs.
         """
-        if self._hub is not get_hub() or self._closed:
-            self.open()
-        return self.selector.select(self, selector, operation, deadline, deprioritized, operation_id)
+        return self.selector.select(self, selector, Named(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
         """Refuse use after the client was closed, and by another native thread.
 
         :raises InvalidOperation: it is one of these.
         """
-        if self._hub is not get_hub() or self._closed:
+        if self.hub is not get_hub():
             self.open()
 
     def server_at(self, address: Address, deadline: float | None = None, wait: bool = True) -> Server:
@@ -267,7 +249,7 @@ class Topology:
 
     def is_polled(self) -> bool:
         """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
-        in_use = self._hub is not None and not self._closed  # and not in a forked child that leaves it alone
+        in_use = self.hub is not None  # it is not in a forked child that leaves the client alone
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:

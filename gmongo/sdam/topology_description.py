@@ -29,7 +29,8 @@ class TopologyDescription:
     :param max_election_id: the newest seen of a primary.
     :param topology_settings: of the client.
 
-    `session_lifetime` is how long a server keeps a session that is not used, in seconds; infinite if no server says.
+    `sessions_usable` is for how long a session may be used again after its last use, in seconds: a minute less than the
+    servers keep it; infinite if no server says.
     """
 
     __slots__ = (
@@ -41,7 +42,7 @@ class TopologyDescription:
         "_servers",
         "_settings",
         "_topology_type",
-        "session_lifetime",
+        "sessions_usable",
     )
 
     def __init__(
@@ -61,7 +62,7 @@ class TopologyDescription:
         self._settings = topology_settings
         self._incompatible = _incompatibility(self._servers.values())
         timeout = self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
-        self.session_lifetime = inf if timeout is None else timeout * 60.0
+        self.sessions_usable = inf if timeout is None else (timeout - 1) * 60.0
 
     def check_compatible(self) -> None:
         """Refuse servers that speak no common wire version.

@@ -37,7 +37,7 @@ _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 # The beginning of an OP_MSG: the header, the flags, the kind of the first section, and the size of the document in it.
-read_beginning = struct.Struct("<iiiiIBi").unpack_from
+read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # The first sixteen bytes of every message: its length, its request ID, the ID of the request it replies to, its opcode.
 Header = tuple[int, int, int, int]

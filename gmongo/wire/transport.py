@@ -24,6 +24,7 @@ from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header,
 _READ = 1
 _WRITE = 2
 # Most replies fit into a buffer of this size; a larger one gets memory of its own.
+_SHORTEST = BEFORE_BODY + 5  # bytes of a reply with an empty document
 _BUFFER_SIZE = 64 * 1024
 # Buffers that are free. A transport has one only from the first byte of a reply until the reply has been decoded, so
 # that idle connections hold none, and busy ones share the few that lie in the processor's cache.
@@ -164,11 +165,12 @@ class Transport:
     def _whole(self, data: bytes, request_id: int) -> bytes | None:
         """The body, if `data` is a reply to `request_id` and nothing else; if not, it is kept for :meth:`receive`."""
         count = len(data)
-        if count > BEFORE_BODY + 4:
-            length, _, response_to, opcode, flags, kind, size = read_beginning(data)
-            body_alone = opcode == OP_MSG and not flags and not kind and size == length - BEFORE_BODY
-            if body_alone and length == count <= self.max_message_size and response_to == request_id:
-                return data[BEFORE_BODY:]
+        if (
+            _SHORTEST <= count <= self.max_message_size
+            # Length, what it replies to, opcode, flags, kind of the section, length of the body.
+            and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BEFORE_BODY)
+        ):
+            return data[BEFORE_BODY:]
         view = self._view = _free_buffer()
         view[:count] = data
         self._end = count

@@ -12,6 +12,7 @@ from gmongo.auth import scram_keys
 from gmongo.cmap.authentication import Authentication
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED, AuthServer
+from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import cut, silent
 from tests.support.wait import eventually
@@ -323,12 +324,12 @@ def test_reauthentication(server):
     with client_of(server) as client:
         find(client)
         [pool] = client._topology.pools()
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             connection.reauthenticate()
         assert find(client) == {"_id": 1}
         assert len(server.commands("saslStart")) == 1
         server.users["ann"] = "another"
-        with pytest.raises(OperationFailure), pool.checkout() as connection:
+        with pytest.raises(OperationFailure), checked_out(pool) as connection:
             connection.reauthenticate()
         assert client.pool_stats()[0]["available"] == 0, "a connection that is nobody's must not be used"
 
@@ -337,5 +338,5 @@ def test_reauthentication_without_authentication(server):
     with gmongo.MongoClient(*server.address) as client:
         find(client)
         [pool] = client._topology.pools()
-        with pool.checkout() as connection, pytest.raises(InvalidOperation, match="has not authenticated"):
+        with checked_out(pool) as connection, pytest.raises(InvalidOperation, match="has not authenticated"):
             connection.reauthenticate()

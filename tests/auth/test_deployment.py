@@ -11,6 +11,7 @@ import gmongo
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
 from gmongo.testing import Deployment, certificates
+from tests.support.pools import checked_out
 
 pytest.importorskip("trustme")
 
@@ -123,7 +124,7 @@ def test_tokens(property_name):
         client.db.c.insert_one({"_id": 1})
         assert tokens.given == ["token-0"]
         [pool] = client._topology.pools()
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             connection.reauthenticate()
         assert client.db.c.find_one() == {"_id": 1}
         assert tokens.given == ["token-0", "token-1"]

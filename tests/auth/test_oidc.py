@@ -18,6 +18,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
+from tests.support.pools import checked_out
 from tests.support.server import ScriptedServer, cut
 
 PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a", "b"]}
@@ -178,7 +179,7 @@ def test_an_operation_with_a_limit_leaves_less_for_the_callback(server):
         find(client)
         server.good = {"token-2"}
         [pool] = client._topology.pools()
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             connection.reauthenticate(5.0)
     assert [context.timeout_seconds for context in callback.contexts] == [60, 5]
 
@@ -223,7 +224,7 @@ def test_authenticating_again(server):
         find(client)
         server.good = {"token-2"}
         [pool] = client._topology.pools()
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             connection.reauthenticate()
         find(client)
         assert len(callback.contexts) == 2
@@ -271,12 +272,12 @@ def test_a_human_is_not_asked_as_long_as_the_token_can_be_refreshed(server):
         find(client)
         server.good = {"token-2"}
         [pool] = client._topology.pools()
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             connection.reauthenticate()
         assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1"]
         assert callback.contexts[1].idp_info.issuer == "https://issuer"
         server.good = {"token-4"}  # the refreshed one is no good, so the human is asked
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             connection.reauthenticate()
     assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1", "refresh-2", None]
 

@@ -10,6 +10,7 @@ import pytest
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import counts, filled
+from tests.support.pools import checked_out
 from tests.support.server import silent
 from tests.support.wait import eventually
 
@@ -112,7 +113,7 @@ def test_the_scope_checks_in_however_it_ends(new_pool: Any, recorder: Any, go: A
     pool = new_pool()
 
     def use() -> None:
-        with gevent.Timeout(0.01 if end == "by a time-out" else None, False), pool.checkout():
+        with gevent.Timeout(0.01 if end == "by a time-out" else None, False), checked_out(pool):
             if end == "by an exception":
                 raise ZeroDivisionError
             gevent.sleep(60 if end != "well" else 0)

@@ -13,6 +13,7 @@ from gevent.event import Event
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from tests.cmap.harness import counts, filled, ping, settle
+from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import held, silent
 from tests.support.wait import eventually
@@ -119,7 +120,7 @@ def test_who_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
     order: list[str] = []
 
     def ask(name: str) -> None:
-        with pool.checkout():
+        with checked_out(pool):
             order.append(name)
             gevent.sleep(0.001)
 
@@ -179,7 +180,7 @@ def test_an_interrupting_clear_ends_what_is_going_on(new_pool: Any, server: Any,
     server.fail("ping", silent, silent)
 
     def use() -> None:
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             ping(connection, None)
 
     tasks = [go(use), go(use)]
@@ -206,7 +207,7 @@ def test_an_interrupting_clear_ends_what_is_going_on(new_pool: Any, server: Any,
 def test_a_connection_between_two_requests_is_interrupted_too(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     with pytest.raises(PoolClearedError, match="interrupted due to server monitor timeout"):  # noqa: SIM117
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             ping(connection)
             pool.clear(interrupt=True)
             ping(connection)

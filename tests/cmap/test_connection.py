@@ -20,6 +20,7 @@ from gmongo.errors import (
 )
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
 from tests.cmap.harness import counts, filled, ping
+from tests.support.pools import checked_out
 from tests.support.server import cut, forged, held, silent
 from tests.support.wait import eventually
 
@@ -53,7 +54,7 @@ def test_no_reply_is_longer_than_the_servers_hello_allows(new_pool: Any, server:
     """And a command of it, which has some room beside the documents."""
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
-    with new_pool().checkout() as connection:
+    with checked_out(new_pool()) as connection:
         if length < 100_000:
             ping(connection)
         else:
@@ -182,7 +183,7 @@ def test_errored_connections_are_closed(
 ) -> None:
     pool = new_pool()
     server.fail("ping", fault)
-    with pytest.raises(error), pool.checkout() as connection:
+    with pytest.raises(error), checked_out(pool) as connection:
         ping(connection, timeout)
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert counts(pool) == (0, 0, 0, 0)
@@ -200,7 +201,7 @@ def test_a_request_without_its_reply_closes_the_connection(
     limit = gevent.Timeout(None, False)
 
     def ask() -> None:
-        with limit, pool.checkout() as connection:
+        with limit, checked_out(pool) as connection:
             ping(connection, None)
 
     asking = go(ask)

@@ -13,6 +13,7 @@ from gevent.event import Event
 from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PoolClearedError, PoolClosedError
 from tests.cmap.harness import counts, filled, owner_of, settle
+from tests.support.pools import checked_out
 from tests.support.server import cut, held, silent
 from tests.support.wait import eventually
 
@@ -243,7 +244,7 @@ def test_a_listener_that_is_killed_leaves_nothing_behind(
         server.fail("handshake", cut(0))
 
     def use() -> None:
-        with pool.checkout() as connection:
+        with checked_out(pool) as connection:
             if kind == "Closed":
                 connection.error = ConnectionError("lost")
 

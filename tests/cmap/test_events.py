@@ -11,6 +11,7 @@ from gmongo import monitoring
 from gmongo.errors import AutoReconnect, WaitQueueTimeoutError
 from gmongo.monitoring import listeners as listeners_module
 from tests.cmap.harness import filled
+from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder, pool_word
 from tests.support.server import cut
 
@@ -87,7 +88,7 @@ def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: 
         if number % 10 == 3:
             server.fail("handshake", cut(0))
         try:
-            with pool.checkout() as connection:
+            with checked_out(pool) as connection:
                 gevent.sleep(0)
                 if number % 7 == 0:
                     connection.error = ConnectionError("lost")

@@ -13,6 +13,7 @@ import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
 from tests.cmap.harness import counts, filled, settle
+from tests.support.pools import checked_out, services
 from tests.support.server import ScriptedServer, held
 from tests.support.wait import eventually
 
@@ -231,7 +232,7 @@ def test_what_a_pool_shows(new_pool: Any, server: Any, go: Any) -> None:
     shown = pool.stats()
     assert (shown["address"], shown["state"], shown["generation"]) == (server.address, "ready", 0)
     assert (shown["available"], shown["waiting"], shown["oldest_wait"]) == (1, 0, None)
-    assert pool.generations.services() == {}
+    assert services(pool) == {}
     connection = pool.check_out()
     go(pool.check_out)
     shown = pool.stats()
@@ -253,7 +254,7 @@ def test_never_more_sockets_than_the_maximum(new_pool: Any, server: ScriptedServ
 
     def use() -> None:
         for turn in range(5):
-            with pool.checkout() as connection:
+            with checked_out(pool) as connection:
                 most.append(len(server.peers))
                 gevent.sleep(0.001)
                 if turn % 2:

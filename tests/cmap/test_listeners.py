@@ -15,6 +15,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedEvent
 from tests.cmap.harness import counts, filled, settle
 from tests.support.faults import cut
+from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder, pool_line
 from tests.support.wait import eventually
 
@@ -28,7 +29,7 @@ def listen(pool: Any, *recorders: PoolRecorder) -> None:
 
 
 def use(pool: Any) -> None:
-    with pool.checkout():
+    with checked_out(pool):
         gevent.sleep(0)
 
 

@@ -13,6 +13,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, PoolClearedError, WaitQueueTimeoutError
 from tests.cmap.harness import counts, owner_of, ping
+from tests.support.pools import services
 from tests.support.server import ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
 
@@ -42,15 +43,15 @@ def test_the_plain_clear_is_not_for_load_balancers(pool: Pool, recorder: Any) ->
 @pytest.mark.requirement("CMAP-59", "CMAP-166", "CMAP-167", "CMAP-168")
 def test_the_map_of_services(pool: Pool, server: Any) -> None:
     first, second, third = (connect_to(service, server, pool) for service in (ONE, ONE, OTHER))
-    assert pool.generations.services() == {ONE: (0, 2), OTHER: (0, 1)}
+    assert services(pool) == {ONE: (0, 2), OTHER: (0, 1)}
     pool.clear(service_id=ONE)
-    assert pool.generations.services() == {ONE: (1, 2), OTHER: (0, 1)}
+    assert services(pool) == {ONE: (1, 2), OTHER: (0, 1)}
     assert pool.generation == 0, "which is the pool's own"
     for connection in (first, second, third):
         pool.check_in(connection)
-    assert pool.generations.services() == {OTHER: (0, 1)}
+    assert services(pool) == {OTHER: (0, 1)}
     pool.close()
-    assert pool.generations.services() == {}
+    assert services(pool) == {}
 
 
 def test_late_replies_of_other_services_are_waited_for(new_pool: Any, server: Any) -> None:
@@ -91,7 +92,7 @@ def test_every_clear_of_a_service_is_told(pool: Pool, server: Any, recorder: Any
     pool.clear(service_id=ONE)
     pool.clear(service_id=OTHER)  # nobody is there, which makes no entry
     assert [event.service_id for event in recorder.of("PoolCleared")] == [ONE, ONE, OTHER]
-    assert pool.generations.services() == {ONE: (2, 1)}
+    assert services(pool) == {ONE: (2, 1)}
 
 
 @pytest.mark.requirement("CMAP-165", "CMAP-164")
@@ -131,7 +132,7 @@ def test_a_connection_that_was_interrupted_leaves_the_map(pool: Pool, server: An
     asking.join(timeout=5)
     pool.check_in(connection)
     assert recorder.only("Closed") == ["Closed 1 stale"]
-    assert pool.generations.services() == {}
+    assert services(pool) == {}
 
 
 @pytest.mark.requirement("CMAP-167", "CMAP-168")
@@ -142,7 +143,7 @@ def test_failures_of_the_handshake_do_not_count(pool: Pool, server: Any) -> None
     server.hello_extra = {}
     with pytest.raises(ConfigurationError, match="load balancing mode"):
         pool.check_out()
-    assert pool.generations.services() == {}
+    assert services(pool) == {}
     assert len(owner_of(pool).failures) == 2
 
 

@@ -16,6 +16,7 @@ from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, Wait
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from tests.cmap.harness import NO_UPKEEP, Owner, filled, make_pool
+from tests.support.pools import checked_out
 from tests.support.server import cut
 
 LOGGER = "gmongo.connection"
@@ -227,7 +228,7 @@ def test_why_a_connection_was_closed(new_pool: Any, server: Any, log: Any, act: 
 @pytest.mark.requirement("CMAP-220", "CMAP-223")
 def test_an_error_closed_a_connection(new_pool: Any, server: Any, log: Any) -> None:
     pool, error = new_pool(), ConnectionError("lost")
-    with pool.checkout() as connection:
+    with checked_out(pool) as connection:
         connection.error = error
     reason = "An error occurred while using the connection"
     text, found = last(log, "Connection closed")

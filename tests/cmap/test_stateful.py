@@ -24,6 +24,7 @@ from gmongo.cmap.handshake import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.cmap.harness import make_pool
 from tests.support.critical_sections import check
+from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder, pool_line, pool_word
 
 ADDRESS = ("db.example", 27017)
@@ -92,7 +93,7 @@ class Task:
     def _run(self) -> None:
         ASKING.set(self)
         try:
-            with self._pool.checkout(self._deadline) as self.connection:
+            with checked_out(self._pool, self._deadline) as self.connection:
                 self.let_go.wait()
         except PyMongoError as error:
             if isinstance(error, InvalidOperation):

@@ -12,6 +12,7 @@ from gevent.event import Event
 from gmongo.cmap.pool import Pool
 from gmongo.errors import WaitQueueTimeoutError
 from tests.cmap.harness import counts, settle
+from tests.support.pools import checked_out
 from tests.support.server import cut, held
 from tests.support.wait import eventually
 
@@ -28,7 +29,7 @@ class Crowd:
         return self._go(self._ask, name)
 
     def _ask(self, name: Any) -> None:
-        with self._pool.checkout():
+        with checked_out(self._pool):
             self.served.append(name)
             gevent.sleep(0)
 
@@ -52,7 +53,7 @@ def test_a_newcomer_does_not_take_what_was_given_back_for_another(new_pool: Any,
     crowd = Crowd(pool, go)
     waiting = crowd.add("waiting")
     pool.check_in(connection)
-    with pool.checkout():  # asks before the one who waits has had a turn of the loop
+    with checked_out(pool):  # asks before the one who waits has had a turn of the loop
         crowd.served.append("newcomer")
     waiting.join(timeout=5)
     assert crowd.served == ["waiting", "newcomer"]

@@ -34,6 +34,7 @@ from gmongo.testing import Deployment
 from tests.execution.harness import slow
 from tests.hostile.peer import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
 from tests.hostile.replies import hello_message
+from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
 from tests.support.wait import eventually
 
@@ -454,7 +455,7 @@ def test_a_request_in_one_piece_that_went_out_in_part(client_of, server):
     client = client_of(drainLateReplies=True)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
-    with pool.checkout() as connection:
+    with checked_out(pool) as connection:
         request = struct.pack("<iiii", 20_000_016, 1, 0, OP_MSG) + bytes(20_000_000)
         sending = gevent.spawn(connection.exchange, 1, [request], None, bson.decode)
         eventually(lambda: connection._transport._waiting is sending)
@@ -469,7 +470,7 @@ def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatc
         client.d.c.find_one({"_id": 5})
         with pytest.raises(NetworkTimeout):
             (pool,) = client._topology.pools()
-            with pool.checkout() as connection:
+            with checked_out(pool) as connection:
                 connection.exchange(1, [b"nothing"], 0.0, bson.decode)
         assert counts(client) == (1, 1, 0, 0)
         assert client.d.c.find_one({"_id": 5})["_id"] == 5

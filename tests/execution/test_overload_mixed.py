@@ -98,7 +98,7 @@ def test_a_rejected_write_may_go_on_without_its_number(
     """The check of the second server is made on regular retries only (BP-A16): this one was not executed."""
     scripted.db.c.find_one()
     numbers = iter([True, False])
-    monkeypatch.setattr(RetryPolicy, "is_retryable_write", lambda self, operation, server: next(numbers))
+    monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
     in_turn(server, "insert", rejected())
     scripted.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]

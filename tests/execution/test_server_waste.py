@@ -16,6 +16,7 @@ from gmongo.testing import Deployment
 from gmongo.wire import compression
 from tests.execution.harness import slow
 from tests.support.clients import Client
+from tests.support.pools import checked_out
 from tests.support.wait import comes_true, eventually
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
@@ -102,7 +103,7 @@ def test_a_cursor_that_cannot_be_closed_in_time_is_ended_in_the_background(deplo
         cursor = client.db.c.find({}, batch_size=2)
         next(cursor)
     (pool,) = client._topology.pools()
-    with pool.checkout():  # so that it cannot be sent
+    with checked_out(pool):  # so that it cannot be sent
         with gmongo.timeout(0.02):
             cursor.close()
         assert deployment.commands.named("killCursors") == []

@@ -11,20 +11,30 @@ import gevent
 import pytest
 from bson import Timestamp
 
+from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.execution.sessions import ServerSession, ServerSessionPool
+from gmongo.monitoring.listeners import EventListeners
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import fail
 from tests.support.clients import Client
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
-LIFETIME = 30 * 60.0
+LIFETIME = 30  # minutes
 
 
 @pytest.fixture
 def pool() -> ServerSessionPool:
-    return ServerSessionPool(SimpleNamespace(description=SimpleNamespace(session_lifetime=LIFETIME)))  # type: ignore[arg-type]
+    address = ("a", 27017)
+    hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": LIFETIME}
+    servers = {address: ServerDescription(address, hello)}
+    settings = TopologySettings(seeds=(address,), listeners=EventListeners())
+    description = TopologyDescription(TOPOLOGY_TYPE.Single, servers, None, None, None, settings)
+    return ServerSessionPool(SimpleNamespace(description=description))  # type: ignore[arg-type]
 
 
 def aged(pool: ServerSessionPool, seconds: float) -> ServerSession:

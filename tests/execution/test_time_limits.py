@@ -27,6 +27,7 @@ from gmongo.write_concern import WriteConcern
 from tests.execution.harness import check_nothing_held, fail, slow
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client
+from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -72,7 +73,7 @@ def test_finding_a_server_has_its_own_limit_too(limited: Any) -> None:
 
 def test_waiting_for_a_connection(deployment: Deployment, limited: Any) -> None:
     client = limited(deployment, maxPoolSize=1)
-    with client._topology.select_server(WRITABLE, "test").pool.checkout():
+    with checked_out(client._topology.select_server(WRITABLE, "test").pool):
         begin = monotonic()
         with pytest.raises(WaitQueueTimeoutError) as raised:
             client.db.command("ping")

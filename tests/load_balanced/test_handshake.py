@@ -16,6 +16,7 @@ from tests.load_balanced.harness import SERVICE, balanced, held, services_of
 from tests.support import single
 from tests.support.fail_points import block, break_off, fail, refuse
 from tests.support.faults import held as until
+from tests.support.pools import checked_out, services
 from tests.support.server import ScriptedServer, cut, silent
 
 MISSING = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
@@ -97,7 +98,7 @@ def test_errors_of_the_network_before_the_hello_is_complete(
         client.db.c.find_one()
     assert not recorder.of("PoolCleared")
     assert len(recorder.of("ServerDescriptionChanged")) == 1  # when it was opened
-    assert client._topology.pools()[0].generations.services() == {}
+    assert services(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
@@ -189,7 +190,7 @@ def test_errors_of_authentication_clear_the_service(kind: str, connect: Any, rec
 
 def _use_all(client: Any) -> None:
     """Take up the only connection, so that the next one has to be made."""
-    with client._topology.pools()[0].checkout():
+    with checked_out(client._topology.pools()[0]):
         client.db.c.find_one()
 
 
@@ -292,11 +293,11 @@ def test_a_failed_authentication_counts_from_the_hello_on(connect: Any, service:
     finding = go(client.db.c.find_one)
     service.wait_for("find")
     (pool,) = client._topology.pools()
-    assert pool.generations.services() == {SERVICE: (0, 1)}
+    assert services(pool) == {SERVICE: (0, 1)}
     service.replies["saslStart"] = {"ok": 0, "code": 18, "errmsg": "no"}
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    assert pool.generations.services() == {SERVICE: (1, 1)}
+    assert services(pool) == {SERVICE: (1, 1)}
     gate.set()
     finding.join(timeout=5)
-    assert pool.generations.services() == {}
+    assert services(pool) == {}

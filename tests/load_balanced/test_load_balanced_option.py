@@ -15,6 +15,7 @@ from gmongo.database import Database
 from gmongo.errors import ConfigurationError
 from tests.load_balanced.harness import balanced
 from tests.support.dns import Host, Network
+from tests.support.pools import services
 from tests.support.server import ScriptedServer
 
 NAME = "shop.example.test"
@@ -163,4 +164,4 @@ def test_a_hello_does_not_select_the_mode(service: ScriptedServer, connect: Any,
     assert recorder.of("HeartbeatStarted")
     assert {event.service_id for event in recorder.of("CommandStarted") + recorder.of("CommandSucceeded")} == {None}
     assert client.pool_stats()[0]["state"] == "ready"
-    assert client._topology.pools()[0].generations.services() == {}
+    assert services(client._topology.pools()[0]) == {}

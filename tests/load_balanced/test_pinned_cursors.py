@@ -12,6 +12,7 @@ from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
 from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, held, services_of
 from tests.support.fail_points import block, break_off, refuse
+from tests.support.pools import services
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
@@ -324,7 +325,7 @@ def test_limits_end_a_cursor_that_the_server_leaves_open(service: ScriptedServer
     assert len(client.db.c.find(limit=2).to_list()) == 2
     assert service.connections_of("killCursors") == service.connections_of("find")
     assert held(client) == {}
-    assert SERVICE in client._topology.pools()[0].generations.services()
+    assert SERVICE in services(client._topology.pools()[0])
 
 
 @pytest.mark.requirement("LB-43", "LB-46", "LB-48")

@@ -127,8 +127,8 @@ MUTATIONS = (
         "ra13",
         "a batch that is read ahead holds the hub",
         "execution/attempt.py",
-        "            connection.hold_hub(False)\n",
-        "            pass\n",
+        "        connection.hold_hub(False)\n",
+        "        pass\n",
         TESTS,
     ),
     M(

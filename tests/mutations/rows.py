@@ -55,10 +55,10 @@ MUTATIONS = (
     ),
     M(
         "r07",
-        "the scope does not check in after an error",
-        "cmap/checkout.py",
-        "        if not self._kept:\n",
-        "        if not self._kept and error is None:\n",
+        "a connection is not checked in after an error",
+        "execution/attempt.py",
+        "            self._give_back(server.pool, connection, pin is not None, error)\n",
+        "            pass\n",
         "CMAP-178",
     ),
     M(
@@ -97,7 +97,7 @@ MUTATIONS = (
         "r12",
         "a cursor is not pinned",
         "execution/attempt.py",
-        "            if (load_balanced or operation.pins_connection) and operation.keeps_cursor_open(self.result):\n",
+        "            if operation.opens_cursor and self._keeps_connection(executor, result):\n",
         "            if False:\n",
         "LB-43",
     ),

@@ -500,7 +500,7 @@ MUTATIONS = (
         "an error behind a load balancer clears another service's connections",
         ERRORS,
         "        server.pool.clear(without_frames(error), connection.service_id)\n",
-        "        [server.pool.clear(error, service) for service in list(server.pool.generations.services())]\n",
+        "        [server.pool.clear(error, service) for service in list(server.pool.generations._services)]\n",
         "load_balanced/test_topology load_balanced/test_handshake",
     ),
     M(

@@ -19,6 +19,7 @@ from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.status import StatusPage, process_state
 from gmongo.testing import Deployment
+from tests.support.pools import checked_out
 from tests.support.wait import eventually
 
 
@@ -128,7 +129,7 @@ def test_who_connects(connect: Any, deployment: Deployment) -> None:
     holding, release = Event(), Event()
 
     def hold() -> None:
-        with client._topology.pools()[0].checkout():
+        with checked_out(client._topology.pools()[0]):
             holding.set()
             release.wait()
 

@@ -19,6 +19,7 @@ from gmongo.sdam.history import Happening
 from gmongo.status import process_state
 from gmongo.testing import Deployment
 from gmongo.wire import transport
+from tests.support.pools import checked_out
 
 READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
     "the page": lambda _client: process_state(query_text=True),
@@ -141,7 +142,7 @@ def test_whatever_changes_between_any_two_instructions(read: Callable[[MongoClie
         MongoClient(deployment.uri, slow_operation_ms=0, metrics=True) as client,
     ):
         client.d.c.find_one()
-        with client._topology.pools()[0].checkout():
+        with checked_out(client._topology.pools()[0]):
             bustle = Bustle(client)
             try:
                 with between_instructions(bustle, every):

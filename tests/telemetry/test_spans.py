@@ -13,6 +13,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from gmongo import MongoClient, errors
+from gmongo.execution.account import Account
 from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
 from gmongo.testing import Deployment
@@ -383,19 +384,33 @@ def test_an_operation_is_the_current_span_of_listeners(deployment: Deployment, s
 # Off
 
 
-def test_without_a_provider_operations_run_as_if_nobody_observed(deployment: Deployment) -> None:
+@pytest.fixture
+def accounts(monkeypatch: pytest.MonkeyPatch) -> list[Account]:
+    """All that were made."""
+    made: list[Account] = []
+    make = Account.__init__
+    monkeypatch.setattr(Account, "__init__", lambda self, *given: (made.append(self), make(self, *given))[1])
+    return made
+
+
+def test_without_a_provider_no_account_is_kept(deployment: Deployment, accounts: list[Account]) -> None:
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
-        assert client._executor._all_are_special is False
+    assert accounts == []
+    with MongoClient(deployment.uri, slow_operation_ms=1) as client:
+        client.shop.orders.find_one()
+    assert accounts != []
 
 
-def test_the_quick_look_for_a_provider_may_fail(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_look_for_a_provider_may_fail(
+    deployment: Deployment, accounts: list[Account], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It looks at what is private to OpenTelemetry."""
     monkeypatch.setattr("gmongo._telemetry.tracing._none_is_set", lambda: False)
     monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
-        assert client._executor._all_are_special is False
+    assert accounts == []
 
 
 def test_the_provider_may_come_after_the_client(deployment: Deployment) -> None:

@@ -15,6 +15,7 @@ from gevent.server import StreamServer
 import gmongo
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
 from tests.support.middlemen import Middleman
+from tests.support.pools import checked_out
 from tests.support.server import cursor_reply
 from tests.support.tls import PASSWORD, TlsServer, server_context
 from tests.support.wait import eventually
@@ -218,7 +219,7 @@ def test_sessions_are_used_again(server, files, version):
     with client_of(server, tlsCAFile=files.ca) as client:
         find(client)
         pool = client._topology.pools()[0]
-        with pool.checkout(), pool.checkout():
+        with checked_out(pool), checked_out(pool):
             pass
     assert server.resumed[0] is False
     assert server.resumed[-1] is True

@@ -20,7 +20,7 @@ LONGEST = 35
 LONGEST_WHEN_HOT = 80
 # Every call in these would be paid by every operation.
 HOT = {
-    "execution/executor.py:Executor.run": "the first try of an operation, on local variables",
+    "execution/attempt.py:Attempt.run": "one try of an operation",
     "execution/command.py:CommandRunner.run": "one command on one connection",
     "execution/decorate.py:Decorator.decorate": "what goes on every command",
     "wire/transport.py:Transport.round_trip": "send and receive without a switch where that is possible",

@@ -22,6 +22,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.testing import Deployment
 from tests.gevent.switching.thrown import EARLY, LATE, Kind, Running
 from tests.support.listeners import HearsCommands, HearsHeartbeats, HearsPools, HearsServers
+from tests.support.pools import services
 from tests.support.recorder import short_name
 from tests.support.wait import comes_true, comes_true_at_last
 
@@ -375,8 +376,8 @@ def _pools(stage: Stage) -> list[str]:
             faults.append(f"a connection is in two sets: {everything}")
         if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
             faults.append("a connection that cannot be used is available")
-        if sum(count for _generation, count in pool.generations.services().values()) not in (0, len(everything)):
-            faults.append(f"{pool.generations.services()} do not count {len(everything)} connections")
+        if sum(count for _generation, count in services(pool).values()) not in (0, len(everything)):
+            faults.append(f"{services(pool)} do not count {len(everything)} connections")
     if stage.client._topology.selector.waiting:
         faults.append("somebody still waits for a server")
     return faults

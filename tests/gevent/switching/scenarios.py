@@ -16,6 +16,7 @@ from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import Scenario, Stage, Tracer
 from tests.support.fail_points import fail
+from tests.support.pools import checked_out
 from tests.support.wait import comes_true
 
 LARGE = b"x" * 12_000_000  # more than the sockets take at once
@@ -173,7 +174,7 @@ class LeaveReadAhead(Scenario):
     name = "leaving a cursor that reads ahead"
 
     def prepare(self, stage: Stage) -> None:
-        with stage.pool.checkout():
+        with checked_out(stage.pool):
             stage.db.facts.find_one()
 
     def act(self, stage: Stage) -> Any:

@@ -1,0 +1,27 @@
+"""What tests ask of a pool beside what the driver does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.pool import Pool
+
+
+@contextmanager
+def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connection]:
+    """A connection, checked out for the block and checked in after it, whatever ends it (CMAP-178)."""
+    connection = pool.check_out(deadline)
+    try:
+        yield connection
+    except BaseException as error:
+        pool.check_in(connection, error)
+        raise
+    pool.check_in(connection)
+
+
+def services(pool: Pool) -> dict[Any, tuple[int, int]]:
+    """Behind a load balancer: service ID -> generation and number of connections."""
+    return {service: (entry[0], entry[1]) for service, entry in pool.generations._services.items()}
