@@ -222,6 +222,14 @@ MUTATIONS = (
         LATE,
     ),
     M(
+        "lr07",
+        "it is waited for without end",
+        CONNECTION,
+        '        with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):\n            body = self._receive(transport, request_id)\n        look',
+        "        body = self._receive(transport, request_id)\n        look",
+        LATE,
+    ),
+    M(
         "lr08",
         "it may have any length",
         CONNECTION,
