@@ -75,11 +75,8 @@ class Traces(Observer):
         here = contexts.get_current()
 
         def run_there() -> None:
-            token = contexts.attach(here)
-            try:
-                run()
-            finally:
-                contexts.detach(token)
+            contexts.attach(here)  # for as long as the greenlet lives
+            run()
 
         return run_there
 

@@ -24,10 +24,8 @@ _NO_CHANNEL_BINDING = "n,,"
 # RFC 5802, section 7: these fields in this order. Extensions may follow, but none that is mandatory (m=) is known, and
 # that would come first.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
-_FIRST = re.compile(
-    rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}", re.ASCII
-)
-_FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}", re.ASCII)
+_FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
+_FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
 _NONCE_SIZE = 24
 
 

@@ -418,6 +418,20 @@ def test_damage_is_noticed(bucket, files_database, change, message):
         bucket.download_to_stream(1, io.BytesIO())
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        *(("length", value, "an integer from 0") for value in (-1, 1.5, "1", True)),
+        *(("chunkSize", value, "an integer from 1") for value in (0, -1, 1.5, "1", None)),
+    ],
+)
+def test_numbers_of_files_that_are_none_are_named(files_database, bucket, field, value, rule):
+    bucket.upload_from_stream_with_id(1, "f", b"0123456789")
+    files_database.fs.files.update_one({"_id": 1}, {"$set": {field: value}})
+    with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be {rule}, not "):
+        bucket.open_download_stream(1).read()
+
+
 def test_a_timeout_loses_nothing():
     chunks = [{"files_id": 1, "n": n, "data": Binary(b"%d" % n * 2)} for n in range(3)]
 

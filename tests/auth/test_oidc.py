@@ -12,7 +12,7 @@ import pytest
 import gmongo
 from gmongo.auth.authenticator import Authenticator
 from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
-from gmongo.auth.oidc import is_allowed
+from gmongo.auth.oidc import OidcTokens, is_allowed
 from gmongo.auth.oidc_environments import callback_of
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
@@ -141,6 +141,18 @@ def test_a_token_that_has_expired(server):
         find(client)
         server.good = {"token-2"}
         crowd(server, client, 2)
+    assert len(callback.contexts) == 2
+
+
+def test_between_two_calls_of_the_callback_is_a_pause(server, monkeypatch):
+    callback, pauses = Callback(), []
+    monkeypatch.setattr("gmongo.auth.oidc.sleep", pauses.append)
+    monkeypatch.setattr("gmongo._clock.monotonic", lambda: 1_000.0)
+    tokens = OidcTokens(Credential("MONGODB-OIDC", "$external", None, None, {"OIDC_CALLBACK": callback}))
+    tokens.get(None)
+    tokens.access = None
+    tokens.get(None)
+    assert pauses == [pytest.approx(0.1)]
     assert len(callback.contexts) == 2
 
 

@@ -4,15 +4,19 @@ and returned, in the rows of `calls`.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import gridfs.errors
+import pymongo.cursor
 import pymongo.errors
 import pymongo.results
 import pytest
 
+import gmongo.collection
 import gmongo.errors
 import gmongo.gridfs.errors
 import gmongo.results
@@ -40,3 +44,67 @@ def test_it_may_be_asked_for_all_that_pymongos_may(theirs: type[Any], module: Mo
 
 def test_there_are_many() -> None:
     assert len(CLASSES) > 30
+
+
+# Defaults of arguments
+
+OTHER_DEFAULTS = {
+    "ClientBulkWriteException(verbose)",  # there is none with PyMongo
+    "ClientSession(implicit)",
+    "TopologyDescription.has_readable_server(read_preference)",  # None is the primary, too
+    "WaitQueueTimeoutError(message)",
+}
+MODULES = [
+    "auth_oidc",
+    "change_stream",
+    "client_session",
+    "collation",
+    "collection",
+    "command_cursor",
+    "cursor",
+    "database",
+    "driver_info",
+    "encryption",
+    "encryption_options",
+    "errors",
+    "mongo_client",
+    "monitoring",
+    "operations",
+    "pool_options",
+    "read_concern",
+    "read_preferences",
+    "results",
+    "server_api",
+    "server_description",
+    "topology_description",
+    "uri_parser",
+    "write_concern",
+]
+
+
+def _methods() -> Iterator[tuple[str, Any, Any]]:
+    """What both drivers' modules have, and may be called: by its name, of PyMongo and of gmongo."""
+    yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
+    for module in MODULES:
+        theirs, ours = (importlib.import_module(f"{driver}.{module}") for driver in ("pymongo", "gmongo"))
+        for name in theirs.__dict__.keys() & ours.__dict__.keys():
+            one, other = getattr(theirs, name), getattr(ours, name)
+            if inspect.isclass(one) and not name.startswith("_"):
+                yield name, one.__init__, other.__init__
+                methods = (each for each in dir(one) if not each.startswith("_") and hasattr(other, each))
+                yield from ((f"{name}.{each}", getattr(one, each), getattr(other, each)) for each in methods)
+            elif inspect.isfunction(one):
+                yield name, one, other
+
+
+def test_arguments_have_pymongos_defaults() -> None:
+    compared, different = 0, set()
+    for name, one, other in _methods():
+        if all(inspect.isfunction(each) or inspect.ismethod(each) for each in (one, other)):
+            theirs, ours = inspect.signature(one).parameters, inspect.signature(other).parameters
+            for parameter in theirs.keys() & ours.keys():
+                compared += 1
+                if theirs[parameter].default != ours[parameter].default:
+                    different.add(f"{name}({parameter})")
+    assert different == OTHER_DEFAULTS
+    assert compared > 2000

@@ -499,7 +499,8 @@ def test_nothing_goes_around_the_encryption():
     ],
 )
 def test_options_are_checked_at_construction(options, error):
-    with pytest.raises(error):
+    (name,) = options
+    with pytest.raises(error, match=name):
         AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
 
 

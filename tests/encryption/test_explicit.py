@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 
 import gevent
 import pymongo.encryption
@@ -11,8 +12,10 @@ from bson import Binary
 
 import gmongo
 from gmongo import MongoClient
+from gmongo._encryption.explicit import opened
+from gmongo._encryption.handle import Settings
 from gmongo.encryption import Algorithm, ClientEncryption
-from gmongo.encryption_options import RangeOpts
+from gmongo.encryption_options import AutoEncryptionOpts, RangeOpts
 from gmongo.errors import (
     ConfigurationError,
     EncryptedCollectionError,
@@ -127,6 +130,24 @@ def test_keys_are_written_with_a_majority(deployment, encryption):
     written = [name for name in recorder.commands if name in ("insert", "update", "findAndModify", "delete")]
     assert set(written) == {"insert", "update", "findAndModify", "delete"}
     assert all(command["writeConcern"] == {"w": "majority"} for name in set(written) for command in recorder.sent(name))
+
+
+def test_a_library_that_was_closed_is_not_opened_again():
+    handle = opened(Settings(LOCAL))
+    handle.crypt()
+    handle.close()
+    with pytest.raises(InvalidOperation, match="closed"):
+        handle.crypt()
+
+
+@pytest.mark.parametrize("error", [AttributeError("no such symbol"), OSError("no such file"), RuntimeError("broken")])
+def test_a_library_that_cannot_be_loaded(monkeypatch, error):
+    def version(_length):
+        raise error
+
+    monkeypatch.setattr("gmongo._encryption.library.lib", SimpleNamespace(mongocrypt_version=version))
+    with pytest.raises(ConfigurationError, match=f"needs libmongocrypt: {error}"):
+        AutoEncryptionOpts(LOCAL, VAULT)
 
 
 def test_a_key_vault_that_cannot_be_reached():

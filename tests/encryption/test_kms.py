@@ -362,6 +362,15 @@ def test_proxies_that_are_refused(arguments, error):
         HTTPProxyKMSConnect(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("url", "where"),
+    [("http://h", "'h', port=80"), ("https://h", "'h', port=443"), ("http://h:3128", "'h', port=3128"),
+     ("https://[::1]:1/", "'::1', port=1")],
+)  # fmt: skip
+def test_where_a_proxy_is(url, where):
+    assert repr(HTTPProxyKMSConnect(url)) == f"HTTPProxyKMSConnect({where})"
+
+
 def test_a_callback_that_returns_nonsense(open_encryption):
     with pytest.raises(EncryptionError, match="kms_connect_callback must return a socket"):
         open_encryption(callback=lambda context: 5).create_data_key("aws", MASTER_KEYS["aws"])

@@ -66,6 +66,31 @@ def test_options_hold(many: Any) -> None:
     assert found == list(range(44, -1, -1))
 
 
+TAILABLE, STREAMED = 2, 64
+
+
+@pytest.mark.parametrize("flags", [STREAMED, STREAMED | TAILABLE], ids=["plain", "tailable"])
+@pytest.mark.parametrize("in_transaction", [False, True], ids=["outside", "in a transaction"])
+def test_what_is_not_streamed_is_asked_for(many: Any, deployment: Deployment, flags: int, in_transaction: bool) -> None:
+    client = many.database.client
+    cursor = many.find({}, {"_id": 1}, batch_size=600)
+    if flags & TAILABLE:
+        client.db.create_collection("capped", capped=True, size=100_000)
+        client.db.capped.insert_many([{"_id": number} for number in range(2000)])
+        cursor = client.db.capped.find({}, {"_id": 1}, batch_size=600)
+    cursor.add_option(flags)
+    if in_transaction:
+        with client.start_session() as session, session.start_transaction():
+            cursor = many.find({}, {"_id": 1}, batch_size=600, session=session).add_option(STREAMED)
+            next(cursor), list(cursor)
+    else:
+        found = [next(cursor)["_id"] for _ in range(2000)]
+        assert found == list(range(2000))
+    streams = flags == STREAMED and not in_transaction
+    assert len(deployment.commands.named("getMore")) == (1 if streams else 3)
+    cursor.close()
+
+
 def test_raw_batches_are_streamed(many: Any, deployment: Deployment) -> None:
     batches = list(many.find_raw_batches({}, {"_id": 1}, batch_size=300, cursor_type=EXHAUST))
     assert [document["_id"] for batch in batches for document in bson.decode_all(batch)] == list(range(2000))

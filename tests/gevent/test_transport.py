@@ -101,6 +101,38 @@ def test_sending_more_than_the_socket_holds(pair, count):
     assert received == expected
 
 
+def fill(transport):
+    """Send until the socket takes no more; returns how many bytes it holds."""
+    held = 0
+    while True:
+        try:
+            held += transport._socket.send(b"x" * 1000)
+        except BlockingIOError:
+            return held
+
+
+@pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
+@pytest.mark.parametrize("is_full", [False, True], ids=["empty", "full"])
+@pytest.mark.parametrize("expects_reply", [False, True], ids=["send", "round trip"])
+def test_what_the_socket_does_not_take_at_once_follows(pair, sizes, is_full, expects_reply):
+    transport, peer = pair
+    buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
+    held = fill(transport) if is_full else 0
+    sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
+    gevent.sleep(0)
+    assert pull(peer, held + sum(sizes))[held:] == b"".join(buffers)
+    if expects_reply:
+        push(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
+        if sending.get() is None:  # a reply after several buffers is received apart
+            assert bytes(transport.receive(1)[3]) == b"\0" * 5 + b"\5\0\0\0\0"
+        else:
+            assert sending.get() == b"\5\0\0\0\0"
+    sending.get()
+    with pytest.raises(BlockingIOError):
+        peer.recv(1)
+    assert not transport.out_of_step
+
+
 def test_end_of_the_stream(pair):
     transport, peer = pair
     push(peer, message(b"abc")[:10])

@@ -103,7 +103,18 @@ def test_a_wrong_password(server):
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(1, "general failure"), (2, "not allowed"), (4, "host unreachable"), (5, "connection refused"), (99, "code 99")],
+    [
+        (1, "general failure of the proxy"),
+        (2, "not allowed by the proxy's rules"),
+        (3, "network unreachable"),
+        (4, "host unreachable"),
+        (5, "connection refused"),
+        (6, "time to live expired"),
+        (7, "command not supported"),
+        (8, "kind of address not supported"),
+        (9, "refused with code 9"),
+        (99, "refused with code 99"),
+    ],
 )
 def test_a_proxy_that_refuses(server, code, words):
     with Socks5() as proxy:

@@ -223,6 +223,31 @@ def test_equality_is_by_kind_and_contents():
     assert InsertOne({}) != {}
 
 
+COLLATION = {"collation": ({"locale": "en"}, {"locale": "de"})}
+WHERE = {"hint": ("a_1", "b_1"), "namespace": ("d.c", "d.e")}
+FIELDS = {  # of each kind of model: two values of each argument
+    InsertOne: {"document": ({"a": 1}, {"a": 2}), "namespace": ("d.c", "d.e")},
+    DeleteOne: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
+    DeleteMany: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
+    ReplaceOne: {"filter": ({}, {"a": 1}), "replacement": ({}, {"a": 1}), "upsert": (True, False), **COLLATION, **WHERE,
+                 "sort": ({"a": 1}, {"a": -1})},
+    UpdateOne: {"filter": ({}, {"a": 1}), "update": (SET, {"$unset": {"a": 1}}), "upsert": (True, False), **COLLATION,
+                "array_filters": ([{"x": 1}], [{"x": 2}]), **WHERE, "sort": ({"a": 1}, {"a": -1})},
+    UpdateMany: {"filter": ({}, {"a": 1}), "update": (SET, {"$unset": {"a": 1}}), "upsert": (True, False), **COLLATION,
+                 "array_filters": ([{"x": 1}], [{"x": 2}]), **WHERE},
+    IndexModel: {"keys": ("a", "b"), "name": ("x", "y")},
+    SearchIndexModel: {"definition": ({}, {"a": 1}), "name": ("x", "y"), "type": ("search", "vectorSearch")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, fields in FIELDS.items() for name in fields])
+def test_every_argument_counts_for_equality_and_is_shown(kind, name):
+    given = {each: values[0] for each, values in FIELDS[kind].items()}
+    other = {**given, name: FIELDS[kind][name][1]}
+    assert kind(**given) == kind(**given) != kind(**other)
+    assert repr(kind(**given)) == repr(kind(**given)) != repr(kind(**other))
+
+
 def test_models_can_be_copied():
     model = UpdateOne({"a": 1}, SET, hint="x", sort={"a": 1})
     assert copy.deepcopy(model) == model

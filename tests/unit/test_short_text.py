@@ -149,6 +149,14 @@ def test_what_cannot_be_encoded_raises_nothing(value: Any) -> None:
     assert isinstance(document_text({"a": value}, 50), str)
 
 
+@pytest.mark.parametrize(("size", "is_shown"), [(64 * 1024, True), (64 * 1024 + 1, False)])
+def test_a_raw_document_is_shown_up_to_a_size(size: int, is_shown: bool) -> None:
+    raw = RawBSONDocument(bson.encode({"a": "x" * (size - len(bson.encode({"a": ""})))}))
+    assert len(raw.raw) == size
+    text = document_text({"d": raw}, 30)
+    assert text == ('{"d": {"a": "' + "x" * 17 if is_shown else f'{{"d": "({size} bytes of BSON)"}}'[:30])
+
+
 # The repr of a value, for an error
 
 
