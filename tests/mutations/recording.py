@@ -107,7 +107,7 @@ def carried_over(before: str, after: str) -> dict[int, int]:
 
 
 def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording:
-    """The recording of the tests in `folders`, brought up to date folder by folder.
+    """The recording of the tests of the default tier in `folders`, brought up to date folder by folder.
 
     :param again: record all of them, whether there is a recording or not.
     """
@@ -151,21 +151,10 @@ def _kept(folder: str) -> list[dict[str, Any]]:
 def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     """Run the tests, each once."""
     into.mkdir(parents=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "tests.mutations.recording",
-        "--timeout=120",
-    ]
+    plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
     environment = {**os.environ, _VARIABLE: str(into)}
-    output = subprocess.run(
-        [*command, *targets], cwd=ROOT, env=environment, capture_output=True, timeout=_LONGEST, check=False
-    )
+    output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_LONGEST, check=False)
     if not (into / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
     found = json.loads((into / "found.json").read_text("utf-8"))
