@@ -120,7 +120,11 @@ def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording
         current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
         if missing := sorted(files.keys() - current):
             print(f"recording {len(missing)} files of tests/{folder}", flush=True)
-            _record(FOLDER / folder / str(len(_kept(folder))), missing, {file: files[file] for file in missing})
+            _record(
+                FOLDER / folder / str(len(list((FOLDER / folder).glob("*")))),
+                missing,
+                {file: files[file] for file in missing},
+            )
             kept = _kept(folder)
         _add(result, kept, files)
     return result
