@@ -48,7 +48,8 @@ Reply = tuple[Buffer, bool]
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 
-next_request_id: Callable[[], int] = chain.from_iterable(repeat(range(1, 2**31))).__next__
+REQUEST_IDS = range(1, 2**31)
+next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__next__
 """A request ID that no other recent request of the process has: from 1 up, and from 1 again when they do not fit."""
 
 

@@ -249,3 +249,16 @@ def test_write_concern_errors_do_not_stop_a_bulk_but_are_raised_at_its_end() -> 
             client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
         assert caught.value.details == {**EMPTY, "nInserted": 2, "writeConcernErrors": [concern, concern]}
         assert caught.value.timeout
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does(ordered: bool) -> None:
+    errors = [{"index": index, "code": 11000, "errmsg": "duplicate"} for index in (3, 0, 2)]
+    with (
+        ScriptedServer({"insert": {"ok": 1, "n": 1, "writeErrors": errors}}) as server,
+        MongoClient[Any](server.name) as client,
+        pytest.raises(BulkWriteError) as caught,
+    ):
+        client.db.c.bulk_write([InsertOne({"_id": number}) for number in range(4)], ordered=ordered)
+    assert [error["index"] for error in caught.value.details["writeErrors"]] == [0, 2, 3]
+    assert [error["op"]["_id"] for error in caught.value.details["writeErrors"]] == [0, 2, 3]

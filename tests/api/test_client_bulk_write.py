@@ -346,6 +346,16 @@ def test_unacknowledged_writes_are_checked_for_size(client, recorder, model):
     assert recorder.commands == []
 
 
+def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does():
+    batch = [{"ok": 0, "idx": index, "code": 11000, "errmsg": "duplicate"} for index in (3, 0, 2)]
+    cursor = {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": batch}
+    with ScriptedServer({"bulkWrite": {"ok": 1, "nErrors": 3, "nInserted": 1, "cursor": cursor}}) as server:
+        server.hello_extra["maxWireVersion"] = 25
+        with MongoClient(server.name) as client, pytest.raises(ClientBulkWriteException) as caught:
+            client.bulk_write([insert() for _ in range(4)], ordered=False)
+    assert [error["idx"] for error in caught.value.write_errors] == [0, 2, 3]
+
+
 # What is refused
 
 

@@ -7,13 +7,24 @@ from typing import Any
 
 import pytest
 from bson import Int64, ObjectId
+from bson.errors import InvalidBSON
+from gevent import GreenletExit
 
 from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pool import Pool
-from gmongo.errors import AutoReconnect, NetworkTimeout, PoolClearedError, PyMongoError
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    NetworkTimeout,
+    PoolClearedError,
+    ProtocolError,
+    PyMongoError,
+    WriteConcernError,
+)
 from gmongo.execution.classify import error_of
+from gmongo.sdam.application_errors import ErrorAction, error_action, handle_error
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
@@ -243,3 +254,72 @@ def test_descriptions_are_the_same_until_something_in_them_differs() -> None:
     assert failed[0] == ServerDescription(ADDRESS, error=AutoReconnect("a"))
     assert failed[0] != failed[1]
     assert failed[0] != ServerDescription(ADDRESS, error=NetworkTimeout("a"))
+
+
+# All kinds of errors, while a connection is established and after that
+
+IGNORED, MARKED, CLEAR, CANCEL = ErrorAction
+
+
+def overloaded(error: PyMongoError) -> PyMongoError:
+    error._add_error_label("SystemOverloadedError")
+    return error
+
+
+def write_concern_error(code: int) -> PyMongoError:
+    error = error_of({"ok": 1, "writeConcernError": {"code": code, "errmsg": "x"}}, WIRE_8_0)
+    return WriteConcernError("x", code) if error is None else error
+
+
+@pytest.mark.parametrize(
+    ("error", "establishing", "afterwards"),
+    [
+        (AutoReconnect("lost"), CANCEL, CANCEL),
+        (NetworkTimeout("slow"), CANCEL, IGNORED),
+        (overloaded(AutoReconnect("closed")), IGNORED, CANCEL),
+        (overloaded(NetworkTimeout("slow")), IGNORED, IGNORED),
+        (PoolClearedError("cleared"), IGNORED, IGNORED),
+        (ProtocolError("nonsense"), CLEAR, IGNORED),
+        (InvalidBSON("no BSON"), CLEAR, IGNORED),
+        *((reply_error(code), CLEAR, MARKED) for code in (*NOT_PRIMARY, *RECOVERING)),
+        *((reply_error(code), CLEAR, CLEAR) for code in (11600, 91)),
+        *((reply_error(code), CLEAR, IGNORED) for code in (18, 8000, 13, 1)),
+        *((overloaded(reply_error(code)), IGNORED, IGNORED) for code in (18, 462)),
+        (write_concern_error(64), CLEAR, IGNORED),
+        *((write_concern_error(code), CLEAR, MARKED) for code in (*NOT_PRIMARY, *RECOVERING)),
+        *((write_concern_error(code), CLEAR, CLEAR) for code in (11600, 91)),
+        (ConfigurationError("too old"), IGNORED, IGNORED),
+        (ValueError("of a callback"), IGNORED, IGNORED),
+        (GreenletExit(), IGNORED, IGNORED),
+    ],
+    ids=repr,
+)
+def test_what_each_kind_of_error_does(error: BaseException, establishing: ErrorAction, afterwards: ErrorAction) -> None:
+    assert error_action(error, True, 0) is establishing
+    assert error_action(error, False, WIRE_8_0) is error_action(error, False, WIRE_4_2) is afterwards
+    of_old = CLEAR if afterwards is MARKED else afterwards  # which closes its connections when it steps down
+    assert error_action(error, False, WIRE_4_0) is of_old
+
+
+@pytest.mark.parametrize(
+    ("error", "during_handshake", "expected"),
+    [
+        (AutoReconnect("lost"), True, (True, True, ["cancel", "check"])),
+        (NetworkTimeout("slow"), True, (True, True, ["cancel", "check"])),
+        (reply_error(18), True, (True, True, ["check"])),
+        (AutoReconnect("lost"), False, (True, True, ["cancel"])),
+        (NetworkTimeout("slow"), False, (False, False, [])),
+        (reply_error(10107), False, (True, False, ["check"])),
+        (reply_error(91), False, (True, True, ["check"])),
+    ],
+    ids=repr,
+)
+def test_what_the_monitor_is_asked(
+    topology: QuietTopology, error: BaseException, during_handshake: bool, expected: tuple[bool, bool, list[str]]
+) -> None:
+    watch: Any = topology.servers[ADDRESS].monitor
+    generation = topology.servers[ADDRESS].pool.generation
+    handle_error(topology, connection_of(topology), error, during_handshake)
+    server = topology.description.server_descriptions()[ADDRESS]
+    cleared = topology.servers[ADDRESS].pool.generation > generation
+    assert (not server.is_server_type_known, cleared, watch.asked) == expected

@@ -20,6 +20,7 @@ from gmongo.wire.message import (
     OP_MSG,
     OP_QUERY,
     OP_REPLY,
+    REQUEST_IDS,
     decode_header,
     decode_reply,
     encode_op_msg,
@@ -103,6 +104,14 @@ def test_sequence_before_the_body():
     sequence = struct.pack("<i", 6) + b"d\0"
     message = op_msg(sequence, kind=1, rest=b"\0" + body)
     assert bytes(decode_reply(OP_MSG, message)[0]) == body
+
+
+def test_the_least_and_the_greatest_request_id():
+    """They are signed in the header, and zero is that of no request."""
+    assert REQUEST_IDS[0] == 1
+    assert header(b"".join(encode_op_msg(REQUEST_IDS[-1], 0, bson.encode({}))))[1] == REQUEST_IDS[-1]
+    with pytest.raises(struct.error):
+        encode_op_msg(REQUEST_IDS[-1] + 1, 0, bson.encode({}))
 
 
 def test_request_ids_differ_and_fit_the_field():
