@@ -297,8 +297,8 @@ class ChangeStream(Generic[DocumentType]):
 
     def __del__(self) -> None:
         if not self._closed and self._cursor is not None and isinstance(self._session, ImplicitSession):
-            self._cursor.abandon()
-            self._client._reaper.take(Dropped(0, "", self._cursor.address, self._session, None))
+            self._cursor.drop()
+            self._client._reaper.take(Dropped(0, "", self._cursor.lease.address, self._session, None))
 
 
 class CollectionChangeStream(ChangeStream[DocumentType]):

@@ -168,17 +168,17 @@ class CommandCursor(Generic[DocumentType]):
     @property
     def cursor_id(self) -> int | None:
         """The server's number for the cursor; 0 when it is done there."""
-        return self._cursor.cursor_id
+        return self._cursor.lease.cursor_id
 
     @property
     def address(self) -> Address | None:
         """The address of the server that has the cursor, as host and port."""
-        return self._cursor.address
+        return self._cursor.lease.address
 
     @property
     def session(self) -> ClientSession | None:
         """The session given by the application, if any."""
-        session = self._cursor.session
+        session = self._cursor.lease.session
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
@@ -214,7 +214,7 @@ class CommandCursor(Generic[DocumentType]):
             session of the application's, which runs one command at a time.
         """
         allowance = checked_allowance(batches, max_bytes)
-        check_session(self._cursor.session)
+        check_session(self._cursor.lease.session)
         if self._awaits or self._cursor.awaits:
             raise InvalidOperation("a cursor that waits for documents to come cannot read ahead")
         self._cursor.read_ahead(*allowance)

@@ -666,12 +666,12 @@ class Cursor(Generic[DocumentType]):
     @property
     def cursor_id(self) -> int | None:
         """The server's number for the cursor; None before the query is sent, 0 when it is done."""
-        return None if self._cursor is None else self._cursor.cursor_id
+        return None if self._cursor is None else self._cursor.lease.cursor_id
 
     @property
     def address(self) -> Address | None:
         """The address of the server that answered, as host and port; None before the query is sent."""
-        return None if self._cursor is None else self._cursor.address
+        return None if self._cursor is None else self._cursor.lease.address
 
     @property
     def retrieved(self) -> int:

@@ -561,7 +561,7 @@ def test_a_greenlet_that_is_ended_before_it_begins_is_replaced(server: ScriptedS
     cursor = connect(server).db.c.find().read_ahead()
     next(cursor)
     eventually(lambda: len(server.commands("getMore")) == 1)
-    ahead = cursor._cursor._ahead
+    ahead = cursor._cursor.lease.ahead
     eventually(lambda: not ahead.is_fetching)
     ahead._arrived.clear()
     ahead.start(needed=True)

@@ -122,7 +122,7 @@ def test_soak_finds_a_pin_that_is_not_let_go(monkeypatch: pytest.MonkeyPatch) ->
         return False
 
     _kept: list[ServerCursor] = []
-    monkeypatch.setattr(ServerCursor, "_ended_quietly_by", keep)
+    monkeypatch.setattr(ServerCursor, "_on_failure", keep)
     assert Soak("load-balanced", SEED, interrupts_per_step=500).run(500).violations
 
 

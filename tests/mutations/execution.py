@@ -683,7 +683,7 @@ MUTATIONS = (
         "e119",
         "a forked child reads the parent's cursor on",
         "engines/server_cursor.py",
-        "        refuse_inherited(self._epoch, self._executor)\n",
+        "        self.lease.refuse_inherited()\n",
         "        pass\n",
         "gevent/test_fork",
     ),

@@ -128,8 +128,8 @@ MUTATIONS = (
         "tl15",
         "each command of an iteration has a limit of its own",
         CURSOR,
-        "            if deadline is None:\n                deadline = self._executor.deadline()  # of all that this iteration needs\n            if self.cursor_id == 0 or (not self._fetch(deadline)",
-        "            if self.cursor_id == 0 or (not self._fetch(deadline or self._executor.deadline())",
+        "            if deadline is None:\n                deadline = self._executor.deadline()  # of all that this iteration needs\n            if self.lease.cursor_id == 0 or (not self._fetch(deadline)",
+        "            if self.lease.cursor_id == 0 or (not self._fetch(deadline or self._executor.deadline())",
         INHERITED,
     ),
     M(
@@ -328,8 +328,8 @@ MUTATIONS = (
     M(
         "lr20",
         "a cursor that could not be closed in time stays open",
-        CURSOR,
-        "            if error.timeout:  # it may not even have been sent\n                self._drop(cursor_id)\n",
+        "engines/lease.py",
+        "            if error.timeout:  # it may not even have been sent\n                self.drop()\n",
         "            pass\n",
         "execution/test_server_waste",
     ),

@@ -3,6 +3,7 @@
 from tests.mutations.mutation import Mutation as M
 
 AHEAD, CURSOR, REAPER = "engines/read_ahead.py", "engines/server_cursor.py", "engines/reaper.py"
+LEASE = "engines/lease.py"
 CONNECTION = "cmap/connection.py"
 TESTS = "execution/test_read_ahead"
 EXHAUST = "execution/test_exhaust"
@@ -12,7 +13,7 @@ MUTATIONS = (
         "ra01",
         "nothing is read ahead",
         CURSOR,
-        "        if self._ahead is not None and self._ahead.start():\n",
+        "        if self.lease.ahead is not None and self.lease.ahead.start():\n",
         "        if False:\n",
         TESTS,
     ),
@@ -115,11 +116,8 @@ MUTATIONS = (
     M(
         "ra12",
         "a closed cursor leaves its batch on its way",
-        CURSOR,
-        '''        """Give back what the cursor held: its implicit session, and its connection."""
-        if self._ahead is not None:
-            self._ahead.stop()
-''',
+        LEASE,
+        '        """Give back what the cursor held: its implicit session, and its connection."""\n        if self.ahead is not None:\n            self.ahead.stop()\n',
         "",
         TESTS,
     ),
@@ -167,12 +165,8 @@ MUTATIONS = (
         "ra18",
         "a cursor that is interrupted leaves its batch on its way",
         CURSOR,
-        '''        """Draw the consequences of a failure; whether it is one that the application is not to see."""
-        if self._ahead is not None:
-            self._ahead.stop()
-''',
-        '''        """Draw the consequences of a failure; whether it is one that the application is not to see."""
-''',
+        "        lease = self.lease\n        if lease.ahead is not None:\n            lease.ahead.stop()\n",
+        "        lease = self.lease\n",
         TESTS,
     ),
     M(
@@ -250,8 +244,8 @@ MUTATIONS = (
     M(
         "ra25",
         "a stream is left by killCursors on its connection",
-        CURSOR,
-        "        return self._pin is not None and not self._pin.connection.usable\n",
+        LEASE,
+        "        return self.pin is not None and not self.pin.connection.usable\n",
         "        return False\n",
         EXHAUST,
     ),
@@ -259,15 +253,15 @@ MUTATIONS = (
         "ra26",
         "an error leaves an exhaust cursor its connection",
         CURSOR,
-        "            if self._pin is None or self._exhaust:  # else",
-        "            if self._pin is None:  # else",
+        "            if lease.pin is None or self._exhaust:  # else",
+        "            if lease.pin is None:  # else",
         EXHAUST,
     ),
     M(
         "ra27",
         "a lost stream keeps its connection",
         CURSOR,
-        "        elif self._exhaust:\n            self._let_go()\n",
+        "        elif self._exhaust:\n            lease.release()\n",
         "",
         EXHAUST,
     ),

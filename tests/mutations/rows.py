@@ -105,8 +105,8 @@ MUTATIONS = (
         "r13",
         "a lost connection leaves its cursor",
         "engines/server_cursor.py",
-        "        if self._pin is None or self._pin.connection.usable:\n",
-        "        if self._pin is not None:\n            self._let_go()\n        if True:\n",
+        "        lease.give_up()\n        if not isinstance",
+        "        lease.give_up()\n        lease.release()\n        if not isinstance",
         "LB-52",
     ),
     M(
