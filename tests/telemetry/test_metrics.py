@@ -10,7 +10,9 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from gmongo import MongoClient, errors
+from gmongo import MongoClient, _clock, errors
+from gmongo._telemetry.metrics import Metrics
+from gmongo.execution.account import Account, Wait
 from gmongo.testing import Deployment
 from tests.support.wait import eventually
 
@@ -115,6 +117,55 @@ def test_durations_of_operations(connect: Any, collected: Collected, deployment:
     assert all(point.sum > 0 and point.explicit_bounds[0] == 0.001 for _, point in points)
 
 
+@pytest.mark.parametrize(
+    ("address", "server", "pool"),
+    [
+        (("h", 1), {"server.address": "h", "server.port": 1}, "h:1"),
+        (("/tmp/x.sock", None), {"server.address": "/tmp/x.sock"}, "/tmp/x.sock"),
+    ],
+)
+def test_what_was_measured_is_recorded(
+    collected: Collected, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
+) -> None:
+    metrics = Metrics(collected.provider)
+    monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
+    account = Account("find", "shop", "", metrics)  # type: ignore[arg-type]
+    monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
+    metrics.waited(account, Wait.CHECK_OUT, 9.0, 0.0, None)  # no server was found: there is no pool
+    metrics.operation_ended(account, None)
+    account.address = address
+    metrics.waited(account, Wait.CHECK_OUT, 0.25, 0.125, None)
+    metrics.waited(account, Wait.CHECK_OUT, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
+    metrics.waited(account, Wait.CHECK_OUT, 9.0, 0.0, errors.AutoReconnect("lost"))
+    metrics.waited(account, Wait.SELECTION, 9.0, 0.0, None)
+    metrics.waited(account, Wait.SELECTION, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
+    metrics.connection_used(account, address, 0.5)
+    metrics.connection_made(address, 0.75)
+    metrics.operation_ended(account, errors.AutoReconnect("lost"))
+    found = {
+        name.removeprefix("db.client."): [
+            (getattr(point, "sum", None) or point.value, attributes) for attributes, point in collected.points(name)
+        ]
+        for name in collected.metrics()
+        if collected.points(name) and name.startswith("db.client.")
+    }
+    of_pool = {"db.client.connection.pool.name": pool}
+    of_operation = {"db.system.name": "mongodb", "db.namespace": "shop", "db.operation.name": "find"}
+    assert found == {
+        "connection.wait_time": [(0.25, of_pool)],
+        "connection.timeouts": [(1, of_pool)],
+        "connection.use_time": [(0.5, of_pool)],
+        "connection.create_time": [(0.75, of_pool)],
+        "operation.duration": [
+            (2.0, of_operation),
+            (2.0, {**of_operation, **server, "error.type": "gmongo.errors.AutoReconnect"}),
+        ],
+    }
+    for name in ("wait_time", "use_time", "create_time"):
+        ((_, point),) = collected.points(f"db.client.connection.{name}")
+        assert point.explicit_bounds == (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
+
+
 def test_connections_are_read_from_the_pools(connect: Any, collected: Collected, deployment: Deployment) -> None:
     client = connect(maxPoolSize=2, minPoolSize=1)
     client.shop.orders.find_one()
@@ -177,6 +228,12 @@ def test_retries_and_tokens(connect: Any, collected: Collected, deployment: Depl
         for attributes, point in collected.points("gmongo.client.retries")
     }
     assert retries == {"overload": 1, "other": 1}
+    assert collected.value("gmongo.client.retry.exhausted") == 0
+    client._executor.overload.bucket.missing = 10_000
+    fail_once(deployment, failCommands=["find"], errorCode=462, errorLabels=labels)
+    with pytest.raises(errors.OperationFailure):
+        client.shop.orders.find_one()
+    assert collected.value("gmongo.client.retry.exhausted") == 1
     assert collected.value("gmongo.client.retry.backoff") == pytest.approx(0.01)
     assert collected.value("gmongo.client.retry.tokens") == pytest.approx(client.retry_stats()["tokens"])
 
