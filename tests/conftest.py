@@ -15,6 +15,8 @@ from gmongo.testing import database_uri
 from tests.support.clients import Client, clients_of
 from tests.support.recorder import Recorder
 
+pytest_plugins = ["gmongo.testing.pytest_plugin"]
+
 _failed: list[str] = []
 
 

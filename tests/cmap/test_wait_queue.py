@@ -11,6 +11,7 @@ from gevent.event import Event
 
 from gmongo.cmap.pool import Pool
 from gmongo.errors import WaitQueueTimeoutError
+from gmongo.testing import VirtualTime
 from tests.cmap.harness import counts, settle
 from tests.support.pools import checked_out
 from tests.support.server import cut, held
@@ -95,17 +96,17 @@ def test_a_crowd_is_served_to_the_last(new_pool: Any, server: Any, recorder: Any
 
 
 @pytest.mark.requirement("CMAP-12", "CMAP-41", "CMAP-42", "CMAP-123", "CMAP-127", "CMAP-198", "CMAP-236")
-def test_a_wait_ends_after_its_time(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_a_wait_ends_after_its_time(virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=0.05)
     pool.check_out()
-    started = monotonic()
+    started = virtual_time.monotonic()
     with pytest.raises(WaitQueueTimeoutError) as raised:
         pool.check_out()
-    assert 0.04 <= monotonic() - started < 1
+    assert virtual_time.monotonic() - started == pytest.approx(0.05)
     assert raised.value.message == "Timed out while checking out a Connection from connection pool"
     assert raised.value.address == server.address
     assert recorder.story[-1] == "Failed timeout"
-    assert 0.04 <= recorder.events[-1].duration < 1
+    assert recorder.events[-1].duration == pytest.approx(0.05)
     assert pool.stats()["waiting"] == 0
 
 
@@ -151,13 +152,15 @@ def test_the_next_in_the_queue_is_served_when_the_first_has_left(new_pool: Any, 
 
 @pytest.mark.requirement("CMAP-106")
 @pytest.mark.parametrize(("own", "operation"), [(0.03, 60), (60, 0.03), (None, 0.03), (0.03, None)])
-def test_the_smaller_limit_counts(new_pool: Any, own: float | None, operation: float | None) -> None:
+def test_the_smaller_limit_counts(
+    virtual_time: VirtualTime, new_pool: Any, own: float | None, operation: float | None
+) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=own)
     pool.check_out()
-    started = monotonic()
+    started = virtual_time.monotonic()
     with pytest.raises(WaitQueueTimeoutError):
         pool.check_out(None if operation is None else started + operation)
-    assert monotonic() - started < 5
+    assert virtual_time.monotonic() - started == pytest.approx(0.03)
 
 
 @pytest.mark.requirement("CMAP-106")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import pytest
 
 import gmongo
 from gmongo.errors import OperationFailure
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import OVERLOADED, bucket, error, fail, in_turn, set_tokens
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cut
@@ -113,13 +112,15 @@ def test_no_wait_that_would_end_too_late(deployment: Deployment, client: Client)
 
 
 @pytest.mark.requirement("BP-15", "BP-34")
-def test_the_waits_that_fit_are_made(deployment: Deployment, connect: Callable[..., Client]) -> None:
+def test_the_waits_that_fit_are_made(
+    virtual_time: VirtualTime, deployment: Deployment, connect: Callable[..., Client]
+) -> None:
     client = connect(deployment, timeoutMS=250)
     fail(deployment, "ping")
-    begin = monotonic()
+    begin = virtual_time.monotonic()
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    assert 0.1 <= monotonic() - begin < 0.25
+    assert virtual_time.monotonic() - begin == pytest.approx(0.1)
     assert len(deployment.commands.named("ping")) == 2
     assert bucket(client) == 999
 

@@ -19,8 +19,6 @@ from tests.support.clients import Client
 from tests.support.pools import checked_out
 from tests.support.wait import comes_true, eventually
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
-
 
 def busy_with(client: Client) -> list[str]:
     """What the server does now for others."""

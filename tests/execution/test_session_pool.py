@@ -22,8 +22,6 @@ from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import fail
 from tests.support.clients import Client
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
-
 LIFETIME = 30  # minutes
 
 

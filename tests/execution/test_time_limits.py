@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import monotonic
 from typing import Any
 
 import gevent
@@ -22,7 +21,7 @@ from gmongo.errors import (
     WTimeoutError,
 )
 from gmongo.sdam.selection import WRITABLE
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, VirtualTime
 from gmongo.write_concern import WriteConcern
 from tests.execution.harness import check_nothing_held, fail, slow
 from tests.execution.operations import WITH_SESSION
@@ -63,22 +62,22 @@ def test_finding_a_server(limited: Any) -> None:
     assert raised.value.timeout
 
 
-def test_finding_a_server_has_its_own_limit_too(limited: Any) -> None:
+def test_finding_a_server_has_its_own_limit_too(virtual_time: VirtualTime, limited: Any) -> None:
     client = limited("mongodb://127.0.0.1:1", serverSelectionTimeoutMS=10)
-    begin = monotonic()
+    begin = virtual_time.monotonic()
     with pytest.raises(ServerSelectionTimeoutError):
         client.db.command("ping")
-    assert monotonic() - begin < LIMIT
+    assert virtual_time.monotonic() - begin == pytest.approx(0.01)
 
 
-def test_waiting_for_a_connection(deployment: Deployment, limited: Any) -> None:
+def test_waiting_for_a_connection(virtual_time: VirtualTime, deployment: Deployment, limited: Any) -> None:
     client = limited(deployment, maxPoolSize=1)
     with checked_out(client._topology.select_server(WRITABLE, "test").pool):
-        begin = monotonic()
+        begin = virtual_time.monotonic()
         with pytest.raises(WaitQueueTimeoutError) as raised:
             client.db.command("ping")
         assert raised.value.timeout
-        assert monotonic() - begin < 5
+        assert virtual_time.monotonic() - begin == pytest.approx(LIMIT)
 
 
 def test_wait_queue_timeout_is_used_without_a_limit(deployment: Deployment, connect: Callable[..., Client]) -> None:

@@ -23,8 +23,6 @@ from tests.support.clients import Client
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
 from tests.support.wait import eventually
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
-
 LIMIT = 0.12
 FAR = 60.0  # no test lasts that long
 

@@ -17,8 +17,6 @@ from tests.execution.harness import BOTH, check_nothing_held, fail, idle, slow, 
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
-
 TRANSIENT = "TransientTransactionError"
 
 

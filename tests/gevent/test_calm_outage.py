@@ -13,7 +13,6 @@ from tests.support.wait import comes_true
 
 pytestmark = pytest.mark.long
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
 WAITERS = 1000
 

@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import random
 import threading
-from time import monotonic
 
 import gevent
 import pytest
@@ -78,11 +77,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("first", REFUSED.values(), ids=REFUSED.keys())
-def test_what_it_does_not_allow(first: str) -> None:
-    begun = monotonic()
+def test_what_it_does_not_allow(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: pytest.fail("nothing is to be computed for it"))
     with pytest.raises((ProtocolError, OperationFailure)):
         conversation().step(first.encode(), False)
-    assert monotonic() - begun < 1  # nothing is computed for it
 
 
 @pytest.mark.parametrize("final", ["v=", "v=AAAA", "x=1", "v", "", "m=1,v={}", "v={},v={}", "v={}\n", "e=no", " v={}"])
@@ -109,13 +107,10 @@ def test_names_are_resolved_while_keys_are_derived() -> None:
     keys = ScramKeys()
     derivations = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 900_000) for number in range(12)]
     gevent.sleep(0.001)
-    begun = monotonic()
     get_hub().threadpool.apply(int)
-    waited = monotonic() - begun
     pending = sum(not each.ready() for each in derivations)
     gevent.killall(derivations)
     assert pending > 0
-    assert waited < 1
 
 
 def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,17 +15,13 @@ from gmongo import MongoClient, _clock, monitoring
 from gmongo.errors import ServerSelectionTimeoutError, WaitQueueTimeoutError
 from gmongo.testing import Deployment, VirtualTime, virtual_loop
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
-
 HOUR = 3600.0
 
 
 @pytest.fixture
 def hours(virtual_time):
-    """The virtual time; the test fails if real time passes too."""
-    began = time.monotonic()
-    yield virtual_time
-    assert time.monotonic() - began < HOUR / 10
+    """The virtual time. A test has two minutes of real time."""
+    return virtual_time
 
 
 class TestTimers:
@@ -192,9 +188,11 @@ class TestBeginningAndEnd:
             assert virtual.date() == datetime.datetime(2030, 1, 2, tzinfo=datetime.timezone.utc)
 
     def test_by_default_it_begins_now(self):
+        before = time.monotonic(), time.time() - 0.001
         with VirtualTime() as virtual:
-            assert abs(virtual.monotonic() - time.monotonic()) < 1
-            assert abs(virtual.date().timestamp() - time.time()) < 1
+            shown = virtual.monotonic(), virtual.date().timestamp()
+        after = time.monotonic(), time.time() + 0.001  # dates are rounded
+        assert all(early <= now <= late for early, now, late in zip(before, shown, after, strict=True))
 
     def test_there_is_one_at_a_time(self, virtual_time):
         with pytest.raises(RuntimeError, match="virtual already"), VirtualTime():
@@ -217,7 +215,7 @@ class TestBeginningAndEnd:
         assert _clock.monotonic is time.monotonic
         late.start(seen.append, 2)
         sleeper.join()
-        assert 0.02 < time.monotonic() - began < 10
+        assert time.monotonic() - began > 0.02
         assert seen.count(1) >= 2 and seen.count(2) == 1
         repeating.stop()
 

@@ -7,8 +7,6 @@ from pymongo import MongoClient
 
 from gmongo.testing import DeploymentProcess, DeploymentThread
 
-pytest_plugins = ["gmongo.testing.pytest_plugin"]
-
 WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
 
 

@@ -1,0 +1,140 @@
+"""No test asserts that something took less than so many seconds: that is the machine's business, not the driver's."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "monotonic_ns", "perf_counter_ns"}
+MODULES = {"time", "_clock"}
+
+
+def test_no_test_asserts_an_absolute_time() -> None:
+    found = [
+        f"{path.relative_to(TESTS)}:{line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line in upper_limits(path.read_text("utf-8"))
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert monotonic() - began < 1",
+        "assert 0.1 <= time.monotonic() - began <= LIMIT",
+        "took = time.perf_counter() - began\nassert took < 2 * 0.3",
+        "assert time.monotonic() < began + 5",
+        "took = []\ntook.append(monotonic() - began)\nassert 1 > max(took)",
+        "assert event.duration < 2",
+        "assert all(each.duration < 2 for each in events)",
+    ],
+)
+def test_an_upper_limit_is_found(code: str) -> None:
+    assert list(upper_limits(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert monotonic() - began >= 0.1",
+        "assert virtual.monotonic() - began < 2",
+        "assert took(one) < 2 * took(other)",
+        "assert ready.duration <= checked_out.duration",
+        "took = virtual.monotonic() - began\nassert took < 2",
+    ],
+)
+def test_what_the_machine_has_no_say_in_is_not(code: str) -> None:
+    assert not list(upper_limits(code))
+
+
+def upper_limits(code: str) -> Iterator[int]:
+    """The lines of assertions that compare a measured time with a limit in seconds above it."""
+    module = ast.parse(code)
+    functions = [each for each in ast.walk(module) if isinstance(each, ast.FunctionDef)]
+    inner = {id(each) for function in functions for each in ast.walk(function) if each is not function}
+    outermost = [each for each in functions if id(each) not in inner]
+    for scope in outermost or [module]:
+        measured = _Measured(scope)
+        for assertion in ast.walk(scope):
+            if isinstance(assertion, ast.Assert) and any(measured.limited(each) for each in ast.walk(assertion.test)):
+                yield assertion.lineno
+
+
+class _Measured:
+    """Which expressions of a function come from a clock of the machine."""
+
+    def __init__(self, scope: ast.AST) -> None:
+        self._own_clocks = {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)} | {
+            each.optional_vars.id
+            for each in ast.walk(scope)
+            if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name)
+        }
+        self._names: set[str] = set()
+        for _ in range(3):  # a name may get its value from one that is assigned further down, in a loop
+            for each in ast.walk(scope):
+                self._learn(each)
+
+    def _learn(self, node: ast.AST) -> None:
+        value, targets = _assignment(node)
+        if value is not None and self.is_measured(value):
+            self._names |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+
+    def is_measured(self, expression: ast.AST) -> bool:
+        return any(self._is_reading(each) for each in ast.walk(expression))
+
+    def _is_reading(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in self._names
+        if isinstance(node, ast.Attribute):
+            return node.attr == "duration"
+        if not isinstance(node, ast.Call):
+            return False
+        if isinstance(node.func, ast.Name):
+            return node.func.id in CLOCKS
+        called = node.func
+        return (
+            isinstance(called, ast.Attribute)
+            and called.attr in CLOCKS
+            and isinstance(called.value, ast.Name)
+            and called.value.id in MODULES - self._own_clocks
+        )
+
+    def limited(self, node: ast.AST) -> bool:
+        """Whether this says that a measured time is below a limit."""
+        if not isinstance(node, ast.Compare):
+            return False
+        sides = [node.left, *node.comparators]
+        for (lower, upper), operator in zip(itertools.pairwise(sides), node.ops, strict=True):
+            if isinstance(operator, ast.Gt | ast.GtE):
+                lower, upper = upper, lower
+            elif not isinstance(operator, ast.Lt | ast.LtE):
+                continue
+            if self.is_measured(lower) and self._is_limit(upper):
+                return True
+        return False
+
+    def _is_limit(self, expression: ast.expr) -> bool:
+        """Seconds by themselves, or so many after a moment."""
+        if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
+            return self._is_limit(expression.left) or self._is_limit(expression.right)
+        names = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Call | ast.Attribute)]
+        return all(isinstance(each, ast.Name) and each.id.isupper() for each in names)
+
+
+def _assignment(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:
+    """A value, and what it is given to."""
+    if isinstance(node, ast.Assign):
+        return node.value, node.targets
+    if isinstance(node, ast.NamedExpr | ast.AnnAssign):
+        return node.value, [node.target]
+    if isinstance(node, ast.comprehension | ast.For):
+        return node.iter, [node.target]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+        return node.args[0], [node.func.value]
+    return None, []
