@@ -45,12 +45,14 @@ class TopologyEvents:
         if self._listeners.topology:
             event = monitoring.TopologyDescriptionChangedEvent(previous, new, self._id)
             publish(self._listeners.topology, "description_changed", event)
-        self._log(
-            "Topology description changed",
-            f". Previous description: {previous}. New description: {new}",
-            previousDescription=repr(previous),
-            newDescription=repr(new),
-        )
+        if self._logger.isEnabledFor(DEBUG):
+            old, now = repr(previous), repr(new)
+            self._log(
+                "Topology description changed",
+                f". Previous description: {old}. New description: {now}",
+                previousDescription=old,
+                newDescription=now,
+            )
 
     def server_opened(self, address: Address) -> None:
         publish(self._listeners.server, "opened", monitoring.ServerOpeningEvent(address, self._id))
@@ -69,7 +71,8 @@ class TopologyEvents:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
-        self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
+        if self._logger.isEnabledFor(DEBUG):
+            self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
 
     def heartbeat_succeeded(
         self, address: Address, connection: Any, duration: float, reply: Any, awaited: bool
@@ -95,15 +98,16 @@ class TopologyEvents:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
             publish(self._listeners.heartbeat, "failed", event)
-        self._log(
-            "Server heartbeat failed",
-            f", failure: {error}",
-            awaited=awaited,
-            durationMS=milliseconds(duration),
-            failure=repr(error),
-            **_of(connection),
-            **where(address),
-        )
+        if self._logger.isEnabledFor(DEBUG):
+            self._log(
+                "Server heartbeat failed",
+                f", failure: {error}",
+                awaited=awaited,
+                durationMS=milliseconds(duration),
+                failure=repr(error),
+                **_of(connection),
+                **where(address),
+            )
 
     def _log(self, message: str, detail: str = "", **extra: Any) -> None:
         if self._logger.isEnabledFor(DEBUG):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from gmongo import _clock
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address
 
@@ -43,9 +43,8 @@ class History:
         """A monitor's check has found the server unusable."""
         self._add("check failed", description.address, description.error)
 
-    def changed(self, before: TopologyDescription, after: TopologyDescription) -> None:
-        """Note what distinguishes two descriptions. Does not switch."""
-        old, new = before.server_descriptions(), after.server_descriptions()
+    def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
+        """Note what distinguishes the servers of two descriptions of the topology. Does not switch."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():
@@ -58,10 +57,12 @@ class History:
 
     def _add(self, kind: str, address: Address, error: BaseException | None = None) -> None:
         times, happenings = 1, self.happenings
-        last = next((each for each in reversed(happenings) if each.address == address), None)
-        if last is not None and last.kind == kind and type(last.error) is type(error):
-            happenings.remove(last)
-            times += last.times
+        for last in reversed(happenings):
+            if last.address == address:
+                if last.kind == kind and type(last.error) is type(error):
+                    happenings.remove(last)
+                    times += last.times
+                break
         happenings.append(Happening(_clock.monotonic(), kind, address, error, times))
 
 

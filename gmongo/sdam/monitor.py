@@ -26,7 +26,7 @@ from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
-from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.server_description import ServerDescription, unknown
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
@@ -200,7 +200,7 @@ class Monitor:
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
-            hello = self._ask(connection, previous)
+            hello = self._ask(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
             return self._failed(error)
         except BaseException:  # thrown from outside: it says nothing of the server, but spoils the connection
@@ -219,7 +219,7 @@ class Monitor:
         self._disconnect(error)
         if isinstance(error, CheckCancelled):
             return None
-        return ServerDescription(self.address).to_unknown(without_frames(error))
+        return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
         connection, self._connection = self._connection, None
@@ -240,12 +240,12 @@ class Monitor:
         self._events.delivery.note(publish, *what)
         self._events.delivery.deliver(wait=False)
 
-    def _ask(self, connection: Connection, previous: ServerDescription) -> Hello:
+    def _ask(self, connection: Connection, previous: ServerDescription, awaited: bool) -> Hello:
         if not connection.handshake_done:
             return self._received(establish(connection, self._settings.connection, ref=False))
         if self._streaming:
             return self._next_streamed(connection)
-        if self._will_await(previous):
+        if awaited:
             return self._await_change(connection, previous)
         hello = say_hello(connection, self._plain_command(), self._connect_timeout)
         return self._received(hello)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -15,7 +16,11 @@ from gmongo.wire.address import Address, parse_address
 
 _WRITABLE = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
 _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
+# Servers that know writes by transaction numbers, if they have sessions.
+_NUMBERED = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
+_NO_HOSTS: frozenset[Address] = frozenset()
+_NO_TAGS: Mapping[str, Any] = {}
 
 
 def server_type_of(hello: Mapping[str, Any]) -> int:
@@ -43,6 +48,21 @@ def _member_type_of(hello: Mapping[str, Any]) -> int:
     return SERVER_TYPE.RSOther
 
 
+def _addresses(hello: Mapping[str, Any]) -> Iterator[Address]:
+    """All members that a reply names."""
+    for field in ("hosts", "passives", "arbiters"):
+        yield from map(parse_address, hello.get(field, ()))
+
+
+def read_only(name: str, doc: str) -> Any:
+    """A property that shows an attribute, without a call of Python's: a description is asked often.
+
+    :param name: of the attribute.
+    :param doc: its documentation.
+    """
+    return property(attrgetter(name), doc=doc)
+
+
 class ServerDescription:
     """What the client knows of one server.
 
@@ -61,12 +81,29 @@ class ServerDescription:
     __slots__ = (
         "_address",
         "_all_hosts",
+        "_cluster_time",
+        "_election_id",
         "_error",
         "_hello",
+        "_is_readable",
+        "_is_server_type_known",
+        "_is_writable",
         "_last_update_time",
+        "_logical_session_timeout_minutes",
+        "_max_bson_size",
+        "_max_message_size",
+        "_max_wire_version",
+        "_max_write_batch_size",
+        "_me",
         "_min_round_trip_time",
+        "_min_wire_version",
+        "_primary",
+        "_replica_set_name",
+        "_retryable_writes_supported",
         "_round_trip_time",
         "_server_type",
+        "_set_version",
+        "_tags",
         "_topology_version",
     )
 
@@ -82,36 +119,80 @@ class ServerDescription:
         topology_version: Mapping[str, Any] | None = None,
         last_update_time: float | None = None,
     ) -> None:
+        hello = hello or {}
         self._address = address
-        self._hello: Mapping[str, Any] = hello or {}
+        self._hello: Mapping[str, Any] = hello
         self._round_trip_time = round_trip_time
         self._min_round_trip_time = min_round_trip_time
         self._error = error
-        self._server_type = server_type_of(self._hello) if server_type is None else server_type
+        self._server_type = kind = server_type_of(hello) if server_type is None else server_type
+        self._is_server_type_known = kind != SERVER_TYPE.Unknown
+        self._is_writable = kind in _WRITABLE
+        self._is_readable = kind in _READABLE
         self._last_update_time = _clock.monotonic() if last_update_time is None else last_update_time
-        self._all_hosts = frozenset(
-            parse_address(text) for field in ("hosts", "passives", "arbiters") for text in self._hello.get(field, ())
-        )
-        self._topology_version = topology_version or self._hello.get("topologyVersion")
+        get = hello.get
+        self._topology_version = topology_version or get("topologyVersion")
+        self._all_hosts = frozenset(_addresses(hello)) if hello else _NO_HOSTS
+        self._tags: Mapping[str, Any] = get("tags", _NO_TAGS)
+        self._replica_set_name = get("setName")
+        primary, me = get("primary"), get("me")
+        self._primary = parse_address(primary) if primary else None
+        self._me = parse_address(me) if me else None
+        self._set_version = get("setVersion")
+        self._election_id = get("electionId")
+        self._max_bson_size = get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
+        self._max_message_size = get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
+        self._max_write_batch_size = get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
+        self._min_wire_version = get("minWireVersion", 0)
+        self._max_wire_version = get("maxWireVersion", 0)
+        self._logical_session_timeout_minutes = get("logicalSessionTimeoutMinutes")
+        self._cluster_time = get("$clusterTime")
+        has_sessions = self._logical_session_timeout_minutes is not None
+        self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _NUMBERED)
+
+    address: Address = read_only("_address", "Host and port.")
+    server_type: int = read_only("_server_type", "One of :data:`~gmongo.server_type.SERVER_TYPE`.")
+    all_hosts: frozenset[Address] = read_only(
+        "_all_hosts", "All members this server knows: hosts, passives and arbiters."
+    )
+    tags: Mapping[str, Any] = read_only("_tags", "The member's tags.")
+    replica_set_name: str | None = read_only("_replica_set_name", "The name of its replica set.")
+    primary: Address | None = read_only("_primary", "Which member the server takes for the primary.")
+    me: Address | None = read_only("_me", "The server's own idea of its address.")
+    set_version: int | None = read_only("_set_version", "The version of the replica set's configuration.")
+    election_id: ObjectId | None = read_only("_election_id", "Which election made this server primary.")
+    max_bson_size: int = read_only("_max_bson_size", "The largest document in bytes.")
+    max_message_size: int = read_only("_max_message_size", "The largest message in bytes.")
+    max_write_batch_size: int = read_only("_max_write_batch_size", "The most writes in one command.")
+    min_wire_version: int = read_only("_min_wire_version", "The oldest wire protocol version the server speaks.")
+    max_wire_version: int = read_only("_max_wire_version", "The newest wire protocol version the server speaks.")
+    logical_session_timeout_minutes: int | None = read_only(
+        "_logical_session_timeout_minutes",
+        "After how long the server forgets an unused session; None without sessions.",
+    )
+    cluster_time: Mapping[str, Any] | None = read_only("_cluster_time", "The cluster time of the reply.")
+    last_update_time: float = read_only(
+        "_last_update_time", "When the server was last checked, on the clock of :mod:`gmongo._clock`."
+    )
+    round_trip_time: float | None = read_only("_round_trip_time", "The average, in seconds.")
+    min_round_trip_time: float = read_only(
+        "_min_round_trip_time", "The smallest of the last ten, in seconds; 0 with fewer than two."
+    )
+    topology_version: Mapping[str, Any] | None = read_only(
+        "_topology_version", "Orders the replies of one server process: a newer one has a larger counter."
+    )
+    error: BaseException | None = read_only("_error", "Why the server is Unknown.")
+    is_server_type_known: bool = read_only("_is_server_type_known", "Whether the last check succeeded.")
+    is_writable: bool = read_only("_is_writable", "Whether writes may go there.")
+    retryable_writes_supported: bool = read_only("_retryable_writes_supported", "Whether writes may be retried on it.")
+    is_readable: bool = read_only("_is_readable", "Whether reads may go there.")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
         """The description of the same server after an error.
 
         :param error: which one; None is none.
         """
-        details = getattr(error, "details", None)
-        version = details.get("topologyVersion") if isinstance(details, Mapping) else None
-        return ServerDescription(self._address, error=error, topology_version=version)
-
-    @property
-    def address(self) -> Address:
-        """Host and port."""
-        return self._address
-
-    @property
-    def server_type(self) -> int:
-        """One of :data:`~gmongo.server_type.SERVER_TYPE`."""
-        return self._server_type
+        return unknown(self._address, error)
 
     @property
     def server_type_name(self) -> str:
@@ -119,87 +200,9 @@ class ServerDescription:
         return SERVER_TYPE._fields[self._server_type]
 
     @property
-    def all_hosts(self) -> frozenset[Address]:
-        """All members this server knows: hosts, passives and arbiters."""
-        return self._all_hosts
-
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        """The member's tags."""
-        tags: Mapping[str, Any] = self._hello.get("tags", {})
-        return tags
-
-    @property
-    def replica_set_name(self) -> str | None:
-        """The name of its replica set."""
-        return self._hello.get("setName")
-
-    @property
-    def primary(self) -> Address | None:
-        """Whom the server takes for the primary."""
-        text = self._hello.get("primary")
-        return parse_address(text) if text else None
-
-    @property
-    def me(self) -> Address | None:
-        """The server's own idea of its address."""
-        text = self._hello.get("me")
-        return parse_address(text) if text else None
-
-    @property
-    def set_version(self) -> int | None:
-        """The version of the replica set's configuration."""
-        return self._hello.get("setVersion")
-
-    @property
-    def election_id(self) -> ObjectId | None:
-        """Which election made this server primary."""
-        return self._hello.get("electionId")
-
-    @property
     def election_tuple(self) -> tuple[int | None, ObjectId | None]:
         """Set version and election ID."""
         return self.set_version, self.election_id
-
-    @property
-    def max_bson_size(self) -> int:
-        """The largest document in bytes."""
-        size: int = self._hello.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
-        return size
-
-    @property
-    def max_message_size(self) -> int:
-        """The largest message in bytes."""
-        size: int = self._hello.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        return size
-
-    @property
-    def max_write_batch_size(self) -> int:
-        """The most writes in one command."""
-        most: int = self._hello.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
-        return most
-
-    @property
-    def min_wire_version(self) -> int:
-        """The oldest wire protocol version the server speaks."""
-        version: int = self._hello.get("minWireVersion", 0)
-        return version
-
-    @property
-    def max_wire_version(self) -> int:
-        """The newest wire protocol version the server speaks."""
-        version: int = self._hello.get("maxWireVersion", 0)
-        return version
-
-    @property
-    def logical_session_timeout_minutes(self) -> int | None:
-        """How long an unused session lives; None without sessions."""
-        return self._hello.get("logicalSessionTimeoutMinutes")
-
-    @property
-    def cluster_time(self) -> Mapping[str, Any] | None:
-        """The cluster time of the reply."""
-        return self._hello.get("$clusterTime")
 
     @property
     def last_write_date(self) -> float | None:
@@ -212,46 +215,6 @@ class ServerDescription:
         return (date - _EPOCH).total_seconds()
 
     @property
-    def last_update_time(self) -> float:
-        """When the server was last checked, on the clock of :mod:`gmongo._clock`."""
-        return self._last_update_time
-
-    @property
-    def round_trip_time(self) -> float | None:
-        """The average, in seconds."""
-        return self._round_trip_time
-
-    @property
-    def min_round_trip_time(self) -> float:
-        """The smallest of the last ten, in seconds; 0 with fewer than two."""
-        return self._min_round_trip_time
-
-    @property
-    def topology_version(self) -> Mapping[str, Any] | None:
-        """Orders the replies of one server process: a newer one has a larger counter."""
-        return self._topology_version
-
-    @property
-    def error(self) -> BaseException | None:
-        """Why the server is Unknown."""
-        return self._error
-
-    @property
-    def is_server_type_known(self) -> bool:
-        """Whether the last check succeeded."""
-        return self._server_type != SERVER_TYPE.Unknown
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether writes may go there."""
-        return self._server_type in _WRITABLE
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether reads may go there."""
-        return self._server_type in _READABLE
-
-    @property
     def mongos(self) -> bool:
         """Whether it is a mongos."""
         return self._server_type == SERVER_TYPE.Mongos
@@ -261,31 +224,21 @@ class ServerDescription:
         """Whether reads may be retried on it."""
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
-    @property
-    def retryable_writes_supported(self) -> bool:
-        """Whether writes may be retried on it."""
-        if self._server_type == SERVER_TYPE.LoadBalancer:
-            return True
-        return self.logical_session_timeout_minutes is not None and self._server_type in (
-            SERVER_TYPE.Mongos,
-            SERVER_TYPE.RSPrimary,
-        )
-
     def _identity(self) -> tuple[Any, ...]:
         """What makes two descriptions equal; times do not."""
         return (
             self._address,
             self._server_type,
-            self.min_wire_version,
-            self.max_wire_version,
-            self.me,
-            self.all_hosts,
-            self.tags,
-            self.replica_set_name,
-            self.set_version,
-            self.election_id,
-            self.primary,
-            self.logical_session_timeout_minutes,
+            self._min_wire_version,
+            self._max_wire_version,
+            self._me,
+            self._all_hosts,
+            self._tags,
+            self._replica_set_name,
+            self._set_version,
+            self._election_id,
+            self._primary,
+            self._logical_session_timeout_minutes,
             self._topology_version,
             None if self._error is None else (type(self._error), str(self._error)),
         )
@@ -302,3 +255,10 @@ class ServerDescription:
         rtt = self._round_trip_time
         error = f", error={self._error!r}" if self._error is not None else ""
         return f"<ServerDescription {self._address} server_type: {self.server_type_name}, rtt: {rtt}{error}>"
+
+
+def unknown(address: Address, error: BaseException | None) -> ServerDescription:
+    """The description of a server after an error, which may tell its topology version; None is none."""
+    details = getattr(error, "details", None)
+    version = details.get("topologyVersion") if isinstance(details, Mapping) else None
+    return ServerDescription(address, error=error, topology_version=version)

@@ -125,7 +125,7 @@ class Topology:
         for address in self.settings.seeds:
             note(events.server_opened, address)
         self._take_load_balancer_as_known()
-        self._update_servers()
+        self._update_servers(self.description.server_descriptions())
 
     def _take_load_balancer_as_known(self) -> None:
         """A load balancer has no monitor that would find out what it is."""
@@ -321,24 +321,25 @@ class Topology:
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
         for server in dropped:
             server.end_checks()
-        if changed is not None and changed[0] != changed[1]:
+        is_changed = changed is not None and changed[0] != changed[1]
+        if changed is not None and is_changed:
             note(events.server_changed, *changed)
         for address in old.keys() - new.keys():
             note(events.server_closed, address)
         for address in new.keys() - old.keys():
             note(events.server_opened, address)
-        self.history.changed(before, after)
-        if before != after:
+        self.history.changed(old, new)
+        if is_changed or before != after:
             note(events.topology_changed, before, after)
-        self._update_servers()
+        self._update_servers(new)
         for server in dropped:
             server.pool.close()
         self.selector.forget()
         self.selector.wake(after)
 
-    def _update_servers(self) -> None:
+    def _update_servers(self, descriptions: Mapping[Address, ServerDescription]) -> None:
         """Create servers for new addresses, and pass each what its description says it can do."""
-        for address, description in self.description.server_descriptions().items():
+        for address, description in descriptions.items():
             if address not in self.servers:
                 self.servers[address] = self._monitored(address, self._make_pool(address))
             self.servers[address].supports_retryable_writes = description.retryable_writes_supported

@@ -12,7 +12,7 @@ from gmongo._server_facts import wire_versions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
-from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.server_description import ServerDescription, read_only
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.transitions import updated
 from gmongo.server_type import SERVER_TYPE
@@ -64,6 +64,16 @@ class TopologyDescription:
         timeout = self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
         self.sessions_usable = inf if timeout is None else (timeout - 1) * 60.0
 
+    topology_type: int = read_only("_topology_type", "One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.")
+    replica_set_name: str | None = read_only("_replica_set_name", "The name of the replica set.")
+    max_set_version: int | None = read_only("_max_set_version", "The newest set version seen of a primary.")
+    max_election_id: ObjectId | None = read_only("_max_election_id", "The newest election ID seen of a primary.")
+    settings: TopologySettings = read_only("_settings", "Of the client.")
+    logical_session_timeout_minutes: int | None = read_only(
+        "_logical_session_timeout_minutes",
+        "The least of the data-bearing servers; None if one of them has no sessions.",
+    )
+
     def check_compatible(self) -> None:
         """Refuse servers that speak no common wire version.
 
@@ -89,34 +99,9 @@ class TopologyDescription:
         return self._servers.get(address)
 
     @property
-    def topology_type(self) -> int:
-        """One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`."""
-        return self._topology_type
-
-    @property
     def topology_type_name(self) -> str:
         """The type by name, such as ``"Sharded"``."""
         return TOPOLOGY_TYPE._fields[self._topology_type]
-
-    @property
-    def replica_set_name(self) -> str | None:
-        """The name of the replica set."""
-        return self._replica_set_name
-
-    @property
-    def max_set_version(self) -> int | None:
-        """The newest set version seen of a primary."""
-        return self._max_set_version
-
-    @property
-    def max_election_id(self) -> ObjectId | None:
-        """The newest election ID seen of a primary."""
-        return self._max_election_id
-
-    @property
-    def settings(self) -> TopologySettings:
-        """Of the client."""
-        return self._settings
 
     @property
     def heartbeat_frequency(self) -> float:
@@ -152,11 +137,6 @@ class TopologyDescription:
     def common_wire_version(self) -> int | None:
         """The newest wire version that all known servers speak."""
         return min((server.max_wire_version for server in self.known_servers), default=None)
-
-    @property
-    def logical_session_timeout_minutes(self) -> int | None:
-        """The least of the data-bearing servers; None if one of them has no sessions."""
-        return self._logical_session_timeout_minutes
 
     def has_server(self, address: Address) -> bool:
         """Whether a server is part of the topology.
@@ -265,9 +245,8 @@ def initial_description(settings: TopologySettings) -> TopologyDescription:
 
 def _shortest_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
     timeouts = [server.logical_session_timeout_minutes for server in data_bearing]
-    if not timeouts or None in timeouts:
-        return None
-    return min(timeout for timeout in timeouts if timeout is not None)
+    known = [timeout for timeout in timeouts if timeout is not None]
+    return min(known) if known and len(known) == len(timeouts) else None
 
 
 def _incompatibility(servers: Iterable[ServerDescription]) -> str | None:

@@ -183,8 +183,8 @@ MUTATIONS = (
         "l26",
         "writes behind a load balancer have no numbers",
         "sdam/server_description.py",
-        "        if self._server_type == SERVER_TYPE.LoadBalancer:\n            return True\n        return self.logical",
-        "        return self.logical",
+        "kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _NUMBERED)",
+        "has_sessions and kind in _NUMBERED",
         "execution/test_session_pool load_balanced/test_topology load_balanced/test_services load_balanced/test_handshake",
     ),
     M(

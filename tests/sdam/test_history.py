@@ -52,7 +52,7 @@ def described(*hellos: dict[str, Any] | None) -> Any:
 )
 def test_how_a_server_has_changed(before: Any, after: Any, expected: list[str]) -> None:
     history = History()
-    history.changed(described(before), described(after))
+    history.changed(described(before).server_descriptions(), described(after).server_descriptions())
     assert [(each.kind, each.address, each.times) for each in history.happenings] == [
         (kind, ("h0", 1), 1) for kind in expected
     ]

@@ -236,13 +236,13 @@ def test_an_operation_waits_for_a_server_once(
     """When there is none in time, a second try would wait for as long again."""
     client = connect(streaming, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
     waits: list[str] = []
-    select = client._topology.select_server
+    select = client._topology.selector.select
 
-    def counting(selector: Any, operation: str, *more: Any) -> Any:
-        waits.append(operation)
-        return select(selector, operation, *more)
+    def counting(topology: Any, selector: Any, operation: Any, *more: Any) -> Any:
+        waits.append(operation.name)
+        return select(topology, selector, operation, *more)
 
-    monkeypatch.setattr(client._topology, "select_server", counting)
+    monkeypatch.setattr(client._topology.selector, "select", counting)
     with pytest.raises(ServerSelectionTimeoutError) as caught:
         client.db.c.insert_one({}) if write else client.db.c.find_one()
     assert waits == ["insert" if write else "find"]

@@ -1,0 +1,63 @@
+"""A check that fails enters few functions: when servers are lost, all monitors make such checks again and again."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from types import FrameType
+from typing import Any
+
+import pytest
+from gevent import getcurrent
+
+from gmongo import MongoClient
+from gmongo.sdam.monitor import Monitor
+from gmongo.testing import Deployment
+from tests.support.wait import eventually
+
+MOST = 150
+
+
+def counted(check: Any, counts: list[Counter[str]]) -> Any:
+    """The same method of a monitor, which counts the functions of gmongo that its greenlet enters."""
+
+    def count(monitor: Monitor, previous: Any) -> bool:
+        greenlet, entered = getcurrent(), Counter[str]()
+
+        def observe(frame: FrameType, event: str, _argument: Any) -> None:
+            module = str(frame.f_globals.get("__name__"))
+            driver = module.startswith("gmongo.") and not module.startswith("gmongo.testing.")
+            if event == "call" and driver and getcurrent() is greenlet:
+                entered[f"{module}.{frame.f_code.co_name}"] += 1
+
+        sys.setprofile(observe)
+        try:
+            result: bool = check(monitor, previous)
+        finally:
+            sys.setprofile(None)
+        counts.append(entered)
+        return result
+
+    return count
+
+
+@pytest.mark.skipif(
+    sys.getprofile() is not None or sys.version_info >= (3, 12), reason="counted on Python 3.10 and 3.11"
+)
+@pytest.mark.parametrize("is_primary", [True, False])
+def test_a_failed_check_enters_few_functions(is_primary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"heartbeatFrequencyMS": 600_000, "serverMonitoringMode": "poll"}
+    with Deployment.replica_set(members=3) as deployment, MongoClient[Any](deployment.uri, **options) as client:
+        topology = client._topology
+        client.admin.command("ping")
+        eventually(lambda: len(topology.description.known_servers) == 3)
+        member = next(each for each in deployment.members if (each is deployment.members.primary) is is_primary)
+        host, _, port = member.address.partition(":")
+        server = topology.servers[host, int(port)]
+        member.kill()
+        counts: list[Counter[str]] = []
+        monkeypatch.setattr(Monitor, "_check_and_report", counted(Monitor._check_and_report, counts))
+        server.request_check()
+        eventually(lambda: server.address not in {each.address for each in topology.description.known_servers})
+        eventually(lambda: bool(counts))
+    assert 0 < counts[0].total() < MOST, counts[0].most_common(20)
