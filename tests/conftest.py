@@ -10,12 +10,16 @@ from typing import Any
 
 import gevent
 import pytest
+from gevent.hub import Hub
 
 from gmongo.testing import database_uri
 from tests.support.clients import Client, clients_of
 from tests.support.recorder import Recorder
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
+
+# A test's time may be up while the hub runs. The hub logs errors and goes on, but throws these at the test.
+Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
 _failed: list[str] = []
 

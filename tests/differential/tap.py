@@ -7,6 +7,7 @@ import socketserver
 import struct
 import threading
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import bson
@@ -82,7 +83,7 @@ class Tap:
         except OSError:
             pass
         finally:
-            upstream.close()
+            _hang_up(upstream)  # to close it ends neither the connection nor the thread that reads from it
 
     def _note(self, message: bytes) -> bool:
         """Note a command.
@@ -138,8 +139,10 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
     except OSError:
         pass
     finally:
-        # The driver has to see that the server hung up.
-        try:
-            target.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        _hang_up(target)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """Let the peer see the end, and whatever thread reads from the connection."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gevent
 import pytest
@@ -89,13 +90,20 @@ class TestTimers:
             gevent.sleep(36)
         assert seen == [5, 15, 25, 35]
 
-    def test_one_that_does_not_hold_the_hub_does_not_keep_it_waiting(self, hours):
-        gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
-        with pytest.raises(gevent.hub.LoopExit):
-            Event().wait()
-        with pytest.raises(gevent.hub.LoopExit):  # and once more, in a hub that has begun again
-            Event().wait()
-        assert gevent.get_hub().join(timeout=1) is True
+    def test_one_that_does_not_hold_the_hub_does_not_keep_it_waiting(self):
+        """In a thread, whose hub nothing else holds."""
+
+        def run():
+            with VirtualTime():
+                gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
+                with pytest.raises(gevent.hub.LoopExit):
+                    Event().wait()
+                with pytest.raises(gevent.hub.LoopExit):  # and once more, in a hub that has begun again
+                    Event().wait()
+                return gevent.get_hub().join(timeout=1)
+
+        with ThreadPoolExecutor(1) as executor:
+            assert executor.submit(run).result() is True
 
     def test_what_another_thread_does_is_waited_for(self, hours):
         before = hours.monotonic()
