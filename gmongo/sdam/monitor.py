@@ -82,7 +82,6 @@ class Monitor:
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
         self._heartbeat: tuple[float, bool] | None = None  # when one began that has no end event yet, if awaited
-        self._streaming = False  # whether the last reply announced another
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
@@ -172,7 +171,7 @@ class Monitor:
     def _goes_on_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
         """Whether the next check follows without a pause (SM-111); after a loss, once in the minimum between checks."""
         if description.is_server_type_known:
-            return self._streaming or (self._may_stream and description.topology_version is not None)
+            return self._is_awaited(self._connection, description)
         error = description.error
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
@@ -195,7 +194,7 @@ class Monitor:
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Check once; None if the check was cancelled."""
         connection = self._connection or self._new_connection()
-        awaited = connection.handshake_done and (self._streaming or self._will_await(previous))
+        awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
         self._heartbeat = started, awaited
         try:
@@ -225,7 +224,6 @@ class Monitor:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self._streaming = False
         self._announce_failed(connection, error)
 
     def _announce_failed(self, connection: Connection | None, error: Exception) -> None:
@@ -243,8 +241,6 @@ class Monitor:
     def _ask(self, connection: Connection, previous: ServerDescription, awaited: bool) -> Hello:
         if not connection.handshake_done:
             return self._received(establish(connection, self._settings.connection, ref=False))
-        if self._streaming:
-            return self._next_streamed(connection)
         if awaited:
             return self._await_change(connection, previous)
         hello = say_hello(connection, self._plain_command(), self._connect_timeout)
@@ -258,10 +254,13 @@ class Monitor:
         self._connection.id = self._last_id
         return self._connection
 
-    def _will_await(self, previous: ServerDescription) -> bool:
-        return self._may_stream and previous.topology_version is not None
+    def _is_awaited(self, connection: Connection | None, previous: ServerDescription) -> bool:
+        """Whether the next hello is one that the server sends when it has news: it may have announced it already."""
+        streams = connection is not None and connection.mid_message
+        return streams or (self._may_stream and previous.topology_version is not None)
 
     def _await_change(self, connection: Connection, previous: ServerDescription) -> Hello:
+        """The next reply of the stream that is under way, or of one that this begins."""
         command = self._plain_command()
         command["topologyVersion"] = previous.topology_version
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
@@ -270,13 +269,6 @@ class Monitor:
         started = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
         reply = connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
-        self._streaming = connection.mid_message
-        return self._received(read_hello(reply, _clock.monotonic() - started))
-
-    def _next_streamed(self, connection: Connection) -> Hello:
-        started = _clock.monotonic()
-        reply = connection.next_reply(self._await_timeout, bson.decode)
-        self._streaming = connection.mid_message
         return self._received(read_hello(reply, _clock.monotonic() - started))
 
     def _received(self, hello: Hello) -> Hello:

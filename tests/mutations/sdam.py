@@ -483,8 +483,8 @@ MUTATIONS = (
         "s95",
         "the heartbeat on a new connection is called awaited",
         MONITOR,
-        "        awaited = connection.handshake_done and (self._streaming or self._will_await(previous))\n",
-        "        awaited = self._streaming or self._will_await(previous)\n",
+        "        awaited = connection.handshake_done and self._is_awaited(connection, previous)\n",
+        "        awaited = self._is_awaited(connection, previous)\n",
         "sdam/test_closing sdam/test_streaming sdam/test_failures sdam/test_heartbeats",
     ),
     M(
