@@ -48,6 +48,8 @@ def read_uri(
     if fqdn is None:
         nodes: list[Any] = split_encoded_hosts(parts.hosts, default_port)
     else:
+        if validate:
+            check_uri({**options, **arguments}, 1, parts.srv)
         name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
         nodes, defaults = name.seeds(), name.options(validate, warn, normalize)
         options = Options({**defaults, **own})

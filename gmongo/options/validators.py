@@ -71,10 +71,9 @@ def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -
 
 def staleness(value: Any) -> int:
     """-1, which is without limit, or a positive number of seconds."""
-    rule = "an integer: a positive number of seconds, or -1"
-    number = _as_integer(value, rule)
+    number = _as_integer(value, "an integer: a positive number of seconds, or -1")
     if number != -1 and not 0 < number <= INT32_MAX:
-        raise Rejected(rule)
+        raise Rejected("a positive integer number of seconds, or -1")
     return number
 
 

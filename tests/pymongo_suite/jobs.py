@@ -34,12 +34,10 @@ class Outcome:
 
     :param kind: ``"passed"``, ``"skipped"`` or ``"failed"``.
     :param text: the error, or the reason why it is skipped.
-    :param used: whether gmongo was used at all.
     """
 
     kind: str
     text: str = ""
-    used: bool = True
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,14 @@ class Job:
     :param deployment: one of :data:`DEPLOYMENTS`.
     :param number: of the job, among those of the two.
     :param files: with the tests.
+    :param only: the names of the tests to run; empty for all.
     """
 
     driver: str
     deployment: str
     number: int
     files: tuple[str, ...]
+    only: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -97,7 +97,10 @@ class Job:
         host, _, port = deployment.members[0].address.rpartition(":")
         paths = [str(_ROOT), str(renamed_copy(work.parent))]
         variables = {"DB_IP": host, "DB_PORT": port, "GMONGO_DRIVER": self.driver, "PYTHONPATH": os.pathsep.join(paths)}
-        variables["GMONGO_LENT"] = str(work / f"{self.name}.lent")
+        if self.only:
+            names = work / f"{self.name}.only"
+            names.write_text("\n".join(self.only), "utf-8")
+            variables["GMONGO_ONLY"] = str(names)
         if self.deployment == "load balanced":
             one = deployment.uri_of(f"{host}:{port}", loadBalanced="true")
             variables |= {"TEST_LOAD_BALANCER": "1", "SINGLE_MONGOS_LB_URI": one, "MULTI_MONGOS_LB_URI": deployment.uri}
@@ -109,13 +112,15 @@ def outcomes(report: Path) -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
-        used = any(each.get("name") == "used" and each.get("value") == "True" for each in case.iter("property"))
         trouble = next((each for each in case if each.tag in ("failure", "error", "skipped")), None)
         if trouble is None:
-            found.setdefault(name, Outcome("passed", used=used))
+            found.setdefault(name, Outcome("passed"))
             continue
         kind = "skipped" if trouble.tag == "skipped" else "failed"
         text = f"{trouble.get('message') or ''}\n{trouble.text or ''}"
-        if name not in found or kind == "failed":
-            found[name] = Outcome(kind, text, used)
+        before = found.get(name, Outcome("skipped"))
+        if before.kind == "failed":  # and so does its end
+            found[name] = Outcome("failed", before.text + text)
+        elif name not in found or kind == "failed":
+            found[name] = Outcome(kind, text)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,9 @@ class Difference:
 
     :param test: its name.
     :param kind: one of :data:`KINDS`.
-    :param what: private: what the test wants of PyMongo's inside, as its failure or its file names it. Wording:
-        PyMongo's text, and gmongo's. Documented: a page and words of a line in it.
+    :param what: private: what the test wants of PyMongo's inside, which its failure names; or which the test itself
+        names, and words of its failures. Wording: PyMongo's text, and gmongo's, both in the failure. Documented: a
+        page, words of a line in it, and words of the failures.
     """
 
     test: str
@@ -33,8 +35,9 @@ class Difference:
 
     def problem(self) -> str | None:
         """What is wrong with the line itself."""
-        if self.kind not in KINDS or len(self.what) != (1 if self.kind == "private" else 2):
-            return f"{self.test}: a line has a kind of {KINDS}, and one text if private, else two"
+        least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
+        if least is None or len(self.what) < least or not all(self.what):
+            return f"{self.test}: a line has a kind of {KINDS}, and its one, two or three texts"
         if self.kind == "documented" and self.what[1] not in (_ROOT / self.what[0]).read_text("utf-8"):
             return f"{self.test}: {self.what[0]} does not say {self.what[1]!r}"
         return None
@@ -42,11 +45,18 @@ class Difference:
     def explains(self, outcome: Outcome, source: str) -> bool:
         """Whether a failure is the one that the line is about.
 
-        :param source: the text of the file with the test.
+        :param source: the text of the test itself.
         """
+        if self.kind == "wording":
+            return all(text in outcome.text for text in self.what)
         if self.kind == "documented":
-            return True
-        return self.what[-1] in outcome.text or (self.kind == "private" and self.what[0] in source)
+            return _any(self.what[2:], outcome)
+        name, *failures = self.what
+        return name in source and _any(failures, outcome) if failures else name in outcome.text
+
+
+def _any(texts: Iterable[str], outcome: Outcome) -> bool:
+    return any(text in outcome.text for text in texts)
 
 
 def differences() -> dict[str, Difference]:
@@ -62,9 +72,31 @@ def differing(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
     return {name: outcome for name, outcome in found.items() if outcome.kind != "passed"}
 
 
+def module_of(test: str) -> str:
+    """The module with a test, from its name: ``test_cursor``, ``mockupdb.test_auth``."""
+    package, prefix, name = test.partition("test_")
+    return package + prefix + name.partition(".")[0]
+
+
 def file_of(test: str) -> str:
     """The file with a test, from its name."""
-    return f"test/{test.partition('.Test')[0].replace('.', '/')}.py"
+    return f"test/{module_of(test).replace('.', '/')}.py"
+
+
+def source_of(test: str, folder: Path) -> str:
+    """The text of a test, with its decorators; empty for one that a generator makes.
+
+    :param folder: with the package ``test``.
+    """
+    file = folder / file_of(test)
+    if not file.exists():
+        return ""
+    text = file.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and test.endswith(f".{node.name}"):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    return ""
 
 
 def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
@@ -72,19 +104,27 @@ def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) 
 
     :param folder: with the package ``test``.
     """
-    unknown = []
-    for name, outcome in found.items():
-        file = folder / file_of(name)
-        source = file.read_text("utf-8") if file.exists() else ""
-        if name not in table or not table[name].explains(outcome, source):
-            unknown.append(name)
-    return unknown
+    return [
+        name
+        for name, outcome in found.items()
+        if name not in table or not table[name].explains(outcome, source_of(name, folder))
+    ]
 
 
-def obsolete(seen: Iterable[str], run: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
-    """The tests in the table that were run, and pass with gmongo wherever they pass with PyMongo.
+def obsolete(seen: Iterable[str], passed: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
+    """The tests in the table that pass with gmongo wherever they pass with PyMongo.
 
     :param seen: the tests that differ on some deployment.
-    :param run: all that PyMongo passed on some deployment.
+    :param passed: all that pass with gmongo on some deployment.
     """
-    return sorted((set(table) & set(run)) - set(seen))
+    return sorted((set(table) & set(passed)) - set(seen))
+
+
+def unknown(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
+    """The tests in the table whose files were run, and have no such test.
+
+    :param outcomes: the names of all tests that were run.
+    """
+    names = set(outcomes)
+    files = {file_of(name) for name in names}
+    return sorted(test for test in table if file_of(test) in files and test not in names)

@@ -15,18 +15,14 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 from typing import Any
 
-from gmongo import MongoClient, client_options, monitoring
+from gmongo import client_options
 from gmongo._stand_in.names import ALIASES, PACKAGES, ROOTS
-from gmongo.cmap.metadata import client_metadata
 from gmongo.engines import transaction
+from gmongo.gridfs import grid_in
 from gmongo.options import rules
 from gmongo.sdam import monitor
-from gmongo.sdam.settings import TopologySettings
-from gmongo.sdam.topology import Topology
 from tests.pymongo_suite.sources import PREFIX
-
-lent: set[str] = set()
-"""The names that were taken from PyMongo, as ``module.name``."""
+from tests.pymongo_suite.substitutes import substitute
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -37,7 +33,6 @@ class _Finder(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in ROOTS or fullname in ALIASES or fullname in PACKAGES:
             return None
-        lent.add(fullname)
         return spec_from_loader(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -59,6 +54,11 @@ class _Knobs(ModuleType):
             setattr(module, own, value)
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        for module, own in _NUMBERS.get(name, ()):
+            setattr(module, own, _AT_FIRST[module, own])
+        super().__delattr__(name)
+
 
 class _Lending(_Knobs):
     """A module of gmongo's that has PyMongo's names, too, for everyone but gmongo."""
@@ -71,7 +71,6 @@ class _Lending(_Knobs):
                 value = getattr(importlib.import_module(PREFIX + title), name)
             except (ImportError, AttributeError):
                 continue
-            lent.add(f"{title}.{name}")
             return _under_its_name(value)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
@@ -80,19 +79,10 @@ class _Lending(_Knobs):
 _NUMBERS: dict[str, tuple[tuple[ModuleType, str], ...]] = {
     "HEARTBEAT_FREQUENCY": ((client_options, "_DEFAULT_HEARTBEAT"),),
     "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
+    "_UPLOAD_BUFFER_SIZE": ((grid_in, "_BUFFER_SIZE"),),
     "_WITH_TRANSACTION_RETRY_TIME_LIMIT": ((transaction, "_TIME_LIMIT"),),
 }
-
-
-# Base classes of events, for isinstance(), and how the names of the events begin.
-_EVENTS = {
-    "_CommandEvent": ("Command",),
-    "_ConnectionEvent": ("Connection",),
-    "_PoolEvent": ("Pool",),
-    "_ServerEvent": ("ServerOpening", "ServerClosed", "ServerDescription"),
-    "_ServerHeartbeatEvent": ("ServerHeartbeat",),
-    "TopologyEvent": ("Topology",),
-}
+_AT_FIRST = {place: getattr(*place) for places in _NUMBERS.values() for place in places}
 
 
 def _asked_by_gmongo() -> bool:
@@ -112,33 +102,6 @@ def _under_its_name(value: Any) -> Any:
     return value
 
 
-def _opened(client: MongoClient[Any]) -> Topology:
-    client._topology.open()
-    return client._topology
-
-
-def _substitute() -> None:
-    """What the scaffolding of the tests, rather than a test, does with private attributes, done with gmongo's own."""
-    for kind, name, value in (
-        (MongoClient, "_connect", _opened),
-        (MongoClient, "_get_topology", _opened),
-        (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
-        (Topology, "_topology_id", property(lambda topology: topology.settings.topology_id)),
-        (Topology, "_select_server", Topology.select_server),
-        (Topology, "max_cluster_time", lambda topology: topology.cluster_time),
-        (TopologySettings, "_topology_id", property(lambda settings: settings.topology_id)),
-    ):
-        setattr(kind, name, value)
-    for name, beginnings in _EVENTS.items():
-        kinds = (
-            value for key, value in vars(monitoring).items() if key.startswith(beginnings) and key.endswith("Event")
-        )
-        monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
-    known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    known.clear()  # the tests of handshakes compare with what it says of the driver
-    known.update(client_metadata(None))
-
-
 def lend() -> None:
     """Let the tests find PyMongo's own modules and names. The stand-in must be in place."""
     sys.meta_path.insert(0, _Finder())
@@ -149,4 +112,4 @@ def lend() -> None:
     for module in [importlib.import_module(names[0]) for names in titles.values()]:
         module.__dict__["_titles"] = titles[id(module)]
         module.__class__ = _Lending
-    _substitute()
+    substitute()

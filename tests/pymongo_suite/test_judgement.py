@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
-from tests.pymongo_suite.__main__ import judged, report
-from tests.pymongo_suite.jobs import Outcome
-from tests.pymongo_suite.judgement import Difference, differences, differing, obsolete, unexplained
+from tests.pymongo_suite.__main__ import judged, report, with_pymongo
+from tests.pymongo_suite.jobs import Job, Outcome
+from tests.pymongo_suite.judgement import (
+    Difference,
+    differences,
+    differing,
+    file_of,
+    obsolete,
+    unexplained,
+    unknown,
+)
 
 PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
 FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_data'")
@@ -39,18 +48,60 @@ def test_what_passes_with_pymongo_must_pass_with_gmongo(outcome: Outcome | None)
         ({}, False),
         (table_of("private", "_data"), True),
         (table_of("private", "_other"), False),
-        (table_of("private", "_in_the_source"), True),
-        (table_of("wording", "theirs", "has no attribute"), True),
-        (table_of("wording", "theirs", "ours"), False),
-        (table_of("documented", "README.md", "X.509 without TLS"), True),
+        (table_of("private", "_of_this_test"), False),
+        (table_of("private", "_of_this_test", "no attribute"), True),
+        (table_of("private", "_of_its_decorator", "not there", "no attribute"), True),
+        (table_of("private", "_of_this_test", "not there"), False),
+        (table_of("private", "_of_another_test", "no attribute"), False),
+        (table_of("wording", "object", "has no attribute"), True),
+        (table_of("wording", "object", "ours"), False),
+        (table_of("wording", "theirs", "has no attribute"), False),
+        (table_of("documented", "README.md", "X.509 without TLS", "'Cursor' object"), True),
+        (table_of("documented", "README.md", "X.509 without TLS", "not there", "'Cursor' object"), True),
+        (table_of("documented", "README.md", "X.509 without TLS", "not there"), False),
     ],
 )
 def test_a_line_explains_the_failure_that_it_names(
     tmp_path: Path, table: dict[str, Difference], explained: bool
 ) -> None:
     (tmp_path / "test").mkdir()
-    (tmp_path / "test" / "test_cursor.py").write_text("client._in_the_source()")
+    (tmp_path / "test" / "test_cursor.py").write_text(
+        dedent("""
+            class TestCursor:
+                @patched("_of_its_decorator")
+                def test_batch_size(self):
+                    self._of_this_test()
+
+                def test_other(self):
+                    self._of_another_test()
+        """)
+    )
     assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
+
+
+@pytest.mark.parametrize(
+    ("test", "file"),
+    [
+        (TEST, "test/test_cursor.py"),
+        ("test_client.ClientUnitTest.test_kwargs", "test/test_client.py"),
+        ("mockupdb.test_auth.TestAuth.test_1.0", "test/mockupdb/test_auth.py"),
+    ],
+)
+def test_the_file_of_a_test_is_in_its_name(test: str, file: str) -> None:
+    assert file_of(test) == file
+
+
+def test_a_line_of_a_test_that_is_not_there_is_wrong() -> None:
+    assert unknown(["test_cursor.TestCursor.test_other"], [TEST]) == [TEST]
+    assert unknown([TEST], [TEST]) == unknown(["test_client.TestClient.test_other"], [TEST]) == []
+
+
+def test_pymongo_runs_what_does_not_pass_with_gmongo() -> None:
+    job = Job("gmongo", "sharded", 3, ("test/test_cursor.py", "test/test_client.py"))
+    other = "test_client.TestClient.test_uri"
+    assert with_pymongo(job, {TEST: PASSED, other: PASSED}) is None
+    beside = with_pymongo(job, {TEST: SKIPPED, other: PASSED, "test_cursor.TestCursor.test_other": PASSED})
+    assert beside == Job("pymongo", "sharded", 3, ("test/test_cursor.py",), frozenset({TEST}))
 
 
 def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
@@ -68,13 +119,22 @@ def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
         Difference(TEST, "other", ("_data",)),
         Difference(TEST, "private", ()),
         Difference(TEST, "wording", ("one",)),
-        Difference(TEST, "documented", ("README.md", "what no page says")),
+        Difference(TEST, "documented", ("README.md", "X.509 without TLS")),
+        Difference(TEST, "documented", ("README.md", "what no page says", "its failure")),
     ],
 )
 def test_a_line_that_is_not_in_order_is_wrong(line: Difference) -> None:
     assert line.problem() is not None
 
 
-def test_the_report_has_both_drivers_beside_each_other() -> None:
-    results = {("pymongo", "sharded"): {TEST: PASSED}, ("gmongo", "sharded"): {TEST: FAILED}}
-    assert "| test_cursor | 1 | 0 | 0 | 0 | 1 | 0 |" in list(report(results))
+def test_the_report_has_a_column_for_each_reason(tmp_path: Path) -> None:
+    others = {
+        f"test_cursor.TestCursor.{name}": outcome for name, outcome in (("a", PASSED), ("b", SKIPPED), ("c", FAILED))
+    }
+    results = {("gmongo", "sharded"): {TEST: FAILED, **others}, ("pymongo", "sharded"): {TEST: PASSED}}
+    lines = list(report(results, table_of("private", "_data")))
+    counts = "1 | 1 | 0 | 0 | 0 | 1 | 1 |"
+    assert [line for line in lines if counts in line] == [
+        f"| {name} | {counts}" for name in ("sharded", "all", "test_cursor", "all")
+    ]
+    assert "1 | 0 | 0 | 0 | 1 | 1 | 1 |" in next(line for line in report(results, {}) if "sharded" in line)

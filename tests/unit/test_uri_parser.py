@@ -713,6 +713,14 @@ def _raiser(error: Exception) -> Any:
     return resolve
 
 
+def test_contradictions_are_refused_before_dns_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(srv, "lookup", _raiser(AssertionError("asked")))
+    with pytest.raises(ConfigurationError, match="cannot be used together"):
+        parse_uri("mongodb+srv://a.example.com", srv_allowed_hosts_suffix="example.com", srv_host_validator=bool)
+    with pytest.raises(ConfigurationError, match="srvMaxHosts=1 cannot be used with replicaSet=r"):
+        parse_uri("mongodb+srv://a.example.com/?srvMaxHosts=1&replicaSet=r")
+
+
 def test_dnspython_is_imported_only_for_srv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dns", None)
     monkeypatch.setitem(sys.modules, "dns.resolver", None)

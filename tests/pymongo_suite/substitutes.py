@@ -1,0 +1,170 @@
+"""What the scaffolding of PyMongo's tests asks of private attributes, answered with gmongo's own.
+
+A helper that many tests share, such as the runner of the unified format, looks at PyMongo's inside: which server a
+transaction is pinned to, how many connections a pool has. With these, such a test is about gmongo.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+from gmongo import MongoClient, _clock, client_options, monitoring
+from gmongo.client_options import ClientOptions
+from gmongo.client_session import ClientSession
+from gmongo.cmap.metadata import client_metadata
+from gmongo.cmap.pool import Pool
+from gmongo.command_cursor import CommandCursor
+from gmongo.engines.server_cursor import ServerCursor
+from gmongo.execution.sessions import ServerSession, ServerSessionPool
+from gmongo.pool_options import PoolOptions
+from gmongo.read_preferences import Nearest
+from gmongo.sdam.selection import WRITABLE, suitable_servers
+from gmongo.sdam.server import Server
+from gmongo.sdam.settings import TopologySettings
+from gmongo.sdam.topology import Topology
+from tests.pymongo_suite.sources import PREFIX
+
+# Base classes of events, for isinstance(), and how the names of the events begin.
+_EVENTS = {
+    "_CommandEvent": ("Command",),
+    "_ConnectionEvent": ("Connection",),
+    "_PoolEvent": ("Pool",),
+    "_ServerEvent": ("ServerOpening", "ServerClosed", "ServerDescription"),
+    "_ServerHeartbeatEvent": ("ServerHeartbeat",),
+    "TopologyEvent": ("Topology",),
+}
+# PyMongo's functions that select servers, by their names.
+_SELECTORS = {
+    "writable_server_selector": WRITABLE,
+    "readable_server_selector": Nearest(),
+    "any_server_selector": Nearest(),
+}
+_select_server = Topology.select_server
+_note_pool = ServerSessionPool.__init__
+_pool_options: Any = vars(ClientOptions)["pool_options"]
+
+
+class _PoolOptions(PoolOptions):
+    """With the credential, which PyMongo keeps there."""
+
+    _credentials: Any
+
+
+def _selector(given: Any) -> Any:
+    return _SELECTORS.get(getattr(given, "__name__", ""), given)
+
+
+def _select(
+    topology: Topology, selector: Any, *given: Any, server_selection_timeout: float | None = None, **named: Any
+) -> Server:
+    if server_selection_timeout is not None:
+        named["deadline"] = _clock.monotonic() + server_selection_timeout
+    return _select_server(topology, _selector(selector), *given, **named)
+
+
+def _select_all(topology: Topology, selector: Any, operation: str, **limit: Any) -> list[Server]:
+    _select(topology, selector, operation, **limit)
+    found = suitable_servers(topology.description, _selector(selector))
+    return [topology.server_at(each.address) for each in found]
+
+
+def _opened(client: MongoClient[Any]) -> Topology:
+    client._topology.open()
+    return client._topology
+
+
+def _make_session_pool(pool: ServerSessionPool, topology: Topology) -> None:
+    _note_pool(pool, topology)
+    topology._session_pool = pool  # type: ignore[attr-defined]
+
+
+def _sessions(pool: ServerSessionPool) -> Iterator[ServerSession]:
+    return iter(list(pool._idle))
+
+
+def _transaction(session: ClientSession) -> SimpleNamespace:
+    transaction = session._state.transaction
+    states: Any = importlib.import_module(f"{PREFIX}pymongo.client_session_shared")._TxnState
+    return SimpleNamespace(
+        state=getattr(states, transaction.state.name),
+        pinned_address=transaction.pinned_address,
+        conn_mgr=transaction.pin,
+    )
+
+
+def _options_with_credential(options: ClientOptions) -> PoolOptions:
+    found = _PoolOptions(*_pool_options.fget(options))
+    credential = options.credential
+    if credential is not None:
+        properties = {name.lower(): value for name, value in credential.properties.items()}
+        if credential.mechanism == "MONGODB-AWS":
+            properties.setdefault("aws_session_token", None)
+        found._credentials = SimpleNamespace(
+            mechanism=credential.mechanism,
+            source=credential.source,
+            username=credential.username,
+            password=credential.password,
+            mechanism_properties=SimpleNamespace(**properties) if properties else None,
+        )
+    else:
+        found._credentials = None
+    return found
+
+
+def _pool_settings(pool: Pool) -> SimpleNamespace:
+    options = pool.options
+    names = {"max_idle_time_seconds": options.max_idle_time, "non_default_options": options.specified}
+    return SimpleNamespace(**vars(pool.establisher._options), **vars(options), **names)
+
+
+def _kill_cursor(client: MongoClient[Any], cursor_id: int, address: Any) -> None:
+    database, _, collection = address.namespace.partition(".")
+    client[database].command("killCursors", collection, cursors=[cursor_id])
+
+
+def substitute() -> None:
+    """Give gmongo's classes what the tests' helpers ask for."""
+    for kind, name, value in (
+        (MongoClient, "_connect", _opened),
+        (MongoClient, "_get_topology", _opened),
+        (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
+        (MongoClient, "_close_cursor_now", _kill_cursor),
+        (client_options, "MAX_RETRIES", 2),  # as in PyMongo, so that the tests of overload are about the rest
+        (ClientOptions, "pool_options", property(_options_with_credential)),
+        (ClientSession, "_materialize", lambda session: None),
+        (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
+        (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
+        (ClientSession, "_transaction", property(_transaction)),
+        (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section has no switch
+        (Pool, "opts", property(_pool_settings)),
+        (Pool, "conns", property(lambda pool: pool.machine.available)),
+        (Pool, "active_sockets", property(lambda pool: len(pool.machine.in_use))),
+        (Server, "_pool", property(lambda server: server.pool)),
+        (CommandCursor, "_ns", property(lambda cursor: cursor._cursor._namespace)),
+        (ServerCursor, "_ns", property(lambda cursor: cursor._namespace)),
+        (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered),
+        (ServerSession, "last_use", property(lambda session: session.last_used)),
+        (ServerSession, "session_id", property(lambda session: session.lsid)),
+        (ServerSessionPool, "__init__", _make_session_pool),
+        (ServerSessionPool, "__iter__", _sessions),
+        (Topology, "_description", property(lambda topology: topology.description)),
+        (Topology, "_select_server", _select),
+        (Topology, "_topology_id", property(lambda topology: topology.settings.topology_id)),
+        (Topology, "max_cluster_time", lambda topology: topology.cluster_time),
+        (Topology, "select_server", _select),
+        (Topology, "select_servers", _select_all),
+        (TopologySettings, "_topology_id", property(lambda settings: settings.topology_id)),
+    ):
+        setattr(kind, name, value)
+    for name, beginnings in _EVENTS.items():
+        kinds = (
+            value for key, value in vars(monitoring).items() if key.startswith(beginnings) and key.endswith("Event")
+        )
+        monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
+    known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
+    known.clear()  # the tests of handshakes compare with what it says of the driver
+    known.update(client_metadata(None))
