@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.errors import InvalidURI
@@ -51,10 +51,7 @@ def read_uri(
         if validate:
             check_uri({**options, **arguments}, 1, parts.srv)
         name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
-        nodes, defaults = name.seeds(), name.options(validate, warn, normalize)
-        options = Options({**defaults, **own})
-        if "tls" not in options and "ssl" not in options:
-            options["tls"] = True if validate else "true"
+        nodes, options = name.seeds(), _with_defaults(name.options(validate, warn, normalize), own, validate)
     if validate:
         check_uri({**options, **arguments}, len(nodes), parts.srv)
     return {
@@ -67,6 +64,14 @@ def read_uri(
         "own": own,
         "fqdn": fqdn,
     }
+
+
+def _with_defaults(defaults: Mapping[str, Any], own: Options, validate: bool) -> Options:
+    """The options of a URI whose hosts are found by DNS: what DNS says counts less, and TLS is on by default."""
+    options = Options({**defaults, **own})
+    if "tls" not in options and "ssl" not in options:
+        options["tls"] = True if validate else "true"
+    return options
 
 
 def _checked_arguments(**arguments: Any) -> dict[str, Any]:

@@ -126,39 +126,42 @@ def _kill_cursor(client: MongoClient[Any], cursor_id: int, address: Any) -> None
     client[database].command("killCursors", collection, cursors=[cursor_id])
 
 
+_SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
+    (MongoClient, "_connect", _opened),
+    (MongoClient, "_get_topology", _opened),
+    (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
+    (MongoClient, "_close_cursor_now", _kill_cursor),
+    (client_options, "MAX_RETRIES", 2),  # as in PyMongo, so that the tests of overload are about the rest
+    (ClientOptions, "pool_options", property(_options_with_credential)),
+    (ClientSession, "_materialize", lambda session: None),
+    (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
+    (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
+    (ClientSession, "_transaction", property(_transaction)),
+    (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section has no switch
+    (Pool, "opts", property(_pool_settings)),
+    (Pool, "conns", property(lambda pool: pool.machine.available)),
+    (Pool, "active_sockets", property(lambda pool: len(pool.machine.in_use))),
+    (Server, "_pool", property(lambda server: server.pool)),
+    (CommandCursor, "_ns", property(lambda cursor: cursor._cursor._ns)),
+    (ServerCursor, "_ns", property(lambda cursor: cursor.lease._namespace)),
+    (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered),
+    (ServerSession, "last_use", property(lambda session: session.last_used)),
+    (ServerSession, "session_id", property(lambda session: session.lsid)),
+    (ServerSessionPool, "__init__", _make_session_pool),
+    (ServerSessionPool, "__iter__", _sessions),
+    (Topology, "_description", property(lambda topology: topology.description)),
+    (Topology, "_select_server", _select),
+    (Topology, "_topology_id", property(lambda topology: topology.settings.topology_id)),
+    (Topology, "max_cluster_time", lambda topology: topology.cluster_time),
+    (Topology, "select_server", _select),
+    (Topology, "select_servers", _select_all),
+    (TopologySettings, "_topology_id", property(lambda settings: settings.topology_id)),
+)
+
+
 def substitute() -> None:
     """Give gmongo's classes what the tests' helpers ask for."""
-    for kind, name, value in (
-        (MongoClient, "_connect", _opened),
-        (MongoClient, "_get_topology", _opened),
-        (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
-        (MongoClient, "_close_cursor_now", _kill_cursor),
-        (client_options, "MAX_RETRIES", 2),  # as in PyMongo, so that the tests of overload are about the rest
-        (ClientOptions, "pool_options", property(_options_with_credential)),
-        (ClientSession, "_materialize", lambda session: None),
-        (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
-        (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
-        (ClientSession, "_transaction", property(_transaction)),
-        (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section has no switch
-        (Pool, "opts", property(_pool_settings)),
-        (Pool, "conns", property(lambda pool: pool.machine.available)),
-        (Pool, "active_sockets", property(lambda pool: len(pool.machine.in_use))),
-        (Server, "_pool", property(lambda server: server.pool)),
-        (CommandCursor, "_ns", property(lambda cursor: cursor._cursor._namespace)),
-        (ServerCursor, "_ns", property(lambda cursor: cursor._namespace)),
-        (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered),
-        (ServerSession, "last_use", property(lambda session: session.last_used)),
-        (ServerSession, "session_id", property(lambda session: session.lsid)),
-        (ServerSessionPool, "__init__", _make_session_pool),
-        (ServerSessionPool, "__iter__", _sessions),
-        (Topology, "_description", property(lambda topology: topology.description)),
-        (Topology, "_select_server", _select),
-        (Topology, "_topology_id", property(lambda topology: topology.settings.topology_id)),
-        (Topology, "max_cluster_time", lambda topology: topology.cluster_time),
-        (Topology, "select_server", _select),
-        (Topology, "select_servers", _select_all),
-        (TopologySettings, "_topology_id", property(lambda settings: settings.topology_id)),
-    ):
+    for kind, name, value in _SUBSTITUTES:
         setattr(kind, name, value)
     for name, beginnings in _EVENTS.items():
         kinds = (
