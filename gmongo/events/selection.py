@@ -37,7 +37,7 @@ class SelectionEvents:
 
     __slots__ = ("_logger", "wanted")
 
-    def __init__(self, *, silent: bool = False) -> None:
+    def __init__(self, *, silent: bool) -> None:
         self._logger = silence if silent else server_selection_log
         self.wanted = asks(self._logger)
 

@@ -262,3 +262,16 @@ def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does(ordered:
         client.db.c.bulk_write([InsertOne({"_id": number}) for number in range(4)], ordered=ordered)
     assert [error["index"] for error in caught.value.details["writeErrors"]] == [0, 2, 3]
     assert [error["op"]["_id"] for error in caught.value.details["writeErrors"]] == [0, 2, 3]
+
+
+@pytest.mark.parametrize("labels", [[], ["One"], ["One", "Two"]])
+def test_the_error_has_the_labels_of_its_write_concern_errors(labels: list[str]) -> None:
+    concern = {"code": 64, "errmsg": "waiting for replication timed out"}
+    reply = {"ok": 1, "n": 1, "writeConcernError": concern, "errorLabels": labels}
+    with (
+        ScriptedServer({"insert": reply}) as server,
+        MongoClient[Any](server.name, retryWrites=False) as client,
+        pytest.raises(BulkWriteError) as caught,
+    ):
+        client.db.c.bulk_write([InsertOne({}), InsertOne({})])
+    assert {label for label in ("One", "Two", "Three") if caught.value.has_error_label(label)} == set(labels)

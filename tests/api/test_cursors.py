@@ -14,8 +14,9 @@ from bson.raw_bson import RawBSONDocument
 from gmongo import MongoClient
 from gmongo.command_cursor import CommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
-from gmongo.errors import InvalidOperation
+from gmongo.errors import ConfigurationError, InvalidOperation
 from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
 from .recording import Recorded, recorded_collection
@@ -379,3 +380,29 @@ def test_events_show_the_documents_of_a_reply(large: Recorded, wanted: str) -> N
     shown = list(recorder.of("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
     assert shown
     assert shown == found[: len(shown)]
+
+
+FLAGS = {2: "tailable", 8: "oplogReplay", 16: "noCursorTimeout", 32: "awaitData", 128: "allowPartialResults"}
+
+
+@pytest.mark.parametrize("flags", [*FLAGS, 0, 2 | 32, 16 | 128, sum(FLAGS)])
+def test_each_flag_is_a_field_of_the_command(flags: int) -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
+        cursor = client.db.c.find()
+        cursor.add_option(sum(FLAGS))
+        cursor.remove_option(sum(FLAGS) & ~flags)
+        next(cursor, None)
+        cursor.close()
+        (command,) = server.commands("find")
+    assert {name: command.get(name) for name in FLAGS.values()} == {
+        name: True if flags & flag else None for flag, name in FLAGS.items()
+    }
+
+
+def test_a_server_without_snapshots_is_not_asked_for_one() -> None:
+    with ScriptedServer() as server:
+        server.hello_extra["maxWireVersion"] = 12
+        with MongoClient[Any](server.name) as client, client.start_session(snapshot=True) as session:
+            with pytest.raises(ConfigurationError, match=r"Snapshot reads require MongoDB 5\.0"):
+                client.db.c.find_one(session=session)
+            assert server.commands("find") == []

@@ -383,7 +383,8 @@ def test_google(monkeypatch):
     with Endpoint(lambda *request: (200, "token\n")) as endpoint:
         monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
         assert fetch({"ENVIRONMENT": "gcp", "TOKEN_RESOURCE": "a&b"}).access_token == "token"
-    [(_method, path, headers, _body)] = endpoint.requests
+    [(method, path, headers, _body)] = endpoint.requests
+    assert method == "GET"
     assert path == "/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%26b"
     assert headers["metadata-flavor"] == "Google"
 

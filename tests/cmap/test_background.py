@@ -134,6 +134,15 @@ def test_a_child_has_connections_of_its_own(server: ScriptedServer) -> None:
     assert used["after"] == used["before"] != used["in the child"]
 
 
+def test_a_child_closes_what_it_has_inherited(new_pool: Any) -> None:
+    pool = new_pool()
+    idle, in_use = pool.check_out(), pool.check_out()
+    pool.check_in(idle)
+    pool.mark_forked(lambda: AutoReconnect("forked"))
+    pool.reset_after_fork()
+    assert idle._transport.closed and in_use._transport.closed
+
+
 @pytest.mark.requirement("CMAP-45", "CMAP-169")
 def test_a_child_begins_another_generation(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)

@@ -357,6 +357,14 @@ def test_one_connection_is_enough(deployment, connect, schema, mongocryptd):
         assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
 
 
+def test_the_values_of_a_document_may_have_keys_of_their_own(connect, client, encryption):
+    keys = [encryption.create_data_key("local") for _ in range(3)]
+    values = {f"f{number}": encryption.encrypt(number, AT_RANDOM, key) for number, key in enumerate(keys)}
+    client.shop.people.insert_one({"_id": 7, **values})
+    automatic = connect(bypass_query_analysis=True)
+    assert automatic.shop.people.find_one({"_id": 7}) == {"_id": 7, "f0": 0, "f1": 1, "f2": 2}
+
+
 def test_nothing_stays_connected_to_mongocryptd(automatic, mongocryptd):
     automatic.shop.people.insert_one(dict(ANN))
     assert mongocryptd.peers

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from gmongo import _clock
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
@@ -57,6 +58,28 @@ def test_the_first_member_found_names_the_set() -> None:
     for first in (primary, secondary):
         topology = after(first("a"), secondary("b", name="other"), uri="mongodb://a,b/")
         assert (topology.replica_set_name, kinds(topology).keys()) == ("rs", {"a"})
+
+
+STANDALONE = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": NEW_WIRE}
+
+
+@pytest.mark.parametrize(
+    ("uri", "left"),
+    [
+        ("mongodb://a/", {"a": "Standalone"}),
+        ("mongodb://a,b/", {"b": "Unknown"}),  # a deployment of several has none
+        ("mongodb://a,b/?replicaSet=rs", {"b": "Unknown"}),
+    ],
+)
+def test_a_standalone_server_is_alone(uri: str, left: dict[str, str]) -> None:
+    assert kinds(after(ServerDescription(("a", 27017), STANDALONE, 0.001), uri=uri)) == left
+
+
+def test_when_a_server_was_checked() -> None:
+    before = _clock.monotonic()
+    server = secondary("a")
+    assert before <= server.last_update_time <= _clock.monotonic()
+    assert ServerDescription(("a", 1), last_update_time=5.0).last_update_time == 5.0
 
 
 TOO_NEW, TOO_OLD = {"minWireVersion": 99, "maxWireVersion": 99}, {"minWireVersion": 0, "maxWireVersion": 7}

@@ -13,6 +13,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from gmongo import MongoClient, errors
+from gmongo._telemetry.text import kind_of
 from gmongo.execution.account import Account
 from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
@@ -118,6 +119,9 @@ def test_what_takes_several_commands_is_one_operation(connect: Connect, spans: C
     commands = [span for span in spans.ended if span.name in ("insert", "update")]
     assert [span.name for span in commands] == ["insert", "update", "insert"]
     assert all(inside(span, operation) for span in commands)
+    client = orders.database.client
+    client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
+    assert inside(spans.one("bulkWrite"), spans.one("bulkWrite admin"))
     orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # takes two messages
     operation = spans.one("insert shop.orders")
     assert sum(inside(span, operation) for span in spans.named("insert")) == 2
@@ -194,8 +198,24 @@ def test_the_users_data_are_not_in_spans_that_show_no_text(connect: Connect, spa
 
 
 class Unknown:
+    class Inside(Exception):
+        pass
+
     def __repr__(self) -> str:
         return "private"
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (ValueError("x"), "ValueError"),
+        (GeneratorExit(), "GeneratorExit"),
+        (errors.AutoReconnect("x"), "gmongo.errors.AutoReconnect"),
+        (Unknown.Inside(), "tests.telemetry.test_spans.Unknown.Inside"),
+    ],
+)
+def test_errors_are_named_by_their_classes(error: BaseException, name: str) -> None:
+    assert kind_of(error) == name
 
 
 def test_the_text_is_cut(connect: Connect, spans: Collected) -> None:
