@@ -427,6 +427,13 @@ DIFFERENCES = (
         parts=("returned", "error"),
     ),
     Difference(
+        Kind.MORE,
+        "a program may ask for an option that `parse_uri` found in the spelling of either driver",
+        'the names of `parse_uri(...)["options"]`',
+        calls=r"__mro__\[1\]|parsed\.get\(\"MAXPOOLSIZE",
+        parts=("returned",),
+    ),
+    Difference(
         Kind.FORM,
         "the raw result of an unacknowledged delete or client bulk is empty, as that of other writes",
         "unacknowledged writes",

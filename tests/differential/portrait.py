@@ -45,7 +45,7 @@ class Portrait:
         if isinstance(value, RawBSONDocument):
             return name, self.of(bson.decode(value.raw), depth + 1)
         if isinstance(value, Mapping):
-            return name, tuple(
+            return "dict" if name.startswith("_") else name, tuple(
                 (key, "an id" if key in _NUMBERED else self.of(item, depth + 1))
                 for key, item in value.items()
                 if key not in _VOLATILE
