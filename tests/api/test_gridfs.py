@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import uuid
@@ -573,22 +574,76 @@ def test_types_of_arguments(client, bucket):
             attempt()
 
 
-def test_sessions_are_used(database):
+def written(file):
+    """An upload that is finished."""
+    with file:
+        file.write(b"x")
+    return file._id
+
+
+@pytest.fixture(scope="module")
+def deployment():
+    with Deployment.replica_set(1) as deployment:
+        yield deployment
+
+
+IN_SESSIONS = {  # of a bucket, of which "f" has a file with two revisions and the _id 1 in the last one
+    "upload_from_stream": lambda bucket, session: bucket.upload_from_stream("g", b"x", session=session),
+    "upload_from_stream_with_id": lambda bucket, session: bucket.upload_from_stream_with_id(
+        7, "g", b"x", session=session
+    ),
+    "open_upload_stream": lambda bucket, session: written(bucket.open_upload_stream("g", session=session)),
+    "open_upload_stream_with_id": lambda bucket, session: written(
+        bucket.open_upload_stream_with_id(7, "g", session=session)
+    ),
+    "open_download_stream": lambda bucket, session: bucket.open_download_stream(1, session=session).read(),
+    "open_download_stream_by_name": lambda bucket, session: bucket.open_download_stream_by_name(
+        "f", session=session
+    ).read(),
+    "download_to_stream": lambda bucket, session: bucket.download_to_stream(1, io.BytesIO(), session=session),
+    "download_to_stream_by_name": lambda bucket, session: bucket.download_to_stream_by_name(
+        "f", io.BytesIO(), session=session
+    ),
+    "find": lambda bucket, session: [file.read() for file in bucket.find({}, session=session)],
+    "delete": lambda bucket, session: bucket.delete(1, session=session),
+    "delete_by_name": lambda bucket, session: bucket.delete_by_name("f", session=session),
+    "rename": lambda bucket, session: bucket.rename(1, "g", session=session),
+    "rename_by_name": lambda bucket, session: bucket.rename_by_name("f", "g", session=session),
+}
+OLD_IN_SESSIONS = {
+    "new_file": lambda files, session: written(files.new_file(session=session)),
+    "put": lambda files, session: files.put(b"x", session=session),
+    "get": lambda files, session: files.get(1, session=session).read(),
+    "get_version": lambda files, session: files.get_version("f", 0, session=session).read(),
+    "get_last_version": lambda files, session: files.get_last_version("f", session=session).read(),
+    "delete": lambda files, session: files.delete(1, session=session),
+    "list": lambda files, session: files.list(session=session),
+    "find_one": lambda files, session: files.find_one({"filename": "f"}, session=session).read(),
+    "find": lambda files, session: [file.read() for file in files.find({}, session=session)],
+    "exists": lambda files, session: files.exists(1, session=session),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [*((GridFSBucket, name) for name in IN_SESSIONS), *((GridFS, name) for name in OLD_IN_SESSIONS)]
+)
+def test_every_command_is_in_the_session(deployment, kind, name):
     recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client, client.start_session() as session:
-        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
-        bucket = GridFSBucket(client[name])
-        file_id = bucket.upload_from_stream("f", b"x", session=session)
-        bucket.open_download_stream(file_id, session=session).read()
-        [found] = bucket.find({}, session=session)
-        found.read()
-        bucket.rename(file_id, "g", session=session)
-        bucket.delete_by_name("g", session=session)
-        lsids = {
-            bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted") if "lsid" in event.command
-        }
-        assert lsids <= {bytes(session.session_id["id"])}
-        client.drop_database(name)
+    with MongoClient(deployment.uri, event_listeners=[recorder]) as client, client.start_session() as session:
+        client.drop_database("files")
+        GridFSBucket(client.files).upload_from_stream("f", b"first")
+        GridFSBucket(client.files).upload_from_stream_with_id(1, "f", b"second")
+        recorder.forget()
+        (IN_SESSIONS if kind is GridFSBucket else OLD_IN_SESSIONS)[name](kind(client.files), session)
+        lsids = [event.command.get("lsid") for event in recorder.of("CommandStarted")]
+        assert lsids and lsids == [session.session_id] * len(lsids)
+
+
+def test_all_that_takes_a_session_is_here():
+    for kind, here in ((GridFSBucket, IN_SESSIONS), (GridFS, OLD_IN_SESSIONS)):
+        public = {name: method for name, method in vars(kind).items() if not name.startswith("_") and callable(method)}
+        takes = {name for name, method in public.items() if "session" in inspect.signature(method).parameters}
+        assert takes | {"new_file", "put"} & public.keys() == here.keys()
 
 
 def test_an_empty_description_is_none(files_database):
