@@ -14,7 +14,7 @@ from bson.raw_bson import RawBSONDocument
 from gmongo import MongoClient
 from gmongo.command_cursor import CommandCursor
 from gmongo.cursor import Cursor, RawBatchCursor
-from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.errors import ConfigurationError, InvalidOperation, ProtocolError
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -406,3 +406,26 @@ def test_a_server_without_snapshots_is_not_asked_for_one() -> None:
             with pytest.raises(ConfigurationError, match=r"Snapshot reads require MongoDB 5\.0"):
                 client.db.c.find_one(session=session)
             assert server.commands("find") == []
+
+
+CURSOR = {"id": bson.Int64(0), "ns": "db.c", "firstBatch": []}
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ({}, "a reply lacks the field cursor"),
+        ({"cursor": 5}, "cursor of a reply must be a document, not 5"),
+        *(({"cursor": {each: CURSOR[each] for each in CURSOR if each != name}}, f"a cursor lacks the field {name}")
+          for name in CURSOR),
+        *(({"cursor": {**CURSOR, name: 1.5}}, f"{name} of a cursor must be ") for name in CURSOR),
+        ({"cursor": {**CURSOR, "postBatchResumeToken": 5}}, "postBatchResumeToken of a cursor must be a document"),
+    ],
+)  # fmt: skip
+def test_a_reply_that_opens_no_cursor_says_what_it_lacks(reply: dict[str, Any], message: str) -> None:
+    with (
+        ScriptedServer({"find": {"ok": 1, **reply}}) as server,
+        MongoClient[Any](server.name) as client,
+        pytest.raises(ProtocolError, match=f"^{message}"),
+    ):
+        next(client.db.c.find())

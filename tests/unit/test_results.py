@@ -108,7 +108,7 @@ def test_client_bulk_results_need_verbose(name):
 def test_nothing_is_known_of_unacknowledged_writes(result, names):
     assert result.acknowledged is False
     for name in names.split():
-        with pytest.raises(InvalidOperation, match=rf"{name}.*not acknowledged"):
+        with pytest.raises(InvalidOperation, match=rf"\b{name}\b.*not acknowledged"):
             getattr(result, name)
 
 
