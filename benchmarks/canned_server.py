@@ -122,7 +122,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
     :param listener: a bound, listening TCP socket.
     :param kind: of server.
-    :param lifeline: a descriptor that nobody writes to; serving ends when it reaches its end. None: never.
+    :param lifeline: a descriptor to which nothing is written; serving ends when it reaches its end. None: never.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)

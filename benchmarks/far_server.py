@@ -128,7 +128,7 @@ def main() -> None:
     listener = GeventSocket(fileno=options.fd)
     listener.setblocking(False)
     StreamServer(listener, serve).start()
-    FileObject(sys.stdin.buffer, "rb").read()  # ends when nobody holds the other end any more
+    FileObject(sys.stdin.buffer, "rb").read()  # ends when the other end is closed everywhere
 
 
 if __name__ == "__main__":

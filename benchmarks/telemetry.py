@@ -1,7 +1,7 @@
 """What it costs to be observed: ``python -m benchmarks.telemetry``.
 
-CPU time of ``find_one`` on a server of canned replies, by clients that differ in nothing else: one that nobody
-observes, one that is traced before there is a provider, spans written by hand around the call of the first one, with
+CPU time of ``find_one`` on a server of canned replies, by clients that differ in nothing else: one without
+observers, one that is traced before there is a provider, spans written by hand around the call of the first one, with
 the same attributes, and clients that are observed. The ways take turns in short rounds, and the best round counts.
 """
 

@@ -145,7 +145,7 @@ class StartingLine:
         self._go.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """Called when a greenlet died on its way: nobody needs to wait for it."""
+        """Called when a greenlet died on its way: it need not be waited for."""
         self._all_here.set()
 
     def until_all_wait(self) -> None:

@@ -105,7 +105,7 @@ def _never() -> None:
 
 
 class RestartingGreenlet:
-    """A greenlet that begins again when it is killed from outside, as ``gevent.killall`` of all that there is does.
+    """A greenlet that is replaced by a new one when it is killed from outside, as by ``gevent.killall``.
 
     It ends with whatever exception is thrown into it, so that ``killall`` need not wait. Another one takes its place.
 
@@ -141,7 +141,7 @@ class RestartingGreenlet:
             self._work(*self._arguments)
             self._has_ended = True
         except (Exception, Timeout):  # a time-out is no Exception, and may be a listener's
-            safely(_log.exception, "background work was interrupted, and begins again: %r", self._work)
+            safely(_log.exception, "background work was interrupted, and is started again: %r", self._work)
 
     def _ended(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:

@@ -1,6 +1,6 @@
 """Forking. A child inherits the parent's sockets, the epoll set of its loop, and its greenlets, which go on running.
 
-The hook below runs in the child before any of them. It marks what belongs to the parent, and the topology begins again
+The hook below runs in the child before any of them. It marks what belongs to the parent, and the topology starts afresh
 when it is first used. CMAP-45, CMAP-169 to CMAP-171.
 """
 

@@ -35,7 +35,7 @@ class Author(Document):
 
 
 class Comment(EmbeddedDocument):
-    """What somebody says of a post."""
+    """A comment on a post."""
 
     text = StringField(required=True)
 

@@ -104,7 +104,7 @@ def _limit(where: str, what: str, deadline: float | None) -> Any:
 
 def _answer_of(callback: Callable[[KMSConnectContext], Any], context: KMSConnectContext) -> Any:
     """The socket that an application connects. It does so in a greenlet of its own: an error that comes from there is
-    one of the network, an error that comes into this one was thrown by somebody else.
+    one of the network, an error that comes into this one comes from outside, such as a kill.
     """
 
     def called() -> Any:

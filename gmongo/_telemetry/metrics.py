@@ -1,6 +1,6 @@
 """Metrics with OpenTelemetry's semantic conventions for databases.
 
-What there is now (connections, waiters, tokens) is read from the pools when somebody collects it, so it cannot drift
+What there is now (connections, waiters, tokens) is read from the pools when it is collected, so it cannot drift
 from them. What takes time is recorded when it ends, in the greenlet of the operation.
 """
 

@@ -98,13 +98,14 @@ class Connection:
         self.hello: Hello
         self.inherited = False  # whether this is a forked child's copy of a connection of its parent's
         self.purpose = Purpose.OTHER
-        self.holder: weakref.ref[greenlet] | None = None  # who has checked it out, and may be gone since then
+        # The greenlet that has checked it out; it may have ended since.
+        self.holder: weakref.ref[greenlet] | None = None
         self.checked_out_at = 0.0  # when that was, by the monotonic clock
         self.last_command: str | None = None  # the command it was last used for
         self.established_in = 0.0  # how long connecting and the handshake took, in seconds
         self.mid_message = False
         self.error: BaseException | None = None  # what made it unusable, if it is
-        # The ID of a request that has been sent as a whole, if whoever waited for the reply was interrupted.
+        # The ID of the request whose reply is outstanding after an interruption.
         self.unanswered: int | None = None
         self.late_reply: LateReply | None = None  # what looks at that reply; None if it must not be waited for
         self.authentication: Authentication | None = None  # how it has authenticated, if it has
@@ -300,7 +301,7 @@ class Connection:
     # Late replies
 
     def _note_unanswered(self, error: BaseException, request_id: int) -> None:
-        """An exchange has ended early: remember whether all that is missing is the reply, or a part of it."""
+        """After an exchange that ended early: remember the request, if nothing but its reply is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
             return

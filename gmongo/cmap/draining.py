@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def drain_soon(pool: Pool, connection: Connection) -> None:
     """Begin to read the late reply of a connection. Does not switch.
 
-    The pool hears how it went whatever becomes of the greenlet, even if it is killed before it begins.
+    A link tells the pool of the end, since a greenlet that is killed before it begins runs none of its own cleanup.
     """
     options, reference = pool.options, weakref.ref(pool)
     reader = Greenlet(_read, connection, options.drain_time, options.drain_bytes)

@@ -64,7 +64,7 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # A kill, a time-out of somebody else and the operation's own limit say nothing of the server.
+            # A kill, a time-out of the application's and the operation's own limit say nothing of the server.
             by_server = isinstance(error, Exception) and error is not expired
             del expired  # it refers to this frame, and must not live on in a cycle with it
             self._failed(connection, error, by_server)

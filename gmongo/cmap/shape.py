@@ -22,7 +22,7 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Nobody has sent more than 48 MB for ten years. A server that announces ten times that lies in wait with a bomb.
+# Servers announce 48 MB. Ten times that leaves room for later ones, and bounds the memory of one reply.
 _LARGEST_SIZE = 480_000_000
 # A replica set has at most 50 members.
 _MOST_HOSTS = 256

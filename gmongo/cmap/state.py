@@ -25,8 +25,8 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# So long does the background rest after a first failure to connect, in seconds, and then twice as long each time.
-_FIRST_REST = 1.0
+# The first back-off after a failed background connect, in seconds; it doubles with each further failure.
+_FIRST_BACKOFF = 1.0
 
 
 class PoolState(Enum):
@@ -54,9 +54,9 @@ class StateMachine:
         "_last_id",
         "_may_populate",
         "_options",
+        "_populate_backoff",
+        "_populate_backoff_ends",
         "_populating",
-        "_rest",
-        "_rest_ends",
         "address",
         "available",
         "draining",
@@ -91,8 +91,8 @@ class StateMachine:
         self._dropped: list[Connection] = []  # to be closed by the pool
         self._may_populate = False  # whether all listeners have heard that the pool is ready (CMAP-81)
         self._populating: Connection | None = None
-        self._rest = 0.0  # for how long the background rests after a failure to connect, in seconds
-        self._rest_ends = 0.0  # when that is over, on the clock of _clock.monotonic()
+        self._populate_backoff = 0.0  # between attempts of the background to connect, after a failed one, in seconds
+        self._populate_backoff_ends = 0.0  # when that is over, on the clock of _clock.monotonic()
         events.note(events.pool_created, options.specified)
 
     # Counts
@@ -115,7 +115,7 @@ class StateMachine:
     # Checking out
 
     def take_fit(self) -> Connection | None:
-        """The connection used last, now in use, if it needs no further look and nobody waits. The hot path."""
+        """The connection used last, now in use, if it needs no further look and the queue is empty. The hot path."""
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -130,7 +130,7 @@ class StateMachine:
         """
         if self.state is not PoolState.READY:
             raise self._refusal()
-        connection = None if self.queue.waiters else self._take()  # nobody is overtaken
+        connection = None if self.queue.waiters else self._take()  # in order of arrival
         return connection or self.queue.join()
 
     def _take(self) -> Connection | None:
@@ -214,8 +214,8 @@ class StateMachine:
         connection.established_in = duration
         self._events.note(self._events.connection_ready, connection.id, duration)
         self._events.note_made(duration)
-        if self._rest:
-            self._rest = self._rest_ends = 0.0
+        if self._populate_backoff:
+            self._populate_backoff = self._populate_backoff_ends = 0.0
             self.upkeep_wakeup.set()
 
     def use(self, connection: Connection) -> None:
@@ -231,8 +231,8 @@ class StateMachine:
         self._leave_pending(connection)
 
     def keep(self, connection: Connection) -> None:
-        """A connection is ready that the background has established (CMAP-103). One who waits for leave to make one
-        gets it: that a place is free is not seen before (CMAP-102).
+        """A connection that the background has established is ready (CMAP-103). It goes to a waiter for a
+        ``maxConnecting`` slot if there is one, before the slot is seen to be free (CMAP-102).
         """
         self.pending.discard(connection)
         self._end_populating(connection)
@@ -242,8 +242,8 @@ class StateMachine:
         """A pending connection could not be established."""
         self.pending.discard(connection)
         if connection is self._populating:
-            self._rest = min(2 * self._rest or _FIRST_REST, self._options.upkeep_interval)
-            self._rest_ends = _clock.monotonic() + self._rest
+            self._populate_backoff = min(2 * self._populate_backoff or _FIRST_BACKOFF, self._options.upkeep_interval)
+            self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
         self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
         self._serve()
@@ -420,7 +420,7 @@ class StateMachine:
 
     def rest(self) -> float:
         """Seconds for which the background still rests after a failure to connect, so as not to storm a server."""
-        return max(0.0, self._rest_ends - _clock.monotonic())
+        return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
         """A pending connection for the background to establish; None if it is not needed any more."""
@@ -458,7 +458,7 @@ class StateMachine:
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
         self._populating = None
-        self._rest = self._rest_ends = 0.0
+        self._populate_backoff = self._populate_backoff_ends = 0.0
         self.upkeep_wakeup = Wakeup()
 
     # Judgements

@@ -164,7 +164,7 @@ class Bulk:
 
         :raises BulkWriteError: a write failed, or a write concern was not met, and the writes are acknowledged.
         """
-        with executor.whole(self._name, self._context, session) as self._account:
+        with executor.operation_scope(self._name, self._context, session) as self._account:
             return self._execute(executor, runs, session)
 
     def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> dict[str, Any]:

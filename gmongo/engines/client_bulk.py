@@ -80,7 +80,7 @@ class ClientBulk:
         :raises ClientBulkWriteException: a write failed, a write concern was not met, or the server or the network
             failed.
         """
-        with self._executor.whole("bulkWrite", self._context, self._given) as self._account:
+        with self._executor.operation_scope("bulkWrite", self._context, self._given) as self._account:
             return self._execute(writes)
 
     def _execute(self, writes: Writes) -> dict[str, Any]:

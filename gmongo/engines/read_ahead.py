@@ -29,7 +29,7 @@ class ReadAhead:
     """The batches of one cursor that have arrived, or are on their way, before they are asked for.
 
     Each batch is fetched by a greenlet of its own, one after the other. The greenlet knows this object, and not the
-    cursor: a cursor that nobody has any more is found by its finaliser, whatever is on its way. While a batch is
+    cursor: a cursor that the application drops is found by its finaliser, whatever is on its way. While a batch is
     fetched, the greenlet holds the cursor's session and its pinned connection together with the cursor; the last of
     them gives each back.
 
@@ -171,7 +171,7 @@ class ReadAhead:
             self._take(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
             self._error = _without_frames(error)
-        except BaseException:  # the client is closed, or somebody ends greenlets that are not his
+        except BaseException:  # the client is closed, or the application kills greenlets of the driver's
             self._error = self._interrupted()
         finally:
             self._reading.discard(self)
@@ -201,7 +201,7 @@ class ReadAhead:
         self.cursor_id = reply.cursor_id
         if self._left is not None:
             self._left -= count(reply.batch)
-        if self._operation is None:  # nobody wants it
+        if self._operation is None:  # the cursor has ended
             return
         self._last_size = operation.size
         self._bytes += operation.size

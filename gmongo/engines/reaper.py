@@ -20,7 +20,7 @@ from gmongo.wire.address import Address
 
 
 class Dropped(NamedTuple):
-    """A cursor that nobody has any more: what it is known by, and what it held."""
+    """A cursor that its owner has dropped: what it is known by, and what it held."""
 
     cursor_id: int
     namespace: str
@@ -55,7 +55,7 @@ class CursorReaper:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # It has its connection, and must not queue behind cursors that wait for one: it may be this.
+                # It has its connection, and must not queue behind cursors that wait for one: perhaps for this one.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(spawn, self._end_pinned)
             return
@@ -65,7 +65,7 @@ class CursorReaper:
             hub.loop.run_callback_threadsafe(spawn, self._end_unpinned)
 
     def take_unopened(self, opened: CursorReply) -> None:
-        """Take a cursor over that nobody ever had."""
+        """Take over a cursor that was opened for an operation that was interrupted."""
         self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:

@@ -28,7 +28,7 @@ class ServerCursor:
     """A cursor on a server, after the command that opened it.
 
     :param executor: runs `getMore`.
-    :param reaper: ends the cursor if nobody else does.
+    :param reaper: ends the cursor if it is dropped.
     :param opened: the reply that opened it.
     :param session: the session it was opened in. An implicit one is given back with the last batch.
     :param codec_options: how documents are decoded.

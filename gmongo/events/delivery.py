@@ -27,26 +27,26 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# So long does a greenlet wait for its turn while no event at all ends, in seconds. It has to end: a listener may wait
-# for another greenlet that uses the same client, or never return.
+# For how long a greenlet waits for its turn while no event is delivered, in seconds. The wait must have an end: a
+# listener may wait for another greenlet that uses the same client, or never return.
 _PATIENCE = 1.0
 # An application that holds the loop lets the first wait end late. Then the others have another pass of the loop.
 _GRACE = 0.05
-# So many events are kept whose greenlets have gone on. Beyond them, what happens is not delivered.
+# The most events that are kept for greenlets that have gone on. Further ones are not delivered.
 _MOST_LEFT = 10_000
 
 
 class _Turn:
     """The events that one greenlet has noted and that are not delivered yet; `size` is how many they are."""
 
-    __slots__ = ("awake", "context", "delivering", "heir", "size")
+    __slots__ = ("awake", "context", "delivering", "size", "substitute")
 
     def __init__(self) -> None:
         self.size = 0
         self.delivering = False  # whether the greenlet is in a listener just now
         self.awake: Event | None = None  # set when its turn has come
-        self.context: Context | None = None  # of the greenlet, once it has left the events to an heir
-        self.heir: Greenlet[..., Any] | None = None
+        self.context: Context | None = None  # of the greenlet, once it has left the events to a substitute
+        self.substitute: Greenlet[..., Any] | None = None
 
 
 class Delivery:
@@ -142,9 +142,9 @@ class Delivery:
     def _wake(self, turn: _Turn) -> None:
         """Let the greenlet go on whose turn has come. Does not switch."""
         if turn.context is not None:
-            turn.heir = Greenlet(turn.context.run, self._take_over, turn)
-            turn.heir.link(lambda heir: self._replace(heir, turn))
-            turn.heir.start()
+            turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
+            turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
+            turn.substitute.start()
         elif turn.awake is not None:
             turn.awake.set()
 
@@ -176,9 +176,9 @@ class Delivery:
         self._report_dropped()
         self.deliver()
 
-    def _replace(self, heir: Greenlet[..., Any], turn: _Turn) -> None:
-        """An heir has ended. If it was killed before it began, another one takes its place."""
-        if turn.heir is heir and turn.context is not None and turn.size:
+    def _replace(self, ended: Greenlet[..., Any], turn: _Turn) -> None:
+        """A substitute has ended. If it was killed before it began, another one takes its place."""
+        if turn.substitute is ended and turn.context is not None and turn.size:
             self._wake(turn)
 
     def _report_dropped(self) -> None:

@@ -164,7 +164,7 @@ class Observer:
     """Whether it wants to know how long decoding takes."""
 
     def wanted(self) -> bool:
-        """Whether there is somebody to observe for. If not, operations run as if they were not observed."""
+        """Whether it observes now. If no observer does, operations run as if they were not observed."""
         return True
 
     def carried(self, run: Callable[[], None]) -> Callable[[], None]:

@@ -164,7 +164,8 @@ class CommandRunner:
             raise
         finally:
             if isinstance(error, ProtocolError):
-                connection.spoil(error)  # a server that has lied once is not believed again on it
+                # After a reply that breaks the protocol, nothing that comes on this connection can be relied on.
+                connection.spoil(error)
             if connection.unanswered is not None:
                 connection.expect_late_reply(LateReply(attempt.operation, connection.address, self.orphan_taker))
             if not connection.usable:  # the server may still be busy with its command

@@ -53,7 +53,7 @@ class Executor:
     """
 
     observers: Observers | None = None
-    """Who observes the client, if anybody does."""
+    """The observers of the client; None if it has none."""
 
     def __init__(self, topology: Topology, options: ExecutionOptions, events: CommandEvents) -> None:
         self.topology = topology
@@ -141,7 +141,7 @@ class Executor:
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
         """Give tokens back for an operation that has succeeded."""
         bucket = self._bucket
-        if bucket.missing and operation.retries_overload:  # what is done in passing tells no load
+        if bucket.missing and operation.retries_overload:  # housekeeping commands do not measure the load
             bucket.deposit(1 if retry is None else 11)
 
     def reap(self, operation: Operation, result: Any) -> None:
@@ -151,7 +151,7 @@ class Executor:
 
     # Observing: a client that is observed has another executor
 
-    def whole(
+    def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[Account | None]:
         """The scope of one operation of the API that takes several commands.
@@ -159,7 +159,7 @@ class Executor:
         :param name: of the operation.
         :param context: of its commands.
         :param session: of the application's, if any.
-        :returns: a context manager of the account that its commands go into; of None if nobody observes.
+        :returns: a context manager of the account that its commands go into; of None if the client is not observed.
         """
         return _UNOBSERVED
 
@@ -230,5 +230,5 @@ class Executor:
         return bound_session(self) or ImplicitSession(self.sessions)
 
     def mark_forked(self) -> None:
-        """In a forked child: sessions and cursors are the parent's, who goes on using them."""
+        """In a forked child: sessions and cursors are the parent's, which goes on using them."""
         self.sessions.forget()

@@ -11,7 +11,7 @@ from gmongo.wire.message import Buffer
 
 
 class LateReply:
-    """Ends the cursor that such a reply brings; nobody else will.
+    """Ends the cursor that such a reply opens, as no cursor object refers to it.
 
     It refers to nothing of the client but weakly, so that a client that is dropped is not kept by a late reply.
 

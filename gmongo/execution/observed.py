@@ -113,9 +113,9 @@ class Observed(Executor):
             account.end_try(error)
             raise
 
-    def whole(self, name: str, context: OperationContext, session: SessionHandle | None) -> Any:
+    def operation_scope(self, name: str, context: OperationContext, session: SessionHandle | None) -> Any:
         if not self.observers.wanted():
-            return super().whole(name, context, session)
+            return super().operation_scope(name, context, session)
         if session is None:
             session = bound_session(self)
         collection = "" if context.database == "admin" else context.collection

@@ -70,7 +70,7 @@ class Operation:
     is_generic: ClassVar[bool] = False
     """Whether it is a command of the application's own, which may be a read or a write."""
     retries_overload: ClassVar[bool] = True
-    """Whether it is tried again when the server was too busy for it; not what is done in passing."""
+    """Whether it is tried again when the server was too busy for it; not so with housekeeping commands."""
     ends_transaction: ClassVar[bool] = False
     """Whether it commits or aborts."""
     takes_max_time: bool = True
@@ -152,7 +152,7 @@ class Operation:
         return False
 
     def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
-        """The cursor that a reply opened, if nobody is going to have it; None if there is none."""
+        """The cursor that the reply to an interrupted operation opened; None if there is none."""
         return None
 
     def late_cursor(self, body: Buffer, address: Address) -> Any:

@@ -135,8 +135,9 @@ class Retry:
 
     Two policies meet here. An error of the network or of an election is answered by one more try of a retryable read or
     write, at once (and by any number of them until a deadline). An error that the server labels as retryable, because
-    it was overloaded and did not look at the command, is answered for any operation, up to five times, after a wait,
-    for as long as the client has tokens. From the first such error on, both count towards the five (BP-A10).
+    it was overloaded and did not look at the command, is answered for any operation, up to ``maxAdaptiveRetries``
+    times, after a wait, for as long as the client has tokens. From the first such error on, both count towards that
+    limit (BP-A10).
 
     :param policy: of the client.
     :param deadline: when the operation must have ended; None is without limit.

@@ -196,7 +196,7 @@ class ImplicitSession:
             self.end_implicit()
 
     def end_use(self) -> None:
-        """Its owner is the only one to use it."""
+        """Nothing to do: only its owner uses it."""
 
     def end_implicit(self) -> None:
         """Give the server session back, if there is one. It may be called again."""
@@ -206,7 +206,7 @@ class ImplicitSession:
 
 
 class SharedSession(ImplicitSession):
-    """The implicit session of a cursor that reads ahead: whoever of its holders is the last to end it, gives it back.
+    """The implicit session of a cursor that reads ahead: the last of its holders to end it gives it back.
 
     :param implicit: the session of the cursor so far, which this one takes the place of.
     """
@@ -219,7 +219,7 @@ class SharedSession(ImplicitSession):
         self._holders = 1
 
     def share(self) -> None:
-        """One more holder, who must end it too."""
+        """One more holder, which must end it too."""
         self._holders += 1
 
     def end_implicit(self) -> None:
@@ -230,7 +230,7 @@ class SharedSession(ImplicitSession):
 
 
 class ServerSessionPool:
-    """Sessions that nobody uses now; the one used last is taken first.
+    """Server sessions that are not in use; the one used last is taken first.
 
     :param topology: knows how long the servers keep a session that is not used.
     """

@@ -177,7 +177,7 @@ def checked_models(models: Any) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Refuse what a server would refuse unheard.
+    """Refuse what a server would refuse without the application hearing of it, since there is no reply.
 
     :raises ConfigurationError: a model has an option that needs a reply.
     """

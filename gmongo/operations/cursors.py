@@ -68,7 +68,7 @@ class GetMore(CursorOperation):
         return command
 
     def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
-        return None  # somebody has it
+        return None  # the cursor object that sent this has it
 
     def late_cursor(self, body: Buffer, address: Address) -> Any:
         return None

@@ -98,7 +98,7 @@ class Statements:
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Refuse what a server would refuse unheard.
+    """Refuse what a server would refuse without the application hearing of it, since there is no reply.
 
     :param kind: the command that is not acknowledged.
     :param fields: of the command, or of a statement of it.

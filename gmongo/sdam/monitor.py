@@ -176,7 +176,7 @@ class Monitor:
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
         now = _clock.monotonic()
-        if now < self._may_retry_from:  # it lets everybody in, and hangs up again
+        if now < self._may_retry_from:  # it accepts connections and closes them at once: do not spin
             return False
         self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
         return True
@@ -202,7 +202,7 @@ class Monitor:
             hello = self._ask(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
             return self._failed(error)
-        except BaseException:  # thrown from outside: it says nothing of the server, but spoils the connection
+        except BaseException:  # a kill or a time-out tells nothing of the server, but the connection is unusable
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:

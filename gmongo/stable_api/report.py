@@ -1,4 +1,4 @@
-"""The report of an audit: plain text, or a table where ``rich`` is installed and somebody looks."""
+"""The report of an audit: plain text, or a table where ``rich`` is installed and the output is a terminal."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _happening(happening: Happening) -> dict[str, Any]:
 
 
 def _reason(error: BaseException | None) -> str:
-    """An error in words that hold nobody's data."""
+    """An error in words without data of the application's."""
     return "" if error is None else exception_of(error, 0)["exception.message"]
 
 

@@ -37,7 +37,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
     Each process serves on a Unix socket of its own, which only the same user can open.
 
-    :param directory: it is made if it is not there, and must belong to the user and be writable for nobody else.
+    :param directory: it is made if it is not there, and must belong to the user and be writable by that user alone.
     :param query_text: whether the text of slow operations is served, too; False by default. If any call says so, it is
         served, and each reader is shown it only on request.
     :raises ConfigurationError: the directory belongs to another user, or others may write there.
@@ -57,7 +57,7 @@ def _checked(path: Path) -> Path:
     found = path.stat()
     if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ConfigurationError(
-            f"the directory of states must belong to this user and be writable for nobody else, but {path} does not"
+            f"the directory of states must belong to this user and be writable by that user alone, but {path} does not"
         )
     return path
 

@@ -32,7 +32,7 @@ _ANSWER_TIMEOUT = 5.0
 _NOT_OURS = -1
 # The server loses a SIGTERM now and then. Killing it does no harm either: what it has answered is in the file.
 _GRACE = 2.0
-_NO_GRACE = 0.0  # temporary data need no farewell
+_NO_GRACE = 0.0  # temporary data need no orderly shutdown
 _PORT_IS_TAKEN = "address already in use"
 
 
@@ -108,7 +108,7 @@ class EmbeddedDatabase:
             self._started = False
 
     def _start_on_free_port(self, deadline: float) -> int:
-        # Somebody else may take the port before the server does; then another one is tried.
+        # Another process may take the port before the server does; then another one is tried.
         for _attempt in range(_ATTEMPTS):
             port = _free_port()
             process = self._process = self._spawn(port)

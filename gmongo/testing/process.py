@@ -108,7 +108,7 @@ class TetheredProcess:
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # nobody is left in the group
+            pass  # no process is left in the group
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._process.wait()
 

@@ -185,7 +185,7 @@ class RemoteMember:
         self._fault("garbage", command)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Stop being primary, and do not become it again for `seconds` unless there is nobody else.
+        """Stop being primary, and do not become it again for `seconds` unless no other member can be.
 
         :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
         """

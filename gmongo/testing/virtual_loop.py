@@ -14,7 +14,7 @@ import gevent
 
 # Of what is due at one moment, timers of higher priority go off first, as in libev.
 _LAST = -100
-# Seconds before each jump while there are more threads than at first: somebody may be polling for the end of one.
+# Seconds before each jump while there are more threads than at first: the end of one may be polled for.
 _FOR_THREADS = 0.0005
 # Seconds before each jump otherwise, after which the sockets are asked once more: on a busy machine the kernel may be
 # a moment late with what one end of a socket has sent to the other.
@@ -165,7 +165,7 @@ class VirtualLoop:
             time.sleep(_FOR_THREADS if _other_threads() > self._threads else _FOR_SOCKETS)
             return  # the loop asks the sockets again, and calls this in the next turn if there is nothing
         self._last_idle = -1
-        if self.real.activecnt:  # else this is the last turn: nobody whom the loop goes on for waits
+        if self.real.activecnt:  # else this is the last turn: nothing that the loop goes on for waits
             self._go_off(jumps=True)
 
     def _go_off(self, jumps: bool = False) -> None:

@@ -84,7 +84,7 @@ def test_the_last_batch_of_a_limit_is_as_small_as_needed(recorded: Recorded) -> 
     assert [command["batchSize"] for command in recorder.sent("getMore")] == [2]
 
 
-def test_next_after_the_end_stops_again_and_asks_nobody(recorded: Recorded) -> None:
+def test_next_after_the_end_stops_again_and_asks_no_server(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find({"_id": 1})
     assert next(cursor) == {"_id": 1, "name": "n1"}

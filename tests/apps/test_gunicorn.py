@@ -52,7 +52,7 @@ def workers(host):
 
 
 def belong_to_the_living(deployment, host):
-    """Every connection at the server is that of one worker that lives, and of nobody else; each worker has some."""
+    """Every connection at the server is that of one worker that lives, and of no other; each worker has some."""
     found = owners(deployment, {host.process.pid, *workers(host)})
     return {frozenset(each) for each in found} == {frozenset({each}) for each in alive(workers(host))}
 

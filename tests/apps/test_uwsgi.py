@@ -121,7 +121,7 @@ def test_reload_under_load(uwsgi, deployment, port, fork):
         assert trouble(host) == []
 
 
-def test_used_before_a_fork_that_nobody_is_told_of(uwsgi, deployment, port):
+def test_used_before_a_fork_that_no_hook_hears_of(uwsgi, deployment, port):
     with uwsgi(HOSTED_USE="import") as host:
         started, answered, names = until(lambda: both(host)), set(), itertools.count()
         while not started <= answered:

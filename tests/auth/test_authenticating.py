@@ -331,7 +331,7 @@ def test_reauthentication(server):
         server.users["ann"] = "another"
         with pytest.raises(OperationFailure), checked_out(pool) as connection:
             connection.reauthenticate()
-        assert client.pool_stats()[0]["available"] == 0, "a connection that is nobody's must not be used"
+        assert client.pool_stats()[0]["available"] == 0, "a connection that has not authenticated must not be used"
 
 
 def test_reauthentication_without_authentication(server):

@@ -1,4 +1,4 @@
-"""Runs that nobody has measured, for tests of what is made of them."""
+"""Runs that were not measured, for tests of what is made of them."""
 
 from __future__ import annotations
 

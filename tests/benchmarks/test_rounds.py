@@ -36,7 +36,7 @@ def test_who_fails_drops_out_and_the_others_go_on():
     assert attempts.count("bad") == 2
 
 
-def test_nobody_takes_no_turns():
+def test_no_workload_takes_no_turns():
     assert take_turns([], 3, lambda name: name) == ({}, {})
 
 

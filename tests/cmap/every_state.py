@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
 
 
 class _Silent:
-    """In the place of the publisher: nobody listens."""
+    """In the place of the publisher: there is no listener."""
 
     def wanted(self) -> bool:
         return False

@@ -20,7 +20,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
-def test_idle_connections_are_closed_though_nobody_asks(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_idle_connections_are_closed_without_a_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02, upkeep_interval=0.005)
     filled(pool, 3)
     recorder.wait_for("Closed", 3)

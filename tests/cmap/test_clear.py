@@ -114,7 +114,7 @@ def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
 def test_who_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
     new_pool: Any, recorder: Any, go: Any
 ) -> None:
-    """The pool is ready again, and somebody else has asked, before the waiter has had a turn of the loop."""
+    """The pool is ready again, and another greenlet has asked, before the waiter has had a turn of the loop."""
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     order: list[str] = []
@@ -190,7 +190,7 @@ def test_an_interrupting_clear_ends_what_is_going_on(
     recorder.forget()
     started = virtual_time.monotonic()
     pool.clear(interrupt=True)
-    assert recorder.story == ["PoolCleared"]  # clear itself waits for nobody
+    assert recorder.story == ["PoolCleared"]  # clear itself does not wait
     with pytest.raises(PoolClearedError):
         pool.check_out()
     gevent.joinall(tasks, timeout=5)
@@ -241,7 +241,7 @@ def test_establishing_is_interrupted_too(new_pool: Any, server: Any, recorder: A
 
 
 @pytest.mark.requirement("CMAP-67", "CMAP-51")
-def test_a_plain_clear_interrupts_nobody(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_a_plain_clear_interrupts_no_operation(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("ping", held(gate))
     pool = new_pool()
@@ -314,7 +314,9 @@ def test_a_monitor_that_times_out_interrupts_and_the_operation_is_tried_again(
 
 
 @pytest.mark.requirement("CMAP-160")
-def test_a_monitor_that_loses_its_connection_interrupts_nobody(new_client: Any, server: Any, recorder: Any) -> None:
+def test_a_monitor_that_loses_its_connection_interrupts_no_operation(
+    new_client: Any, server: Any, recorder: Any
+) -> None:
     client = new_client(heartbeatFrequencyMS=500)
     client.db.c.find_one()
     server.stop()

@@ -191,7 +191,7 @@ def test_errored_connections_are_closed(
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("how", ["kill", "somebody's time-out"])
+@pytest.mark.parametrize("how", ["kill", "foreign time-out"])
 def test_a_request_without_its_reply_closes_the_connection(
     new_pool: Any, server: Any, recorder: Any, go: Any, how: str
 ) -> None:
@@ -212,7 +212,7 @@ def test_a_request_without_its_reply_closes_the_connection(
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
-def test_a_connection_that_is_given_back_in_the_middle_is_closed_though_nobody_has_seen_an_error(
+def test_a_connection_that_is_given_back_in_the_middle_is_closed_though_no_error_was_seen(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     pool = new_pool()

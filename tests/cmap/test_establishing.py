@@ -120,7 +120,7 @@ def test_a_server_that_hangs_up_in_the_handshake(new_pool: Any, server: Any, rec
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125")
-def test_a_server_that_nobody_can_reach(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_a_server_that_cannot_be_reached(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     server.stop()
     with pytest.raises(AutoReconnect, match="refused"):
@@ -147,7 +147,7 @@ def test_a_server_that_refuses(new_pool: Any, server: Any, recorder: Any) -> Non
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-180")
-@pytest.mark.parametrize("how", ["kill", "somebody's time-out"])
+@pytest.mark.parametrize("how", ["kill", "foreign time-out"])
 def test_an_establishment_that_is_broken_off(new_pool: Any, server: Any, recorder: Any, go: Any, how: str) -> None:
     """It says nothing of the server, so the pool is not cleared."""
     pool = new_pool(max_connecting=1)
@@ -268,7 +268,7 @@ def test_a_listener_that_is_killed_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("act", "error"), [("clear", PoolClearedError), ("close", PoolClosedError)], ids=["clear", "close"]
 )
-def test_a_clear_or_close_that_is_killed_forgets_nobody(
+def test_a_clear_or_close_that_is_killed_forgets_no_connection(
     new_pool: Any, recorder: Any, go: Any, act: str, error: type[Exception]
 ) -> None:
     pool = new_pool(max_pool_size=1)

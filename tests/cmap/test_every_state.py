@@ -93,8 +93,8 @@ def adds_what_it_hands_on_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_release", releasing)
 
 
-def forgets_that_it_is_short_after_a_rest(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(state, "_FIRST_REST", 0.0)
+def forgets_that_it_is_short_after_a_backoff(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(state, "_FIRST_BACKOFF", 0.0)
     patch.setattr(StateMachine, "_end_populating", lambda self, connection: setattr(self, "_populating", None))
 
 
@@ -109,7 +109,7 @@ def forgets_that_it_is_short_after_a_rest(patch: pytest.MonkeyPatch) -> None:
         (gives_a_connection_up_that_nothing_holds, "nothing will give a connection back"),
         (keeps_what_was_in_use_when_it_is_closed, "a closed pool has available connections"),
         (adds_what_it_hands_on_twice, "a connection is in two sets"),
-        (forgets_that_it_is_short_after_a_rest, "the background sleeps, and minPoolSize is not reached"),
+        (forgets_that_it_is_short_after_a_backoff, "the background sleeps, and minPoolSize is not reached"),
     ],
 )
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], fault: str) -> None:

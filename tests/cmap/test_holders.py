@@ -80,7 +80,7 @@ def test_a_holder_may_be_gone(new_pool: Any) -> None:
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
 
-def test_a_connection_that_is_given_back_keeps_nobody_alive(new_pool: Any) -> None:
+def test_a_connection_that_is_given_back_keeps_no_greenlet_alive(new_pool: Any) -> None:
     pool = new_pool()
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()

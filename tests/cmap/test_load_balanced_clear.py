@@ -90,7 +90,7 @@ def test_every_clear_of_a_service_is_told(pool: Pool, server: Any, recorder: Any
     connect_to(ONE, server, pool)
     pool.clear(service_id=ONE)
     pool.clear(service_id=ONE)
-    pool.clear(service_id=OTHER)  # nobody is there, which makes no entry
+    pool.clear(service_id=OTHER)  # it has no connection, which makes no entry
     assert [event.service_id for event in recorder.of("PoolCleared")] == [ONE, ONE, OTHER]
     assert services(pool) == {ONE: (2, 1)}
 

@@ -84,7 +84,7 @@ def test_a_message_for_every_event(new_pool: Any, server: Any, recorder: Any, lo
 
 
 @pytest.mark.requirement("CMAP-206")
-def test_nothing_is_logged_unless_somebody_wants_it(new_pool: Any, caplog: Any) -> None:
+def test_nothing_is_logged_unless_it_is_wanted(new_pool: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, logger=LOGGER)
     filled(new_pool(), 1)
     assert not records(caplog)
@@ -120,7 +120,7 @@ def test_a_unix_domain_socket_has_no_port(tmp_path: Path, recorder: Any, log: An
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         with pytest.raises(AutoReconnect):
-            pool.check_out()  # nobody listens yet
+            pool.check_out()  # there is no listener yet
     pool.close()
     for record in records(log):
         assert record.structured["serverHost"] == path

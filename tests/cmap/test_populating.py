@@ -169,7 +169,7 @@ def test_populating_keeps_to_the_limits(new_pool: Any, server: Any, recorder: An
 def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_failed(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gmongo.cmap.state._FIRST_REST", 0.01)
+    monkeypatch.setattr("gmongo.cmap.state._FIRST_BACKOFF", 0.01)
     gate = Event()
     server.fail("handshake", lambda peer, message: (gate.wait(), cut(0)(peer, message)))
     pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
@@ -185,7 +185,7 @@ def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_fai
 def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gmongo.cmap.state._FIRST_REST", 0.02)
+    monkeypatch.setattr("gmongo.cmap.state._FIRST_BACKOFF", 0.02)
     server.fail("handshake", *[cut(0)] * 5)
     pool = new_pool(min_pool_size=2, upkeep_interval=0.1, clears=False)
     began = [monotonic()]
@@ -208,7 +208,7 @@ def test_the_background_rests_after_a_failure_and_for_longer_each_time(
 
 
 @pytest.mark.requirement("CMAP-97", "BP-72")
-def test_the_rest_ends_when_an_operation_has_connected(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_the_backoff_ends_when_an_operation_has_connected(new_pool: Any, server: Any, recorder: Any) -> None:
     server.fail("handshake", cut(0))
     pool = new_pool(min_pool_size=3, upkeep_interval=60, clears=False)
     recorder.wait_for("Closed")

@@ -33,7 +33,7 @@ HELLO = {"ok": 1, "maxWireVersion": 25, "maxMessageSizeBytes": 48_000_000}
 
 
 class Wire:
-    """Stands for a transport: it is open or closed, and its handshake hangs until somebody decides about it. So does
+    """Stands for a transport: it is open or closed, and its handshake hangs until the test decides about it. So does
     the reading of a late reply.
     """
 
@@ -218,7 +218,7 @@ class Life:
             gevent.sleep(0)
 
     def _check_turn(self, task: Task) -> None:
-        """Nobody who came earlier still waits when this one is served."""
+        """No waiter that came earlier still waits when this one is served."""
         queue = {waiter.greenlet for waiter in self.pool.machine.queue.waiters}
         if any(earlier.greenlet in queue for earlier in self.tasks[: self.tasks.index(task)]):
             self.faults.append(f"a check-out was overtaken: {self.recorder.story}")
@@ -369,9 +369,9 @@ class Life:
     def _check_queue(self) -> None:
         stats, machine = self.pool.stats(), self.pool.machine
         if stats["waiting"]:
-            assert stats["state"] == "ready", f"somebody waits in vain: {self.recorder.story}"
-            assert not machine.available, f"somebody waits in spite of an available one: {self.recorder.story}"
-            assert not machine.has_room(), f"somebody waits in spite of room: {self.recorder.story}"
+            assert stats["state"] == "ready", f"a greenlet waits in vain: {self.recorder.story}"
+            assert not machine.available, f"a greenlet waits in spite of an available one: {self.recorder.story}"
+            assert not machine.has_room(), f"a greenlet waits in spite of room: {self.recorder.story}"
 
     def _check_tasks(self) -> None:
         asking = [task for task in self.tasks if task.started and not task.ended]

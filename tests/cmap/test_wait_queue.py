@@ -213,7 +213,7 @@ def test_a_waiter_makes_a_connection_when_a_place_becomes_free(new_pool: Any, re
 
 
 @pytest.mark.requirement("CMAP-111", "CMAP-118")
-def test_waiting_and_establishing_hold_nobody_up(new_pool: Any, server: Any, go: Any) -> None:
+def test_waiting_and_establishing_hold_no_other_up(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=3, max_connecting=1)
     connection = pool.check_out()
     gate = Event()

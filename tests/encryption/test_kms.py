@@ -248,7 +248,7 @@ def test_the_time_limit_of_the_operation_holds(open_encryption, kms):
     assert isinstance(caught.value.cause, NetworkTimeout)
 
 
-def test_a_time_limit_of_somebody_elses_goes_through(open_encryption, kms):
+def test_a_foreign_time_limit_goes_through(open_encryption, kms):
     kms.delay = lambda: gevent.sleep(5)
     encryption = open_encryption()
     for limit in (gevent.Timeout(0.1), gevent.Timeout(0.1, TimeoutError("mine")), gevent.Timeout(0.1, OSError("mine"))):

@@ -97,7 +97,7 @@ def idle(client: Client) -> list[bytes]:
 
 
 def check_nothing_held(client: Client) -> None:
-    """No connection is checked out, nobody waits for one, and no server session is in use."""
+    """No connection is checked out, no greenlet waits for one, and no server session is in use."""
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
     assert not client._executor.sessions.in_use

@@ -390,7 +390,7 @@ def test_which_servers_stream(connect: Any, make: Any, version: str, expected: A
 # Servers that lie
 
 
-class Liar:
+class FaultyServer:
     """A server that streams what it is told: tuples of a body, flags, and what its header says it replies to."""
 
     def __init__(self) -> None:
@@ -427,46 +427,46 @@ GOOD = [
 
 
 @pytest.fixture
-def liar() -> Iterator[Liar]:
-    liar = Liar()
-    with HostilePeer(liar.answer) as peer:
-        liar.name = peer.name  # type: ignore[attr-defined]
-        yield liar
+def faulty() -> Iterator[FaultyServer]:
+    faulty = FaultyServer()
+    with HostilePeer(faulty.answer) as peer:
+        faulty.name = peer.name  # type: ignore[attr-defined]
+        yield faulty
 
 
-def lied_to(liar: Liar, connect: Any) -> Any:
-    return connect(liar.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
+def client_of(faulty: FaultyServer, connect: Any) -> Any:
+    return connect(faulty.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
 
 
-def test_a_stream_as_it_should_be(liar: Liar, connect: Any) -> None:
-    liar.stream = GOOD
-    client = lied_to(liar, connect)
+def test_a_stream_as_it_should_be(faulty: FaultyServer, connect: Any) -> None:
+    faulty.stream = GOOD
+    client = client_of(faulty, connect)
     assert ids(client.db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
-    assert [flags for name, flags in liar.seen if name in ("find", "getMore")] == [0, EXHAUST_ALLOWED]
+    assert [flags for name, flags in faulty.seen if name in ("find", "getMore")] == [0, EXHAUST_ALLOWED]
     assert client.pool_stats()[0]["available"] == 1
 
 
-def test_a_stream_whose_replies_are_all_to_the_first_request(liar: Liar, connect: Any) -> None:
+def test_a_stream_whose_replies_are_all_to_the_first_request(faulty: FaultyServer, connect: Any) -> None:
     """MongoDB replies to the reply before. Other servers reply to the getMore, which is as clear on one connection."""
-    liar.stream = GOOD
-    liar.replies_to_request = True
-    assert ids(lied_to(liar, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
-    liar.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
+    faulty.stream = GOOD
+    faulty.replies_to_request = True
+    assert ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
+    faulty.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
     with pytest.raises(ProtocolError, match="reply is to request 77"):
-        ids(lied_to(liar, connect).db.c.find(cursor_type=EXHAUST))
+        ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST))
 
 
-def test_a_stream_that_pauses_is_asked_to_go_on(liar: Liar, connect: Any) -> None:
+def test_a_stream_that_pauses_is_asked_to_go_on(faulty: FaultyServer, connect: Any) -> None:
     """A reply without ``moreToCome`` ends the stream, and not the cursor."""
-    liar.stream = [(GOOD[0][0], 0, None)]
-    cursor = lied_to(liar, connect).db.c.find(cursor_type=EXHAUST)
+    faulty.stream = [(GOOD[0][0], 0, None)]
+    cursor = client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)
     assert ids(next(cursor) for _ in range(3)) == [0, 1, 2]
-    liar.stream = GOOD[1:]
+    faulty.stream = GOOD[1:]
     assert ids(cursor) == [3, 4]
-    assert [flags for name, flags in liar.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
+    assert [flags for name, flags in faulty.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
 
 
-LIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
+FALSE_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
     "goes on after the end": ([GOOD[0], (GOOD[2][0], MORE_TO_COME, None)], b"", [0, 1, 2, 4], None),
     "more than the stream": (GOOD, b"\x01", [0, 1, 2, 3, 4], None),
     "a reply to nothing": ([GOOD[0], (GOOD[1][0], 0, 77)], b"", [0, 1, 2], ProtocolError),
@@ -484,10 +484,10 @@ LIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], typ
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_a_server_that_lies_loses_its_connection(liar: Liar, connect: Any, lie: str) -> None:
-    liar.stream, liar.tail, documents, error = LIES[lie]
-    client = lied_to(liar, connect)
+@pytest.mark.parametrize("lie", FALSE_REPLIES)
+def test_a_server_with_false_replies_loses_its_connection(faulty: FaultyServer, connect: Any, lie: str) -> None:
+    faulty.stream, faulty.tail, documents, error = FALSE_REPLIES[lie]
+    client = client_of(faulty, connect)
     found: list[Any] = []
     cursor = client.db.c.find(cursor_type=EXHAUST)
     if error is None:
@@ -503,12 +503,12 @@ def test_a_server_that_lies_loses_its_connection(liar: Liar, connect: Any, lie: 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_is_streamed_nothing_is_lost(liar: Liar, connect: Any, seed: int) -> None:
+def test_whatever_is_streamed_nothing_is_lost(faulty: FaultyServer, connect: Any, seed: int) -> None:
     """A sound stream in which bytes are changed, messages are left out or repeated, and the end is missing."""
     choose = random.Random(seed)
     damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
-    liar.stream, liar.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
-    client = lied_to(liar, connect)
+    faulty.stream, faulty.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
+    client = client_of(faulty, connect)
     cursor = client.db.c.find(cursor_type=EXHAUST)
     with gevent.Timeout(5):
         try:
@@ -519,7 +519,7 @@ def test_whatever_is_streamed_nothing_is_lost(liar: Liar, connect: Any, seed: in
             pass
         cursor.close()
         eventually(lambda: at_rest(client))
-        liar.tail = b""
+        faulty.tail = b""
         assert client.admin.command("ping")["ok"] == 1
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 

@@ -1,4 +1,4 @@
-"""Log messages are written down when somebody reads them, and then read like any dictionary."""
+"""Log messages are formatted when they are read, and then read like any dictionary."""
 
 from __future__ import annotations
 

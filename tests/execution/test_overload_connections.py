@@ -220,7 +220,7 @@ def test_a_server_that_rations_connections(connect: Callable[..., Client]) -> No
         assert client.retry_stats()["retries"] > 0
 
 
-def test_a_port_where_nobody_speaks(connect: Callable[..., Client]) -> None:
+def test_a_port_where_no_server_speaks(connect: Callable[..., Client]) -> None:
     """Selection finds no server, and its error is no sign of overload (BP-A13, BP-A24)."""
     closing = StreamServer(("127.0.0.1", 0), lambda sock, _address: sock.close())
     closing.start()

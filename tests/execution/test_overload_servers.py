@@ -64,7 +64,7 @@ def test_all_of_them_when_all_are_overloaded(
 
 
 @pytest.mark.requirement("BP-27")
-def test_the_next_operation_passes_nobody_over(
+def test_the_next_operation_passes_no_server_over(
     cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]
 ) -> None:
     client = discovered(connect(cluster, localThresholdMS=1000), 2)

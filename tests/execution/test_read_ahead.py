@@ -199,7 +199,7 @@ class Numbers(TypeDecoder):  # type: ignore[misc]
 
 @pytest.fixture
 def numbers(deployment: Deployment) -> Iterator[tuple[Any, Numbers]]:
-    """A collection of 200 documents of a kilobyte, of a client to whose events nobody listens, and what it decodes."""
+    """A collection of 200 documents of a kilobyte, of a client without listeners, and what it decodes."""
     codec = Numbers()
     options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([codec]))
     client: MongoClient[Any]

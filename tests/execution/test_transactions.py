@@ -1,4 +1,4 @@
-"""Transactions under kills, time-outs and errors: nothing stays open, and nobody's exception is changed."""
+"""Transactions under kills, time-outs and errors: nothing stays open, and no exception is changed."""
 
 from __future__ import annotations
 

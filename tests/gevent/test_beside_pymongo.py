@@ -47,7 +47,7 @@ def together(program, driver, *arguments, groups):
 
 
 def test_at_every_switch():
-    """A kill, somebody's time-out, or one after the other is thrown, early and late."""
+    """A kill, a foreign time-out, or one after the other is thrown, early and late."""
     found = beside(lambda driver: together("interrupted", driver, groups=SCENES))
     for driver, scenes in found.items():
         total = sum((Counter(tally) for tally in scenes.values()), Counter())

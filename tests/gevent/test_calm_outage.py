@@ -19,7 +19,7 @@ WAITERS = 1000
 
 @pytest.fixture
 def looks(monkeypatch):
-    """How often somebody looked for a suitable server."""
+    """How often an operation looked for a suitable server."""
     count = [0]
     suitable = ServerSelector._suitable
 
@@ -31,7 +31,7 @@ def looks(monkeypatch):
     return count
 
 
-def test_each_gets_its_own_time_out_only_and_nobody_turns_round_meanwhile(virtual_time, looks):
+def test_each_gets_its_own_time_out_only_and_none_looks_again_meanwhile(virtual_time, looks):
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client,

@@ -187,7 +187,7 @@ def test_srv_name(names):
 
 
 def time_out(greenlet: gevent.Greenlet) -> None:
-    """Throw somebody's time-out, and see that this very object comes out."""
+    """Throw a foreign time-out, and see that this very object comes out."""
     foreign = gevent.Timeout(1000)
     greenlet.kill(foreign)
     assert greenlet.exception is foreign

@@ -120,7 +120,7 @@ print([client.db.c.find_one({"_id": "parent"})["_id"] for _ in range(3)])
 
 
 def test_parents_connections_carry_nothing_of_the_child(fork, server):
-    """Not a byte, not even of a monitor or of a farewell."""
+    """Not a byte, not even of a monitor or of an ``endSessions``."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 before = client.pool_stats()
@@ -139,7 +139,7 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
     for asked in by_connection(server).values():
         assert len(set(asked)) == 1
     handshakes = server.connections_of("handshake")
-    assert len(handshakes) == len(set(handshakes))  # nobody greeted on a connection that was greeted before
+    assert len(handshakes) == len(set(handshakes))  # no hello on a connection that had one before
     ends = server.connections_of("endSessions")
     assert all("parent" not in by_connection(server).get(number, []) for number in ends)
 

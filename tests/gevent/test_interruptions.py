@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 
 
 class Foreign(BaseException):
-    """Thrown by somebody who knows nothing of the driver."""
+    """Thrown by code that knows nothing of the driver."""
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def kill(greenlet):
 
 
 def time_out(greenlet, _error=None):
-    """Throw a time-out of somebody else's into a greenlet, and see that this very object comes out again."""
+    """Throw a foreign time-out into a greenlet, and see that this very object comes out again."""
     foreign = Timeout(1000)
     greenlet.kill(foreign)
     assert greenlet.exception is foreign
@@ -118,7 +118,7 @@ THROWN = [GreenletExit, Timeout, Foreign, ValueError]
 @pytest.mark.parametrize("thrown", THROWN)
 @pytest.mark.parametrize("doomed_first", [True, False], ids=["doomed, then handed", "handed, then doomed"])
 def test_interrupted_in_the_instant_of_the_hand_over(client, server, thrown, doomed_first):
-    """Nobody runs between the hand-over and what is thrown; it reaches the waiter before or after it has woken."""
+    """No greenlet runs between the hand-over and what is thrown; it reaches the waiter before or after it has woken."""
     pool = client._topology.pools()[0]
     connection = pool.check_out()
     first, second = find(client, 1), find(client, 2)
@@ -451,7 +451,7 @@ def test_killed_while_a_listener_switches(server, event):
 
 @pytest.mark.parametrize("event", ["succeeded", "connection_checked_in"])
 def test_a_cursor_that_was_open_when_its_operation_was_killed_is_ended(server, event):
-    """Its reply has come, but nobody was given it: while a listener is told, the greenlet dies."""
+    """Its reply has come, but the caller does not have it: while a listener is told, the greenlet dies."""
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     sleeper = Sleeper(event)
     with gevent.Timeout(5), MongoClient(server.name, maxPoolSize=1, event_listeners=[sleeper]) as client:

@@ -194,7 +194,7 @@ def test_interrupt_before_it_waits(pair):
 
 
 def test_interrupt_that_comes_with_the_reply(pair):
-    """The reply is there and the interruption too: the reader gets one of them, and nobody else is thrown at."""
+    """The reply is there and the interruption too: the reader gets one of them, and no other is interrupted."""
     transport, peer = pair
     error = Interruption()
     reader = gevent.spawn(transport.receive, 1)

@@ -37,7 +37,7 @@ def outcome_of(act: Callable[[str], None], token: str) -> Exception | None:
 
 
 class Actor:
-    """Somebody who does one thing again and again.
+    """An actor that does one thing again and again.
 
     :ivar certain: the tokens of writes that were acknowledged.
     :ivar tried: the tokens of all writes.
@@ -60,7 +60,7 @@ class Actor:
             self._try(f"{self.name}-{number}")
 
     def _try(self, token: str) -> None:
-        """Do it once; now and then somebody gives up waiting, or kills the greenlet."""
+        """Do it once; now and then it gives up waiting, or a test kills the greenlet."""
         fate, patience = self.chance.random(), self.chance.choice((0, 0.001, 0.02, 0.5, 5))
         self.tried.append(token)
         try:
@@ -150,7 +150,7 @@ class Updater(Actor):
             return
         document = collection.find_one_and_update(target, change, return_document=ReturnDocument.AFTER)
         if token not in document["tokens"] or document["_id"] != target["_id"]:
-            raise Violation(f"{token}: somebody else's answer: {document}")
+            raise Violation(f"{token}: another's answer: {document}")
 
     def check(self, client: MongoClient[Any]) -> None:
         found = list(client.history.lists.find())

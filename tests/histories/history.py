@@ -154,7 +154,7 @@ def _prepare(client: MongoClient[Any]) -> None:
 
 
 def _check_at_rest(client: MongoClient[Any]) -> None:
-    """Nothing is in use while nobody does anything; and the client works."""
+    """Nothing is in use while no operation runs; and the client works."""
     for _ in range(5):
         try:
             client.admin.command("ping")
@@ -166,7 +166,7 @@ def _check_at_rest(client: MongoClient[Any]) -> None:
     gevent.sleep(20)
     busy = [stats for stats in client.pool_stats() if stats["in_use"] or stats["waiting"]]
     if busy:
-        raise Violation(f"connections are in use by nobody: {busy}")
+        raise Violation(f"connections are in use without a user: {busy}")
 
 
 def _digest(deployment: Deployment) -> str:

@@ -93,7 +93,7 @@ class TestTheChecker:
         monkeypatch.setattr(Collection, "update_one", update_one)
         assert "more than once" in found_in("standalone", range(5))
 
-    def test_somebody_elses_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_another_ones_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.find_one
 
         def find_one(self: Any, question: Any, *arguments: Any, **options: Any) -> Any:
@@ -128,7 +128,7 @@ class TestTheChecker:
         monkeypatch.setattr(Watcher, "_look", look)
         assert "the stream told of" in found_in("replica_set", range(5))
 
-    def test_an_error_that_nobody_documents(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_error_that_is_not_documented(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def act(self: Any, token: str) -> None:
             raise KeyError(token)
 

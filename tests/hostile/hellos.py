@@ -64,7 +64,7 @@ class _Case:
         return damaged(raw, self.rng) if self.damages else raw
 
     def run(self) -> BaseException | None:
-        """Let a client meet the liar; returns the first error it had.
+        """Let a client use the server; returns the first error it had.
 
         :raises Violation: it had one that is not documented, or does not find back.
         """

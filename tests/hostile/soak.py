@@ -57,7 +57,7 @@ _OF_CHILD = 100  # how many interrupts a forked child has of its own
 
 
 class Work:
-    """What a worker has in its locals; nobody must keep it once the worker has ended."""
+    """What a worker has in its locals; nothing must keep it once the worker has ended."""
 
     alive = 0
 
@@ -396,7 +396,7 @@ class Step:
             self.violations.append(f"read {found}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
-        """A cursor of any kind over the documents that nobody changes."""
+        """A cursor of any kind over the documents that do not change."""
         kind = number // 8 % 3
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
         return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor

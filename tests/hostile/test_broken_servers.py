@@ -92,7 +92,7 @@ def check_nothing_lost(client, server, sessions_lost):
     assert ended <= used
 
 
-# Nobody there
+# No server there
 
 
 def test_unreachable_server():
@@ -299,7 +299,7 @@ def test_monitor_outlives_nonsense_in_a_hello(junk):
 
 @pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
 def test_server_is_back_soon_after_a_connection_was_lost(streams):
-    """The monitor checks as soon as somebody needs the server, and not when its next heartbeat is due."""
+    """The monitor checks as soon as an operation needs the server, and not when its next heartbeat is due."""
     with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
         client.db.c.find_one()
         server.fail("find", cut(20))

@@ -41,7 +41,7 @@ def test_a_client_finds_back_from_any_hello() -> None:
     assert findings.cases == 600
 
 
-def test_late_replies_are_nobodys_but_their_own() -> None:
+def test_late_replies_go_to_no_other_operation() -> None:
     findings = LateReplies(SEED, interrupts_per_step=800).run(4000)
     assert not findings.violations, findings.report()
     assert findings.outcomes["late replies read"] > 500

@@ -177,7 +177,7 @@ def test_every_operation_is_here() -> None:
         assert public == here | LOCAL[kind.__name__]
 
 
-class Liar:
+class FaultyServer:
     """A server of which one field in one reply is wrong.
 
     :ivar lie: the number of the reply, where the field is in it, and the value.
@@ -221,10 +221,10 @@ def _put(document: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def liar() -> Iterator[Liar]:
-    liar = Liar()
-    with quick_checks(), HostilePeer(liar.answer) as liar.peer:
-        yield liar
+def faulty() -> Iterator[FaultyServer]:
+    faulty = FaultyServer()
+    with quick_checks(), HostilePeer(faulty.answer) as faulty.peer:
+        yield faulty
 
 
 def _asked(result: Any) -> None:
@@ -237,16 +237,16 @@ def _asked(result: Any) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_only_documented_errors_come_out(liar: Liar, name: str) -> None:
+def test_only_documented_errors_come_out(faulty: FaultyServer, name: str) -> None:
     operation = OPERATIONS[name]
     options: Any = {"serverSelectionTimeoutMS": 3000, "serverMonitoringMode": "poll", "retryReads": False}
-    with MongoClient(liar.peer.name, replicaSet="rs", **options) as client:
-        liar.begin()
+    with MongoClient(faulty.peer.name, replicaSet="rs", **options) as client:
+        faulty.begin()
         _asked(operation(client))
-        for at, (command, reply) in enumerate(liar.told):
+        for at, (command, reply) in enumerate(faulty.told):
             fields = [path for path in paths(reply) if name == "Database.command" or path[0] not in OF_EVERY_REPLY]
             for path, value in itertools.product(fields, ODD):
-                liar.begin(at, path, value)
+                faulty.begin(at, path, value)
                 try:
                     with gevent.Timeout(5):
                         _asked(operation(client))

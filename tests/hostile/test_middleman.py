@@ -1,4 +1,4 @@
-"""Somebody between the client and the server, who cannot break TLS but can do anything to its bytes."""
+"""A proxy between the client and the server that cannot break TLS but can do anything to its bytes."""
 
 from __future__ import annotations
 

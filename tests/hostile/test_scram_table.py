@@ -67,7 +67,7 @@ REFUSED = {
     "too few iterations": f"r={NONCE}server,s={SALT},i=4095",
     "too many iterations": f"r={NONCE}server,s={SALT},i=1000001",
     "endless iterations": f"r={NONCE}server,s={SALT},i=" + "9" * 5000,
-    "nonce of nobody's": f"r=server,s={SALT},i=4096",
+    "nonce without the client's": f"r=server,s={SALT},i=4096",
     "nonce of the client's alone": f"r={NONCE},s={SALT},i=4096",
     "nonce that does not print": f"r={NONCE}\x01,s={SALT},i=4096",
     "line break at the end": f"{GOOD}\n",

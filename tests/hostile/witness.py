@@ -63,7 +63,7 @@ def attempt(operation: Any) -> BaseException | None:
 
 
 def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
-    """Nothing is in use while nobody does anything.
+    """Nothing is in use while no operation runs.
 
     :raises Violation: something is.
     """

@@ -80,7 +80,7 @@ def test_it_stays_as_it_is(deployment: Any, client: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("LB-18", "LB-02")
-def test_nobody_connects_before_the_first_operation(service: ScriptedServer, recorder: Any) -> None:
+def test_no_connection_is_made_before_the_first_operation(service: ScriptedServer, recorder: Any) -> None:
     client = make_client(balanced(service), recorder, heartbeat=0.01)
     gevent.sleep(0.1)
     assert service.connection_count == 0

@@ -625,7 +625,7 @@ MUTATIONS = (
     ),
     M(
         "e115",
-        "a cursor that nobody will know of is left open",
+        "a cursor without a cursor object is left open",
         COMMAND,
         "        if cursor is not None and take is not None:\n            take(cursor)\n",
         "",

@@ -9,7 +9,7 @@ MUTATIONS = (
         "r01",
         "a newcomer overtakes the queue",
         "cmap/state.py",
-        "        connection = None if self.queue.waiters else self._take()  # nobody is overtaken\n",
+        "        connection = None if self.queue.waiters else self._take()  # in order of arrival\n",
         "        connection = self._take()\n",
         "CMAP-112",
     ),

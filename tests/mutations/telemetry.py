@@ -102,8 +102,8 @@ MUTATIONS = (
         "t13",
         "a bulk write is many operations",
         OBSERVED,
-        "        if not self.observers.wanted():\n            return super().whole",
-        "        if True:\n            return super().whole",
+        "        if not self.observers.wanted():\n            return super().operation_scope",
+        "        if True:\n            return super().operation_scope",
         SPANS,
     ),
     M(
@@ -239,7 +239,7 @@ MUTATIONS = (
     ),
     M(
         "t33",
-        "what is read ahead is in nobody's span",
+        "what is read ahead is in no span",
         "engines/read_ahead.py",
         "self._fetch if observers is None else observers.carried(self._fetch)",
         "self._fetch",

@@ -1,4 +1,4 @@
-"""What is changed where nobody chose: every kind finds its places, and no place is of text that does not run."""
+"""What is changed at random places: every kind finds its places, and no place is of text that does not run."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_clients_of_a_server_that_does_not_answer(stage: str, closes: bool) -> N
 
 
 def test_a_close_does_not_switch_away_for_monitors(connect: Any, streaming: ScriptedServer) -> None:
-    """When it returns, all is told; nobody has to wait for greenlets that are still ending."""
+    """When it returns, all is told; there is no wait for greenlets that are still ending."""
     recorder = Recorder()
     client = make_client(streaming.name, recorder)
     eventually(lambda: awaitable(streaming))

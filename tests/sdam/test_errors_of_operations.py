@@ -57,7 +57,7 @@ class Watch:
 
 
 class QuietTopology(Topology):
-    """A topology whose servers nobody checks."""
+    """A topology whose servers are not checked."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, Watch())  # type: ignore[arg-type]

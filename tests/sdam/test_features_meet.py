@@ -1,7 +1,7 @@
 """Features where they meet: a client of any kind, a server in trouble at any step, and what must hold all the same.
 
-Each scene is drawn at random, from its number. In trouble no storm of connections reaches the server; afterwards nobody
-has been forgotten, every beginning has its end, and the pool and the topology are what their events say.
+Each scene is drawn at random, from its number. In trouble no storm of connections reaches the server; afterwards no
+greenlet has been forgotten, every beginning has its end, and the pool and the topology are what their events say.
 """
 
 from __future__ import annotations
@@ -190,10 +190,10 @@ def play(scene: Scene, server: ScriptedServer, client: Any) -> None:
     limit = LIMITS[scene.limit]
     workers = [gevent.spawn(work, client, limit, 2) for _ in range(scene.workers)]
     gevent.joinall(workers, timeout=30)
-    assert all(each.ready() for each in workers), f"somebody is left: {scene}"
+    assert all(each.ready() for each in workers), f"a greenlet is left: {scene}"
     before = server.connection_count
     gevent.sleep(0.5)
-    # Nobody asks for anything: two monitors' connections may be tried again, and the background's.
+    # No operation runs: two monitors' connections may be tried again, and the background's.
     assert server.connection_count - before <= 6, f"a storm: {scene}"
 
 

@@ -181,7 +181,7 @@ def test_the_reply_to_a_measurement_is_ignored(connect: Any, streaming: Scripted
 
 
 @pytest.mark.requirement("SM-82")
-def test_nobody_hears_of_measurements(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_no_listener_hears_of_measurements(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     connect(streaming, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     recorder.wait_for("HeartbeatStarted awaited")

@@ -45,7 +45,7 @@ def test_waiters_look_again_after_each_check_and_never_else(
     for _ in range(3):
         asked = selector.asked
         settle(0.05)
-        assert selector.asked == asked, "nobody looks while nothing has changed"
+        assert selector.asked == asked, "no selector runs while nothing has changed"
         streaming.changed()
         eventually(lambda asked=asked: selector.asked == asked + 5)
     selector.accepts = True

@@ -149,7 +149,7 @@ def test_a_silent_server_is_left(connect: Any, streaming: ScriptedServer, record
 
 @pytest.mark.requirement("SM-53")
 def test_an_election_is_known_at_once(connect: Any, replica_set: Any, recorder: Any) -> None:
-    """Nobody asks, and no heartbeat comes due."""
+    """No check is requested, and no heartbeat comes due."""
     client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
     for member in replica_set.members:
         eventually(lambda member=member: awaitable(member))

@@ -174,7 +174,7 @@ def test_a_server_that_is_down_is_not_pestered(connect: Any, recorder: Any) -> N
 
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick")
-def test_nobody_asks_nobody_checks(connect: Any, recorder: Any) -> None:
+def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> None:
     """A server that is down is checked an interval later, unless an operation needs it sooner."""
     with ScriptedServer() as server:
         pass

@@ -142,8 +142,8 @@ def test_it_runs_in_another_native_thread():
     assert gevent.get_hub().threadpool.apply(work) == 1
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["hangs up", "http"])
-def test_it_takes_another_port_if_somebody_has_the_first(answer, monkeypatch):
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
+def test_it_takes_another_port_if_the_first_is_taken(answer, monkeypatch):
     free_port = embedded._free_port
 
     def reply(connection, _peer):
@@ -176,7 +176,7 @@ def test_a_server_that_is_too_slow_is_given_up(temporary):
     assert list(temporary.iterdir()) == []
 
 
-def test_somebody_elses_timeout_interrupts_the_start_and_leaves_nothing(temporary):
+def test_a_foreign_timeout_interrupts_the_start_and_leaves_nothing(temporary):
     database = EmbeddedDatabase()
     timeout = gevent.Timeout(0.1)
     with pytest.raises(gevent.Timeout) as raised, timeout:

@@ -32,7 +32,7 @@ SERVER_FIELDS = {
 
 
 class QuietTopology(Topology):
-    """A topology whose servers nobody watches."""
+    """A topology whose servers are not monitored."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, None)

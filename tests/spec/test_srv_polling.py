@@ -336,7 +336,7 @@ def test_it_ends_when_the_client_is_dropped(mongoses: Any) -> None:
 
 
 def test_a_forked_child_does_not_go_on_asking(connect: Any, network: Network, alarm: Wakeup) -> None:
-    """The greenlet is copied into the child. A client that is not used there does nothing, so it asks nobody.
+    """The greenlet is copied into the child. A client that is not used there does nothing, so it asks no server.
 
     The fork itself is left out: the child finds its clients marked, and its greenlets where they were.
     """

@@ -23,7 +23,7 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def demanding() -> Iterator[Deployment]:
-    """A replica set that wants a version with every command, and somebody to log in."""
+    """A replica set that wants a version with every command, and has a user."""
     with Deployment.replica_set(2, users={"ada": "lovelace"}, parameters={"requireApiVersion": True}) as deployment:
         yield deployment
 

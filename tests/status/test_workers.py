@@ -105,7 +105,7 @@ def test_only_the_user_gets_in(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     for use in (publish, worker_states):
-        with pytest.raises(ConfigurationError, match="writable for nobody else"):
+        with pytest.raises(ConfigurationError, match="writable by that user alone"):
             use(tmp_path / "open")
 
 
@@ -205,7 +205,7 @@ def test_each_reader_is_shown_the_text_of_operations_only_on_request(tmp_path: P
         assert "hunter2" not in str(worker_states(tmp_path))
 
 
-def test_a_worker_that_does_not_answer_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_does_not_answer_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_PATIENCE", 0.1)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
         deaf.bind(str(tmp_path / "12345.sock"))

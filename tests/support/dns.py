@@ -58,7 +58,7 @@ class NameServer:
         self._server.stop(timeout=0)
 
     def resolver(self) -> dns.resolver.Resolver:
-        """A resolver that asks this server and nobody else."""
+        """A resolver that asks this server only."""
         assert self._server is not None
         resolver = dns.resolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]

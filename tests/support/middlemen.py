@@ -94,7 +94,7 @@ class Socks5(Middleman):
     """A proxy.
 
     :param account: username and password that it asks for, if it does.
-    :param names: host -> address, for names that nobody else knows.
+    :param names: host -> address, for names that no other resolver knows.
     """
 
     def __init__(self, account: tuple[str, str] | None = None, names: dict[str, str] | None = None) -> None:

@@ -322,7 +322,7 @@ def test_an_interrupted_operation_ends_its_span_with_the_reason(
     assert spans.open == []
 
 
-def test_a_transaction_that_nobody_ends_ends_with_its_session(connect: Connect, spans: Collected) -> None:
+def test_a_transaction_that_is_not_ended_ends_with_its_session(connect: Connect, spans: Collected) -> None:
     client = connect()
     with client.start_session() as session:
         session.start_transaction()  # nothing is sent

@@ -141,7 +141,7 @@ def test_a_revoked_certificate(server, files):
 
 
 def test_a_server_without_tls(files):
-    """It takes the beginning of TLS for the length of a message, and hangs up."""
+    """It takes the beginning of TLS for the length of a message, and closes the connection."""
     server = StreamServer(("127.0.0.1", 0), lambda sock, _address: (sock.recv(16), sock.close()))
     server.start()
     server.port = server.server_port

@@ -131,7 +131,7 @@ def test_garbage(identifier, data, size):
     assert len(payload) == size
 
 
-def test_a_bomb_is_not_set_off():
+def test_a_body_that_is_larger_than_it_says_is_not_decompressed():
     data = zlib.compress(bytes(60_000_000))
     with pytest.raises(ProtocolError, match="claims 100 bytes, but contains 101"):
         decompressed(wrapped(data, 100), LIMIT)

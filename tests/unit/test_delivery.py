@@ -23,7 +23,7 @@ NAME: ContextVar[str] = ContextVar("NAME", default="")
 
 
 class Foreign(BaseException):
-    """Thrown by somebody who knows nothing of the driver."""
+    """Thrown by code that knows nothing of the driver."""
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +135,7 @@ def test_who_causes_events_waits_for_listeners(delivery: Delivery) -> None:
 @pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout, Foreign, ValueError])
 @pytest.mark.parametrize("when", ["in its listener", "while it waits"])
 def test_one_is_interrupted(delivery: Delivery, thrown: Any, when: str) -> None:
-    """It ends at once; what it had to deliver comes in its place, with its context, and holds nobody up."""
+    """It ends at once; what it had to deliver comes in its place, with its context, and holds no greenlet up."""
     gate, contexts = Gate(), []
 
     def hear(what: Any) -> None:
@@ -207,8 +207,8 @@ def test_who_is_to_deliver_for_another_never_begins(delivery: Delivery) -> None:
 
     def first() -> None:
         do(delivery, (gate.hold, 0))
-        assert left.heir is not None
-        left.heir.kill(block=False)
+        assert left.substitute is not None
+        left.substitute.kill(block=False)
 
     before = spawn(first)
     doomed = spawn(do, delivery, (gate.heard.append, 1))

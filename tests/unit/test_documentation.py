@@ -22,7 +22,7 @@ from gmongo import gridfs
 from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
-# Modules and packages of the driver itself, which nobody else imports.
+# Modules and packages of the driver itself, which nothing else imports.
 INTERNAL = frozenset({"as_pymongo", "auth", "cmap", "engines", "events", "execution", "options", "py", "sdam", "wire"})
 MODULES = (
     "gmongo",

@@ -75,7 +75,7 @@ def test_all_go_on_in_order_though_some_have_yet_to_go_on_for_what_came_before(q
     assert len(queue.waiters) == 2
     queue.hand_to_all("3")
     gevent.joinall(waiters)
-    gevent.sleep(0)  # and nobody is woken once more
+    gevent.sleep(0)  # and no waiter is woken once more
     assert order[6:] == ["c3", "d3"]
 
 

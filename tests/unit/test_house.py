@@ -86,6 +86,39 @@ def test_functions_fit_a_screen() -> None:
     assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
 
 
+# What the field has plain terms for: a greenlet or a connection is no person, and nothing of this is told in pictures.
+PICTURES = r"nobody|somebody|heirs?|bombs?|liars?|farewells?|lies? in wait|hangs? up|in passing"
+# Users, a key and an author of that name, in tests of what is not there.
+NAMED_SO = re.compile(r"""["'/.](nobody|somebody)["'-]""")
+
+
+def pictures_in(text: str) -> list[str]:
+    """The words of a text that stand for something else."""
+    return re.findall(rf"(?<![a-z])(?:{PICTURES})(?![a-z])", NAMED_SO.sub("", text), flags=re.IGNORECASE)
+
+
+TEXTS = [
+    path
+    for folder in ("gmongo", "tests", "docs", "examples", "benchmarks", ".")
+    for path in sorted((ROOT.parent / folder).glob("*" if folder == "." else "**/*"))
+    if path.suffix in (".py", ".md") and path != Path(__file__)
+]
+
+
+def test_words_are_plain() -> None:
+    found = {str(path.relative_to(ROOT.parent)): pictures_in(path.read_text("utf-8")) for path in TEXTS}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("text", ["nobody waits", "test_an_heir_is_replaced", "Bombs", "it lies in wait"])
+def test_a_picture_is_found(text: str) -> None:
+    assert len(pictures_in(text)) == 1
+
+
+def test_a_name_is_no_picture() -> None:
+    assert pictures_in('login("nobody") at admin.nobody" and /nobody-1; anybody, bombarded, their') == []
+
+
 def names_in(text: str) -> list[str]:
     """What stands in backquotes and looks like a file, a folder or a dotted name of gmongo's."""
     quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))

@@ -275,7 +275,7 @@ KEYS = {
 
 @pytest.mark.parametrize("keys", KEYS)
 def test_documents_are_found_whatever_the_keys_of_the_array(keys):
-    """A server numbers them; nobody has to believe that."""
+    """A server numbers them; nothing depends on that."""
     documents = [bson.encode({"_id": number, "text": "x" * (number * 37 % 300)}) for number in range(1200)]
     elements = b"".join(b"\x03" + KEYS[keys](number).encode() + b"\0" + each for number, each in enumerate(documents))
     batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)

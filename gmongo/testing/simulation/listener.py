@@ -66,7 +66,7 @@ class Listener:
     # For another thread, while this one's hub cannot run
 
     def is_waited_for(self) -> bool:
-        """Whether somebody has connected whom nobody serves yet."""
+        """Whether a connection waits to be accepted."""
         try:
             return bool(select.select([self._socket], [], [], 0)[0])
         except (OSError, ValueError):  # it is closed, or has too high a number for this
@@ -85,7 +85,7 @@ class Listener:
         while True:
             try:
                 accepted, _address = self._socket.accept()
-            except OSError:  # nobody waits any more, or too many files are open: then the watcher fires again
+            except OSError:  # no connection waits any more, or too many files are open: then the watcher fires again
                 return
             sock = socket.socket(fileno=accepted.detach())
             release_hub(sock)

@@ -29,7 +29,7 @@ def sleep_as_told(call: Call) -> None:
         found = _sleep_of(holder[field])
         if found is not None:
             wanted += found
-            # The bytes of the request have just been decoded: nobody else has this document, but for the log.
+            # The bytes of the request have just been decoded: only the log has this document, too.
             holder[field] = {name: value for name, value in holder[field].items() if name != "$where"}
     if wanted:
         _sleep(call, wanted)

@@ -51,8 +51,8 @@ def watch(*listeners: Listener) -> None:
 
 
 def _watch() -> None:
-    # When a thread was first seen to wait while somebody waits at its port. It was at each look since then: one that is
-    # only busy may happen to be in the code of a socket once.
+    # When a thread was first seen to wait while a connection waits at its port. It was seen so at each look since then:
+    # one that is only busy may happen to be in the code of a socket once.
     since: dict[int, float] = {}
     while listeners := list(_watched):
         waiting = {each.port: each for each in listeners if each.is_waited_for() and _waits(each.thread)}

@@ -115,6 +115,6 @@ class Store:
         let_time_pass(self._state, parameters)
 
     def expire(self) -> None:
-        """Let time pass: idle cursors are killed at once, and sessions that nobody used for half an hour end."""
+        """Let time pass: idle cursors are killed at once, and sessions that were not used for half an hour end."""
         self._state.cursors.expire()
         self.end_sessions(self._state.sessions.idle())

@@ -96,7 +96,7 @@ class Cursors:
         return cursor
 
     def is_open(self, cursor: Cursor) -> bool:
-        """Whether nobody closed it."""
+        """Whether it was not closed."""
         return cursor.id in self._open
 
     def close(self, cursor: Cursor) -> None:

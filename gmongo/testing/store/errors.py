@@ -55,7 +55,7 @@ def immutable_field(message: str) -> CommandError:
 
 
 def write_conflict() -> CommandError:
-    """Somebody else is writing, or has written, the same document."""
+    """Another transaction or session is writing, or has written, the same document."""
     message = "Write conflict during plan execution and yielding is disabled. Please retry your operation."
     return CommandError(112, "WriteConflict", message)
 

@@ -74,7 +74,7 @@ def _transaction(state: State, request: Request, session: Session) -> Transactio
         if not request.body.get("recoveryToken"):
             raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
                                       "recoveryToken")  # fmt: skip
-        # Another mongos can only find out what became of it: if nobody committed, nobody will.
+        # Another mongos can only find out what became of it: if it was not committed, it will not be.
         abort(state, session)
     return transaction
 

@@ -62,7 +62,7 @@ class Sessions:
         return self._sessions.pop(session_id, None)
 
     def idle(self) -> list[bytes]:
-        """The sessions that nobody used for half an hour."""
+        """The sessions that were not used for half an hour."""
         oldest = clock.monotonic() - TIMEOUT_SECONDS
         return [one.id for one in self._sessions.values() if one.used < oldest]
 

@@ -62,7 +62,7 @@ def held_while(reads: int, **options: Any) -> Counter[str]:
 
 
 def checks(mode: str, seconds: float) -> Counter[str]:
-    """Nobody reads; the loop is held from the first turn after a check has been sent."""
+    """The reply is not read; the loop is held from the first turn after a check has been sent."""
     seen, holder = witness(driver), Holder(seconds)
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with (

@@ -379,7 +379,7 @@ def _pools(stage: Stage) -> list[str]:
         if sum(count for _generation, count in services(pool).values()) not in (0, len(everything)):
             faults.append(f"{services(pool)} do not count {len(everything)} connections")
     if stage.client._topology.selector.waiting:
-        faults.append("somebody still waits for a server")
+        faults.append("a greenlet still waits for a server")
     return faults
 
 
@@ -397,7 +397,7 @@ def _sessions(stage: Stage) -> list[str]:
 
 
 def _next_operations(stage: Stage) -> list[str]:
-    """The next ones work, each gets its own reply and nobody else's."""
+    """The next ones work, each gets its own reply and no other."""
     facts = stage.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]

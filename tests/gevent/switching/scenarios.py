@@ -136,7 +136,7 @@ class ReadRest(HalfRead):
 
 
 class DropRest(HalfRead):
-    name = "getMore of a cursor that nobody closes"
+    name = "getMore of a cursor that is not closed"
 
     def act(self, stage: Stage) -> Any:
         return len(list(stage.kept.pop("cursor")))
@@ -199,7 +199,7 @@ class Exhaust(Scenario):
 
 
 class DropExhaust(Exhaust):
-    name = "exhaust cursor that nobody closes"
+    name = "exhaust cursor that is not closed"
 
     def act(self, stage: Stage) -> Any:
         return len(list(stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))

@@ -17,7 +17,7 @@ LATE = "late"  # in the instant of waking: what was waited for has come, and is 
 
 
 class Broken(Exception):
-    """Somebody's ordinary exception, such as that of a ``gevent.Timeout(1, Broken())``."""
+    """An ordinary exception of the application's, such as that of a ``gevent.Timeout(1, Broken())``."""
 
 
 class Kind(NamedTuple):

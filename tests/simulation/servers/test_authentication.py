@@ -250,7 +250,7 @@ def test_an_unknown_compressor_is_refused():
         Deployment.standalone(compressors=["rar"])
 
 
-def test_a_connection_that_leaves_during_the_handshake_harms_nobody():
+def test_a_connection_that_leaves_during_the_handshake_harms_no_other():
     with Deployment.standalone(tls=True) as deployment:
         host, port = deployment.members[0].address.split(":")
         socket.create_connection((host, int(port))).close()

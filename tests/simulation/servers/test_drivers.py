@@ -74,7 +74,7 @@ def test_several_deployments_at_once():
         assert second.db.c.count_documents({}) == 0
 
 
-def test_after_close_nobody_answers():
+def test_after_close_there_is_no_answer():
     with Deployment.standalone() as deployment:
         uri = deployment.uri
     with MongoClient(uri, serverSelectionTimeoutMS=20) as client, pytest.raises(ServerSelectionTimeoutError):

@@ -269,7 +269,7 @@ def test_settings_that_stay_in_a_process():
     ("kind", "settings", "message"),
     [
         ("standalone", {"version": "1.0"}, r"version '1\.0'"),
-        ("replica_set", {"members": 0}, "nobody to be primary"),
+        ("replica_set", {"members": 0}, "no member that can be primary"),
         ("sharded", {"compressors": ["rar"]}, "rar"),
     ],
 )

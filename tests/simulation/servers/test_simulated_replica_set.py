@@ -125,5 +125,5 @@ def test_shutdown_ends_the_member(replica_set):
 
 
 def test_a_set_without_anybody_to_lead_is_refused():
-    with pytest.raises(ValueError, match="nobody to be primary"):
+    with pytest.raises(ValueError, match="no member that can be primary"):
         Deployment.replica_set(members=1, hidden=1)

@@ -142,7 +142,7 @@ def test_two_commands_of_a_session_come_one_after_the_other(shell):
     assert shell.find(filter={"_id": 1})[0]["n"] == 6
 
 
-def test_write_after_somebody_elses_is_a_conflict(shell):
+def test_write_after_another_ones_is_a_conflict(shell):
     transaction = started(shell.with_session())
     shell.update({"_id": 1}, {"$set": {"x": 5}})
     assert error_of(transaction.update, {"_id": 1}, {"$set": {"x": 6}}).code == 112
@@ -265,7 +265,7 @@ def test_mongos_knows_only_its_own_transactions():
     assert shell.find() == [{"_id": 1}]
 
 
-def test_recovery_of_a_transaction_that_nobody_committed_aborts_it():
+def test_recovery_of_a_transaction_that_was_not_committed_aborts_it():
     shell = sharded()
     session = shell.with_session()
     token = session.transaction(1, startTransaction=True).insert({"_id": 1})["recoveryToken"]

@@ -27,7 +27,7 @@ _OPEN = frozenset(
 
 
 def check_access(call: Call) -> None:
-    """Refuse a command that needs a user when nobody has logged in.
+    """Refuse a command that needs a user before a user has logged in.
 
     :raises CommandError: that is so.
     """

@@ -161,7 +161,7 @@ class ReplicaSet(Topology):
             self._plan_election(self.election_delay)
 
     def elect_now(self) -> None:
-        """Elect a primary if there is none and somebody can be."""
+        """Elect a primary if there is none and a member can be."""
         self._election = None
         candidates = self._candidates()
         if self.primary is None and candidates:

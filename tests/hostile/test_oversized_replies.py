@@ -44,7 +44,7 @@ def snappy(size):
     return snappy.compress(b"\\0" * size)
 
 BIG = 47 * 1024 * 1024
-BOMBS = {
+REPLIES = {
     "zlib, as large as it says": lambda: compressed(2, zlib.compress(b"\\0" * BIG, 9), BIG),
     "zlib, larger than it says": lambda: compressed(2, zlib.compress(b"\\0" * 900_000_000, 9), 1000),
     "zlib, smaller than it says": lambda: compressed(2, zlib.compress(b"\\0" * 1000, 9), BIG),
@@ -59,14 +59,14 @@ BOMBS = {
     "a length of 2 GiB": lambda: (lambda number: struct.pack("<iiii", 2**31 - 1, 1, number, 2013) + b"x" * 1000),
     "a length of 48 MB, and no more": lambda: (lambda number: struct.pack("<iiii", 48_000_000, 1, number, 2013) + b"x"),
 }
-bomb = BOMBS[NAME]()
+oversized = REPLIES[NAME]()
 armed = [True]
 
 def answer(name, command, number, flags):
     if name == "hello":
         return hello_message(hello(peer.name), command, number)
     if name == "find" and armed and armed.pop():
-        return bomb(number)
+        return oversized(number)
     return message(bson.encode(good_reply(name, command)), number)
 
 def memory(field):
@@ -76,7 +76,7 @@ with HostilePeer(answer) as peer:
     options = dict(replicaSet="rs", retryReads=False, socketTimeoutMS=5000)
     with MongoClient(peer.name, **options) as client:
         client.d.command("ping")
-        raw = bomb(7)
+        raw = oversized(7)
         del raw
         open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
         before = memory("VmRSS")
@@ -90,7 +90,7 @@ print(outcome, grown // 2**20, "MB")
 assert grown < LIMIT, f"{grown // 2**20} MB"
 """
 
-BOMBS = {  # how many megabytes the client and the server, which is in the process too, may take for it
+REPLIES = {  # how many megabytes the client and the server, which is in the process too, may take for it
     "zlib, as large as it says": 220,
     "zlib, larger than it says": 20,
     "zlib, smaller than it says": 20,
@@ -107,9 +107,9 @@ BOMBS = {  # how many megabytes the client and the server, which is in the proce
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_takes_no_more_memory_than_an_honest_reply_may(name: str) -> None:
-    command = [sys.executable, "-c", PROGRAM, name, str(BOMBS[name])]
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_reply_takes_no_more_memory_than_a_sound_one_may(name: str) -> None:
+    command = [sys.executable, "-c", PROGRAM, name, str(REPLIES[name])]
     folder = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
