@@ -60,10 +60,9 @@ class ChangeStream(Generic[DocumentType]):
     :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or its
         document. None compares bytes.
     :param start_at_operation_time: begin at this time.
-    :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+    :param session: to run in; None (the default) takes one for as long as the stream is open.
     :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-    :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-        (MongoDB 4.4; before that, strings only). None is without.
+    :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB 6.0).
         None adds none.
     :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).

@@ -93,6 +93,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     Nothing is sent to make one. A name with a dot is that of another collection: ``database.orders.archive`` is
     ``database["orders.archive"]``.
 
+    A `session` runs one operation at a time. An operation without one takes a session of its own, which the server
+    needs in order to recognise a second try. A `comment` is any value that BSON can hold; the server shows it in its
+    log, its profiler and ``currentOp`` (MongoDB 4.4; before that, strings only, and not with every command).
+
     Each operation may raise these, and what its own documentation names:
 
     - :class:`~gmongo.errors.ServerSelectionTimeoutError`: no suitable server was found within
@@ -262,10 +266,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             :class:`~bson.objectid.ObjectId`, which is added to the mapping itself; a raw document is sent as it is.
         :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
             field out, and the server validates.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: the ``_id``, in :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>`.
         :raises TypeError: `document` is not a mapping.
         :raises DuplicateKeyError: another document has the same value in a unique index, perhaps the same ``_id``.
@@ -301,10 +303,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             all, in any order.
         :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
             field out, and the server validates.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: the ``_id`` of each, in their order.
         :raises TypeError: `documents` is no iterable of mappings, or an empty list.
         :raises InvalidOperation: an iterable has ended without a document.
@@ -368,14 +368,12 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             match the one on ``name``. None is without.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
             server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
         :param sort: which document is the first, if several match: a list of fields and directions, or a mapping
             (MongoDB 8.0). None takes whichever the server finds first.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
@@ -418,12 +416,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             None takes the collection's own.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
             server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
@@ -463,14 +459,12 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             None takes the collection's own.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
             server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
         :param sort: which document is the first, if several match: a list of fields and directions, or a mapping
             (MongoDB 8.0). None takes whichever the server finds first.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
@@ -537,12 +531,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             None takes the collection's own.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
             None lets the server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: whether one was deleted, as a count.
         :raises TypeError: an argument has the wrong type.
         :raises WriteError: the server refused the deletion.
@@ -569,12 +561,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             None takes the collection's own.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
             None lets the server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: how many were deleted.
         :raises TypeError: an argument has the wrong type.
         :raises WriteError: the server refused the deletion.
@@ -636,10 +626,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             in any order.
         :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
             field out, and the server validates.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
         :returns: the counts of all, and the ``_id`` of each document that was inserted because none matched.
@@ -736,10 +724,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param return_key: True returns the keys of the index rather than the documents.
         :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
         :param snapshot: sent as it is given; servers know it no longer.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
             leaves it to the server.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
@@ -848,10 +834,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param return_key: True returns the keys of the index rather than the documents.
         :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
         :param snapshot: sent as it is given; servers know it no longer.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
             leaves it to the server.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
@@ -955,10 +939,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param return_key: True returns the keys of the index rather than the document.
         :param show_record_id: True adds the server's internal number to the document, as ``$recordId``.
         :param snapshot: sent as it is given; servers know it no longer.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
             leaves it to the server.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
@@ -1027,12 +1009,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             takes whichever the server finds first.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
             None lets the server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
         :returns: the document as it was, or None if none matches.
@@ -1072,12 +1052,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             :attr:`ReturnDocument.AFTER` as it is.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
             None lets the server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
         :returns: the document, or None if none matches (or if it was inserted, with :attr:`ReturnDocument.BEFORE`).
@@ -1129,12 +1107,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             match the one on ``name``. None is without.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
             None lets the server choose.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
         :returns: the document, or None if none matches (or if it was inserted, with :attr:`ReturnDocument.BEFORE`).
@@ -1189,10 +1165,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: CRUD API, "Count API Details".
 
         :param filter: a query; ``{}`` matches every document.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: ``skip`` and ``limit`` (how many to leave out, and to count at most), ``hint`` (an index, by name
             or keys), ``collation``, ``maxTimeMS`` (in milliseconds), and further fields of the ``aggregate`` command.
         :returns: the count; 0 for a collection that does not exist.
@@ -1224,8 +1198,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         Specification: CRUD API, "Count API Details".
 
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
         :returns: the count; 0 for a collection that does not exist.
         :raises ConfigurationError: a session was given, which this command does not take.
@@ -1253,10 +1226,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         :param key: the field, with dots for fields of fields.
         :param filter: a query; None or ``{}`` matches every document.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 7.1).
             None lets the server choose.
         :param kwargs: further fields of the ``distinct`` command, such as ``maxTimeMS`` (in milliseconds) and
@@ -1300,12 +1271,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: CRUD API, "Read".
 
         :param pipeline: a list of stages.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
             (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
         :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
@@ -1336,10 +1305,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: CRUD API, "Read".
 
         :param pipeline: a list of stages.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
             (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
         :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
@@ -1395,10 +1362,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
             its document. None compares bytes.
         :param start_at_operation_time: begin at this time.
-        :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+        :param session: to run in; None (the default) takes one for as long as the stream is open.
         :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
             6.0). None adds none.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
@@ -1441,10 +1407,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping. A direction is
             :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or a kind of index: :data:`gmongo.TEXT`,
             :data:`gmongo.GEOSPHERE`, :data:`gmongo.GEO2D`, :data:`gmongo.HASHED`.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: options of the index: ``name`` (made of the keys by default), ``unique``, ``sparse``, ``hidden``
             (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``, ``collation``, ``wildcardProjection``
             and others that the server knows; and of the command: ``maxTimeMS`` (in milliseconds), ``commitQuorum``
@@ -1473,10 +1437,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: Index Management, "Standard API".
 
         :param indexes: a list of :class:`~gmongo.operations.IndexModel`.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds) and ``commitQuorum``
             (MongoDB 4.4).
         :returns: the names of the indexes.
@@ -1498,10 +1460,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         :param index_or_name: the name of the index, or its keys as :meth:`create_index` takes them, if it has the name
             that is made of them.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :raises TypeError: the keys have the wrong type.
         :raises OperationFailure: there is no such index, or it is that on ``_id``.
@@ -1513,10 +1473,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         Specification: Index Management, "Standard API".
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :raises OperationFailure: the server refused.
         """
@@ -1544,10 +1502,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         Specification: Index Management, "Standard API"; Enumerating Indexes.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
             (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
         :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
@@ -1574,10 +1530,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         Specification: Index Management, "Standard API"; Enumerating Indexes.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: a mapping of names to the options; ``key`` is a list of fields and directions. Empty if the collection
             does not exist.
         """
@@ -1598,10 +1552,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: Index Management, "Search Indexes".
 
         :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping of its parameters.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the name of the index.
         :raises TypeError: `model` is neither, or has unknown parameters.
@@ -1623,10 +1575,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: Index Management, "Search Indexes".
 
         :param models: a list of :class:`~gmongo.operations.SearchIndexModel`.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the names of the indexes.
         :raises TypeError: `models` holds something else.
@@ -1646,10 +1596,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: Index Management, "Search Indexes".
 
         :param name: of the index.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :raises OperationFailure: the server refused.
         """
@@ -1673,10 +1621,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         :param name: of the index.
         :param definition: the new definition, as a whole.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :raises OperationFailure: the server refused, for example because there is no such index.
         """
@@ -1696,10 +1642,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: Index Management, "Search Indexes".
 
         :param name: of one index; None lists them all.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: what :meth:`aggregate` takes, such as ``batchSize``; but no ``pipeline``.
         :raises ConfigurationError: `kwargs` has ``pipeline``.
         :raises OperationFailure: the server refused, for example because it is not part of Atlas.
@@ -1727,10 +1671,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         Specification: Collection Management.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param encrypted_fields: which fields are encrypted; taken for the sake of PyMongo's programs, and checked to be
             a mapping.
         :raises OperationFailure: the server refused.
@@ -1745,10 +1687,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         Specification: Collection Management.
 
         :param new_name: its name from now on.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: ``dropTarget=True`` replaces a collection that has the new name; further fields of the command.
         :returns: the reply of the server.
         :raises TypeError: `new_name` is no string.
@@ -1770,10 +1710,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
         Specification: Enumerating Collections.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty without options, and if the collection
             does not exist.
         """

@@ -94,10 +94,8 @@ class Cursor(Generic[DocumentType]):
     :param return_key: True returns the keys of the index rather than the documents.
     :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
     :param snapshot: sent as it is given; servers know it no longer.
-    :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-        (MongoDB 4.4; before that, strings only, and not with every command). None is without.
-    :param session: the session that this is part of; None (the default) is one that the driver takes for this operation
-        alone.
+    :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+    :param session: to run in; None (the default) takes one for this operation alone.
     :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
         leaves it to the server.
     :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is without.
@@ -338,8 +336,7 @@ class Cursor(Generic[DocumentType]):
     def comment(self, comment: Any) -> Cursor[DocumentType]:
         """Attach a comment to the query and what follows it.
 
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: this cursor.
         :raises InvalidOperation: the query has been sent.
         """

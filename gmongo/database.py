@@ -270,8 +270,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers reads go to.
         :param write_concern: which acknowledgement writes wait for.
         :param read_concern: which isolation reads ask for.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param check_exists: True (the default) looks first whether it is there; not in a transaction, where servers
             refuse that.
         :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``max``, ``validator``,
@@ -310,10 +309,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         Specification: Collection Management.
 
         :param name_or_collection: its name, or the collection.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param encrypted_fields: which fields are encrypted; taken for the sake of PyMongo's programs, and checked to be
             a mapping.
         :returns: the reply of the server.
@@ -358,11 +355,9 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
         Specification: Enumerating Collections.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param filter: a query for the descriptions; None matches all.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
             (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
         :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
@@ -400,11 +395,9 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
         Specification: Enumerating Collections.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param filter: a query for the descriptions that :meth:`list_collections` returns; None matches all.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``authorizedCollections=True``.
         :returns: a list, in no order.
         :raises TypeError: `filter` is no mapping.
@@ -428,11 +421,9 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param name_or_collection: its name, or the collection.
         :param scandata: True looks at all documents; False by default.
         :param full: True checks more, and takes longer; False by default.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param background: True lets others write during the check (MongoDB 4.4).
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: the reply of the server.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
         :raises CollectionInvalid: it is not valid.
@@ -517,10 +508,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param read_preference: which servers suit; None (the default) is the primary, whatever the database's is.
         :param codec_options: how the command is encoded and the reply decoded; None is the defaults of ``bson``,
             whatever the database's are.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command. A :class:`~gmongo.read_concern.ReadConcern` or
             :class:`~gmongo.write_concern.WriteConcern` becomes its document.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
@@ -594,8 +583,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param value: of the first field, if `command` is a name; 1 by default.
         :param read_preference: which servers suit; None (the default) is the primary, whatever the database's is.
         :param codec_options: how documents are encoded and decoded; None takes the database's.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param comment: of the commands that get further batches: any value that BSON can hold (MongoDB 4.4).
         :param max_await_time_ms: how long the server may wait for documents before a further reply, in milliseconds;
             None leaves it to the server.
@@ -645,8 +633,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         Specification: CRUD API, "Read".
 
         :param pipeline: a list of stages.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
             (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
         :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
@@ -695,10 +682,9 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
             its document. None compares bytes.
         :param start_at_operation_time: begin at this time.
-        :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+        :param session: to run in; None (the default) takes one for as long as the stream is open.
         :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
             6.0). None adds none.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
@@ -734,10 +720,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
         Specification: DBRef.
 
         :param dbref: the reference.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
         :raises TypeError: `dbref` is no :class:`~bson.dbref.DBRef`.
         :raises ValueError: the reference points into another database.

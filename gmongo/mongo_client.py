@@ -397,10 +397,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
         Specification: Enumerating Databases.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param kwargs: further fields of the command, such as ``filter``, ``nameOnly`` and ``authorizedDatabases``.
         :returns: a cursor over documents with ``name``, ``sizeOnDisk`` and ``empty``.
         """
@@ -416,10 +414,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
         Specification: Enumerating Databases.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :returns: a list, in no order.
         """
         return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
@@ -430,10 +426,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         """Drop a database with its collections. That it does not exist is no error.
 
         :param name_or_database: its name, or the database.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param session: to run in; None (the default) takes one for this operation alone.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :raises TypeError: `name_or_database` is neither a name nor a database.
         :raises InvalidName: no database can have that name.
         """
@@ -475,16 +469,14 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         :param models: a list of :class:`~gmongo.operations.InsertOne`, :class:`~gmongo.operations.UpdateOne`,
             :class:`~gmongo.operations.UpdateMany`, :class:`~gmongo.operations.ReplaceOne`,
             :class:`~gmongo.operations.DeleteOne` and :class:`~gmongo.operations.DeleteMany`, each with its `namespace`.
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         :param ordered: True (the default) runs one after the other and stops at the first error; False runs them all,
             in any order. Unacknowledged writes (``w=0``) need False.
         :param verbose_results: True returns the result of each write, and not only the counts; not for unacknowledged
             writes.
         :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
             field out, and the server validates.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only, and not with every command). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
             without.
         :param write_concern: which acknowledgement the writes wait for; None takes the client's.
@@ -549,10 +541,9 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
             its document. None compares bytes.
         :param start_at_operation_time: begin at this time.
-        :param session: the session that this is part of; None (the default) is one that lives as long as the stream.
+        :param session: to run in; None (the default) takes one for as long as the stream is open.
         :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-        :param comment: any value that BSON can hold; the server shows it in its log, its profiler and ``currentOp``
-            (MongoDB 4.4; before that, strings only). None is without.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
             6.0). None adds none.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
@@ -709,8 +700,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     def server_info(self, session: ClientSession | None = None) -> dict[str, Any]:
         """What the server says of its build: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
 
-        :param session: the session that this is part of; None (the default) is one that the driver takes for this
-            operation alone.
+        :param session: to run in; None (the default) takes one for this operation alone.
         """
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 

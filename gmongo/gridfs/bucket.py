@@ -72,8 +72,7 @@ class GridFSBucket:
         :param filename: its name.
         :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
         :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :returns: the file; its ``_id`` is an attribute.
         :raises TypeError: `filename` is no string, or the chunk size no integer.
         :raises ValueError: the chunk size is less than 1.
@@ -96,8 +95,7 @@ class GridFSBucket:
         :param filename: its name.
         :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
         :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `filename` is no string, or the chunk size no integer.
         :raises ValueError: the chunk size is less than 1.
         """
@@ -135,8 +133,7 @@ class GridFSBucket:
         :param source: bytes, or a file, which is read to its end.
         :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
         :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `filename` is no string, or `source` something else.
         """
         with self.open_upload_stream(filename, chunk_size_bytes, metadata, session) as file:
@@ -162,8 +159,7 @@ class GridFSBucket:
         :param source: bytes, or a file, which is read to its end.
         :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
         :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `filename` is no string, or `source` something else.
         :raises FileExists: there is a file with that ``_id`` already.
         """
@@ -178,8 +174,7 @@ class GridFSBucket:
         Specification: GridFS, "File Download".
 
         :param file_id: its ``_id``.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises NoFile: there is none with that ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
@@ -195,8 +190,7 @@ class GridFSBucket:
 
         :param filename: its name.
         :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `filename` is no string, or `revision` no integer.
         :raises NoFile: there is no such file, or no such revision of it.
         """
@@ -219,8 +213,7 @@ class GridFSBucket:
 
         :param file_id: its ``_id``.
         :param destination: what they are written to, by its ``write`` method.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises NoFile: there is none with that ``_id``.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
@@ -237,8 +230,7 @@ class GridFSBucket:
         :param filename: its name.
         :param destination: what they are written to, by its ``write`` method.
         :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `filename` is no string, or `revision` no integer.
         :raises NoFile: there is no such file, or no such revision of it.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
@@ -267,8 +259,7 @@ class GridFSBucket:
         :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in
             which the server finds them.
         :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :returns: a cursor of :class:`GridOut`.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
@@ -281,8 +272,7 @@ class GridFSBucket:
         Specification: GridFS, "File Deletion".
 
         :param file_id: its ``_id``.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises NoFile: there is none with that ``_id``; chunks that it has left are removed all the same.
         """
         check_session(session)
@@ -298,8 +288,7 @@ class GridFSBucket:
         Specification: GridFS, "File Deletion".
 
         :param filename: their name.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `filename` is no string.
         :raises NoFile: there is none with that name.
         """
@@ -320,8 +309,7 @@ class GridFSBucket:
 
         :param file_id: its ``_id``.
         :param new_filename: its name from now on.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: `new_filename` is no string.
         :raises NoFile: there is none with that ``_id``.
         """
@@ -339,8 +327,7 @@ class GridFSBucket:
 
         :param filename: their name.
         :param new_filename: their name from now on.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises TypeError: a name is no string.
         :raises NoFile: there is none with that name.
         """

@@ -59,8 +59,7 @@ class GridFS:
         """A file to read from.
 
         :param file_id: its ``_id``.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :raises NoFile: there is none with that ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
@@ -78,8 +77,7 @@ class GridFS:
 
         :param filename: the name of the file; None is any.
         :param version: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :param kwargs: further fields of the description, which must be equal.
         :raises NoFile: there is none.
         """
@@ -95,8 +93,7 @@ class GridFS:
         """The newest version of a file to read from.
 
         :param filename: the name of the file; None is any.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :param kwargs: further fields of the description, which must be equal.
         :raises NoFile: there is none.
         """
@@ -106,8 +103,7 @@ class GridFS:
         """Remove a file, if it exists.
 
         :param file_id: its ``_id``.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         """
         check_session(session)
         with self._storage.in_time():
@@ -117,8 +113,7 @@ class GridFS:
     def list(self, session: ClientSession | None = None) -> list[str]:
         """The names of all files that have one.
 
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         """
         check_session(session)
         return [name for name in self._storage.files.distinct("filename", session=session) if name is not None]
@@ -136,8 +131,7 @@ class GridFS:
         """The first file whose description matches, or None.
 
         :param filter: a query, or the ``_id`` of the file if it is no mapping. None matches every file.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :param skip: how many files to leave out; 0 by default.
         :param limit: of no effect: it is 1.
         :param no_cursor_timeout: of no effect, as no cursor stays open.
@@ -169,8 +163,7 @@ class GridFS:
         :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in
             which the server finds them.
         :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :returns: a cursor of :class:`GridOut`.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
@@ -179,8 +172,7 @@ class GridFS:
         """Whether there is such a file; without a parameter, whether there is any.
 
         :param document_or_id: its ``_id``, or a query for its description; None is any file.
-        :param session: the session that this is part of, without a transaction; None (the default) is one that the
-            driver takes.
+        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
         :param kwargs: fields of the description, which must be equal; then `document_or_id` is of no effect.
         """
         check_session(session)

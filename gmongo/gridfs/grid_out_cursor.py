@@ -25,8 +25,7 @@ class GridOutCursor(Cursor[Any]):
     :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in which
         the server finds them.
     :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
-    :param session: the session that this is part of, without a transaction; None (the default) is one that the driver
-        takes.
+    :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
     :raises TypeError: an argument has the wrong type.
     :raises InvalidOperation: the session is in a transaction.
     """
