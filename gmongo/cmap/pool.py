@@ -152,6 +152,8 @@ class Pool:
         """A connection in use, whether that takes to close others, to wait, or to establish one."""
         machine = self.machine
         found = machine.request()
+        # From here on what was found is this check-out's, be it a place in the queue. Whatever is thrown at a switch
+        # below, it is given up, so that the next waiter gets it.
         try:
             self.finish()
             connection = self._wait(found, deadline) if isinstance(found, Waiter) else found
@@ -167,7 +169,7 @@ class Pool:
         return connection
 
     def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
-        """What is handed over to one who has queued up."""
+        """Wait for what is handed over."""
         limit = self.options.wait_queue_timeout
         if deadline is not None:
             remaining = deadline - _clock.monotonic()

@@ -116,6 +116,8 @@ class StateMachine:
 
     def take_fit(self) -> Connection | None:
         """The connection used last, now in use, if it needs no further look and the queue is empty. The hot path."""
+        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. While one waits,
+        # what becomes available is for it, and this one queues up behind it.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -130,6 +132,8 @@ class StateMachine:
         """
         if self.state is not PoolState.READY:
             raise self._refusal()
+        # Critical section: the look at what is available and the place in the queue. With a switch between them, a
+        # check-in would see no waiter, and this one would wait beside an available connection.
         connection = None if self.queue.waiters else self._take()  # in order of arrival
         return connection or self.queue.join()
 
@@ -161,6 +165,7 @@ class StateMachine:
         """A check-out has no pending connection any more: the place under ``maxConnecting`` is free for the next
         waiter, or else for the background (CMAP-97).
         """
+        # Waiters before the background: it wakes in a later turn of the loop, and takes what they have left.
         self.pending.discard(connection)  # a forked child has forgotten it
         self._serve()
         self._wake_upkeep()
@@ -176,6 +181,8 @@ class StateMachine:
         :raises PoolClearedError: the pool was cleared since then; :class:`PoolClosedError`: closed. To queue up again
             would be to be overtaken.
         """
+        # The waiter has had the connection since the hand-over, but it runs only now: a clear or a close may have come
+        # in between.
         if connection.generation == self.fit_generation and connection.error is None:
             return
         if self.state is not PoolState.READY or (
@@ -185,6 +192,8 @@ class StateMachine:
 
     def give_up(self, found: Connection | Waiter[Connection]) -> None:
         """A check-out ends early: what :meth:`request` found for it goes to the next one, and no event shows it."""
+        # What ended the check-out may have been thrown after the hand-over and before the waiter ran. Then the
+        # connection is the waiter's, and it is lost to the pool unless it goes on from here.
         connection = self.queue.leave(found) if isinstance(found, Waiter) else found
         if connection in self.pending:
             self._leave_pending(connection)
@@ -267,6 +276,8 @@ class StateMachine:
             else:
                 self._release(connection)
             return True
+        # Straight to the first waiter, which is as good as in use: were it available for a moment, the greenlet that
+        # checks it in could check it out again before the waiter runs, and so each time.
         if self.queue.waiters:
             self.queue.hand(connection)
         else:

@@ -101,7 +101,7 @@ class WaitQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._holding: Any = None  # the timer that holds the hub
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # anybody may leave, at little cost
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # any of them may leave, at little cost
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
         """Queue up; :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch.
@@ -130,6 +130,8 @@ class WaitQueue(Generic[Item]):
 
     def hand(self, item: Item) -> None:
         """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
+        # Critical section: the waiter is out of the queue and has the item before any greenlet runs, so that no second
+        # item is handed to it, and `leave` finds the first one even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._hold_hub()
@@ -137,7 +139,7 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, who keep their places until they leave. Does not switch.
+        """Hand `item` to all waiters, which keep their places until they leave. Does not switch.
 
         They go on in order, whoever of them has been woken for something else and has not gone on yet.
         """
@@ -146,7 +148,7 @@ class WaitQueue(Generic[Item]):
             waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
-        """Take everybody out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
+        """Take all waiters out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
         detached = list(self.waiters)
         self.waiters.clear()
         self._hold_hub()

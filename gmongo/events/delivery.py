@@ -116,6 +116,8 @@ class Delivery:
                 elif not (wait and self._wait_for(turn)):
                     break
         finally:
+            # An interruption, a listener that does not return, or `wait=False` have left events. They keep their place
+            # in the order, and the events of other greenlets wait behind them: a substitute has to deliver them.
             self._turns.pop(me, None)
             if turn.size:
                 self._leave(turn)
@@ -123,6 +125,7 @@ class Delivery:
     def _publish_first(self, turn: _Turn) -> None:
         _turn, publish, what = self._events[0]
         turn.delivering = True
+        # The event stays the first while its listeners run, which may switch: so no other greenlet's turn comes.
         try:
             publish(*what)
         finally:
