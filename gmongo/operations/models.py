@@ -354,6 +354,10 @@ class IndexModel(_Model):
         """The index specification, as ``createIndexes`` takes it."""
         return self._document
 
+    def __repr__(self) -> str:
+        options = {name: value for name, value in self._document.items() if name != "key"}
+        return f"IndexModel({self._document['key']!r}{_arguments(options)})"
+
 
 class SearchIndexModel(_Model):
     """An index for Atlas Search to create, for :meth:`Collection.create_search_indexes
@@ -384,6 +388,13 @@ class SearchIndexModel(_Model):
     def document(self) -> dict[str, Any]:
         """The index specification, as ``createSearchIndexes`` takes it."""
         return self._document
+
+    def __repr__(self) -> str:
+        return f"SearchIndexModel({_arguments(self._document).removeprefix(', ')})"
+
+
+def _arguments(options: Mapping[str, Any]) -> str:
+    return "".join(f", {name}={value!r}" for name, value in options.items())
 
 
 def checked_mapping(option: str, value: Mapping[str, Any]) -> Mapping[str, Any]:

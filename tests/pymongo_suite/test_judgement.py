@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.pymongo_suite.__main__ import judged, report, with_pymongo
-from tests.pymongo_suite.jobs import Job, Outcome
+from tests.pymongo_suite.jobs import Job, Outcome, outcomes
 from tests.pymongo_suite.judgement import (
     Difference,
     differences,
@@ -55,6 +55,7 @@ def test_what_passes_with_pymongo_must_pass_with_gmongo(outcome: Outcome | None)
         (table_of("private", "_of_another_test", "no attribute"), False),
         (table_of("wording", "object", "has no attribute"), True),
         (table_of("wording", "object", "ours"), False),
+        (table_of("wording", "object", "ours", "has no attribute"), True),
         (table_of("wording", "theirs", "has no attribute"), False),
         (table_of("documented", "README.md", "X.509 without TLS", "'Cursor' object"), True),
         (table_of("documented", "README.md", "X.509 without TLS", "not there", "'Cursor' object"), True),
@@ -125,6 +126,19 @@ def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_not_in_order_is_wrong(line: Difference) -> None:
     assert line.problem() is not None
+
+
+def test_a_file_that_is_left_out_is_no_test(tmp_path: Path) -> None:
+    left_out = '<testcase classname="" name="test.test_ocsp_support"><skipped message="left out"/></testcase>'
+    failed_twice = (
+        '<testcase classname="test.test_cursor.TestCursor" name="a"><failure message="first"/></testcase>'
+        '<testcase classname="test.test_cursor.TestCursor" name="a"><error message="then"/></testcase>'
+    )
+    (tmp_path / "report.xml").write_text(f"<testsuites><testsuite>{left_out}{failed_twice}</testsuite></testsuites>")
+    found = outcomes(tmp_path / "report.xml")
+    assert set(found) == {"test_cursor.TestCursor.a"}
+    assert "first" in found["test_cursor.TestCursor.a"].text
+    assert "then" in found["test_cursor.TestCursor.a"].text
 
 
 def test_the_report_has_a_column_for_each_reason(tmp_path: Path) -> None:

@@ -284,3 +284,18 @@ def test_search_index_model():
     }
     with pytest.raises(TypeError, match="definition must be a mapping"):
         SearchIndexModel("mine")
+
+
+@pytest.mark.parametrize(
+    ("model", "code"),
+    [
+        (IndexModel("a"), "IndexModel({'a': 1}, name='a_1')"),
+        (IndexModel({"a": 1, "b": -1}, unique=True), "IndexModel({'a': 1, 'b': -1}, unique=True, name='a_1_b_-1')"),
+        (IndexModel("a", collation=Collation("en")), "IndexModel({'a': 1}, name='a_1', collation={'locale': 'en'})"),
+        (SearchIndexModel({"a": 1}), "SearchIndexModel(definition={'a': 1})"),
+        (SearchIndexModel({"a": 1}, "x"), "SearchIndexModel(name='x', definition={'a': 1})"),
+    ],
+)
+def test_the_repr_of_a_model_of_an_index_is_code_that_makes_it(model, code):
+    assert repr(model) == code
+    assert eval(code) == model
