@@ -116,8 +116,8 @@ class StateMachine:
 
     def take_fit(self) -> Connection | None:
         """The connection used last, now in use, if it needs no further look and the queue is empty. The hot path."""
-        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. While one waits,
-        # what becomes available is for it, and this one queues up behind it.
+        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. While one
+        # waits, what becomes available is for it, and this one queues up behind it.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
