@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pymongo
 import pytest
@@ -11,6 +12,17 @@ import pytest
 from gmongo.testing import DeploymentProcess, EmbeddedDatabase
 
 from .scene import Scene
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With an older PyMongo, a test must fail in which gmongo answers as a newer one does."""
+    folder = Path(__file__).parent
+    lines = (folder / "older.tsv").read_text("utf-8").splitlines()
+    since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
+    for item in items:
+        version = since.get(item.nodeid.rpartition("tests/differential/")[2])
+        if version is not None and pymongo.version_tuple[:2] < tuple(map(int, version.split("."))):
+            item.add_marker(pytest.mark.xfail(strict=True, reason=f"PyMongo answers so since {version}"))
 
 
 @pytest.fixture(scope="session", params=["simulation", "nx-27017", "MONGODB_URI"])
@@ -21,6 +33,7 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
         with DeploymentProcess("--replica-set", "1") as deployment:
             yield from _scene(deployment.uri, request.param)
     elif request.param == "nx-27017":
+        pytest.importorskip("nx_27017")
         with EmbeddedDatabase() as database:
             yield from _scene(database.uri, request.param)
     elif uri is None:
