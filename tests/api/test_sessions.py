@@ -9,7 +9,7 @@ import pytest
 from bson import Timestamp
 
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut
 
@@ -118,3 +118,15 @@ def test_a_listener_that_is_interrupted_at_the_opening_does_not_cost_the_client(
         assert caught.value is timeout
         assert client.db.command("ping")["ok"] == 1
         client.close()
+
+
+def test_in_a_session_reads_do_not_mind_that_writes_are_not_acknowledged() -> None:
+    with ScriptedServer() as server, MongoClient[Any](server.name, w=0) as client, client.start_session() as session:
+        client.db.c.find_one(session=session)
+        list(client.db.c.find(session=session))
+        for write in (client.db.c.insert_one, client.db.c.delete_one):
+            with pytest.raises(ConfigurationError, match="w=0"):
+                write({}, session=session)
+        assert len(server.commands("find")) == 2
+        assert all("lsid" in command for command in server.commands("find"))
+        assert server.commands("insert") == server.commands("delete") == []

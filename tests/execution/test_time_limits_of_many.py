@@ -168,6 +168,20 @@ def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMong
         assert retry.error is error
 
 
+def test_an_abort_has_the_time_of_the_whole_once_more(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+    """And no longer, though the server does not answer to it."""
+
+    def write_and_fail(session: Any) -> None:
+        client.db.c.insert_one({}, session=session)
+        raise LookupError("mine")
+
+    client = connect(f"mongodb://{server.name}", timeoutMS=60)
+    server.fail("abortTransaction", *[silent] * 10)
+    with client.start_session() as session, pytest.raises(LookupError, match="mine"):
+        session.with_transaction(write_and_fail)
+    assert server.commands("abortTransaction")
+
+
 # Files
 
 STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
