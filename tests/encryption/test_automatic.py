@@ -384,7 +384,7 @@ def test_the_key_vault_is_read_and_written_with_a_majority(connect, client, encr
 @pytest.mark.parametrize(("size", "others"), [(0, 0), (1, 1), (100, 1)])
 def test_which_clients_there_are(connect, client, encryption, key, size, others):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", AT_RANDOM, key)})
-    automatic = connect(None, {"maxPoolSize": size}, bypass_query_analysis=True)
+    automatic = connect(None, {"maxPoolSize": size, "minPoolSize": 1}, bypass_query_analysis=True)
     assert automatic.shop.people.find_one()["ssn"] == "1"
     internal = automatic._encrypter._internal
     assert (internal is not None) == bool(others)
