@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -117,6 +118,26 @@ def test_a_picture_is_found(text: str) -> None:
 
 def test_a_name_is_no_picture() -> None:
     assert pictures_in('login("nobody") at admin.nobody" and /nobody-1; anybody, bombarded, their') == []
+
+
+LONG, OFTEN = 100, 15
+
+
+def repeated(texts: Iterable[str]) -> dict[str, int]:
+    """The long descriptions of parameters that stand in many docstrings, and how often."""
+    described = re.compile(r":param \w+: ((?:.|\n(?=\s+[^\s:\"]))*)")
+    found = Counter(" ".join(each.split()) for text in texts for each in described.findall(text))
+    return {each: times for each, times in found.items() if len(each) > LONG and times > OFTEN}
+
+
+def test_what_many_methods_take_is_described_once() -> None:
+    assert repeated(path.read_text("utf-8") for path in MODULES.values()) == {}
+
+
+def test_a_long_description_that_is_repeated_is_found() -> None:
+    text = f"    :param one: {'word ' * 30}\n        goes on\n    :param two: short\n"
+    assert list(repeated([text] * (OFTEN + 1)).values()) == [OFTEN + 1]
+    assert repeated([text] * OFTEN) == {}
 
 
 def names_in(text: str) -> list[str]:
