@@ -1,7 +1,7 @@
 """Which tests reach which lines of gmongo, and how long each takes: recorded once, and again for files of tests that changed.
 
 A recording is one run of pytest under coverage.py, whose context is the running test; its tracer follows greenlets. It is kept below
-``.mutations`` with the commit whose code ran, so that lines are found again when the code has moved on. As a plug-in of pytest
+``.mutations`` with the code that ran, so that lines are found again when the code has moved on. As a plug-in of pytest
 (``-p tests.mutations.recording``) this module makes one.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -73,7 +73,7 @@ class Recording:
 
     tests: dict[str, Test] = field(default_factory=dict)
     red: list[str] = field(default_factory=list)
-    _parts: list[tuple[Any, str, set[str]]] = field(default_factory=list)
+    _parts: list[tuple[Any, Path, set[str]]] = field(default_factory=list)
 
     def reaching(self, file: str, line: int) -> list[Test]:
         """The tests that reach a line of the present code.
@@ -90,8 +90,8 @@ class Recording:
         """The names of tests by present line."""
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
-            for data, commit, names in self._parts:
-                place = carried_over(_source_at(commit, file), (ROOT / "gmongo" / file).read_text("utf-8"))
+            for data, part, names in self._parts:
+                place = carried_over(_recorded_source(part, file), (ROOT / "gmongo" / file).read_text("utf-8"))
                 for line, contexts in data.contexts_by_lineno(str(ROOT / "gmongo" / file)).items():
                     if line in place:
                         found.setdefault(place[line], set()).update(names.intersection(contexts))
@@ -143,7 +143,7 @@ def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str
         result.red += [name for name in part["red"] if name.partition("::")[0] in current]
         data = CoverageData(str(part["folder"] / "lines"))
         data.read()
-        result._parts.append((data, part["commit"], {test.name for test in tests}))
+        result._parts.append((data, part["folder"], {test.name for test in tests}))
 
 
 def _kept(folder: str) -> list[dict[str, Any]]:
@@ -162,7 +162,8 @@ def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     if not (into / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
     found = json.loads((into / "found.json").read_text("utf-8"))
-    found |= {"files": digests, "commit": _git("rev-parse", "HEAD").strip()}
+    shutil.copytree(ROOT / "gmongo", into / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
+    found["files"] = digests
     (into / "tests.json").write_text(json.dumps(found), "utf-8")
 
 
@@ -170,17 +171,10 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-@cache
-def _source_at(commit: str, file: str) -> str:
+def _recorded_source(part: Path, file: str) -> str:
     """The code of a file when it was recorded; empty, if it is newer."""
-    try:
-        return _git("show", f"{commit}:gmongo/{file}")
-    except subprocess.CalledProcessError:
-        return ""
+    path = part / "gmongo" / file
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 class _Plugin:
