@@ -22,6 +22,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, Opera
 from gmongo.testing import Deployment
 from tests.hostile.peer import EXHAUST_ALLOWED, MORE_TO_COME, HostilePeer, hello, message
 from tests.support.fail_points import fail
+from tests.support.pymongo_version import since
 from tests.support.wait import eventually
 
 EXHAUST = CursorType.EXHAUST
@@ -364,7 +365,7 @@ def streamed(client: Any) -> Any:
         (Deployment.standalone, "4.4", list(range(10)), 1),
         (Deployment.standalone, "8.0", list(range(10)), 1),
         (Deployment.sharded, "7.0", "InvalidOperation", 0),
-        (Deployment.sharded, "7.1", list(range(10)), 1),
+        pytest.param(Deployment.sharded, "7.1", list(range(10)), 1, marks=since("4.18")),
         (Deployment.load_balanced, "7.0", list(range(10)), 3),
         (Deployment.load_balanced, "7.1", list(range(10)), 1),
     ],

@@ -17,6 +17,7 @@ from gmongo.testing import Deployment
 from tests.execution.harness import bystander, check_nothing_held, fail, idle, slow
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client
+from tests.support.pymongo_version import since
 from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
@@ -211,6 +212,7 @@ def test_bound_sessions_are_those_of_their_greenlet(deployment: Deployment, clie
     check_nothing_held(client)
 
 
+@since("4.17")
 def test_a_session_shows_nothing_that_is_the_drivers_own() -> None:
     """What the executor needs of it is its `SessionState`."""
     public = {name for name in dir(ClientSession) if not name.startswith("_")}
