@@ -1,7 +1,7 @@
 """Where gmongo deliberately answers otherwise than PyMongo. Whatever is not here fails.
 
 A difference names the calls in which it is seen, and the part of the outcome that it explains; all other parts are
-compared. Each says why, and where the README tells users.
+compared. Each says why, and where `docs/differences.md` tells users.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Difference:
     """One deliberate difference.
 
     :param reason: why, in one sentence.
-    :param readme: a piece of the line in the README that tells users.
+    :param line: a piece of the line in `docs/differences.md` that tells users.
     :param calls: a regular expression that is found in the calls in which it is seen.
     :param parts: the fields of the outcome that it explains as a whole.
     :param judge: says of two parts of an outcome that differ whether this difference explains them.
@@ -44,7 +44,7 @@ class Difference:
 
     kind: Kind
     reason: str
-    readme: str
+    line: str
     calls: str = ""
     parts: tuple[str, ...] = ()
     judge: Judge | None = None

@@ -57,9 +57,9 @@ def test_what_passes_with_pymongo_must_pass_with_gmongo(outcome: Outcome | None)
         (table_of("wording", "object", "ours"), False),
         (table_of("wording", "object", "ours", "has no attribute"), True),
         (table_of("wording", "theirs", "has no attribute"), False),
-        (table_of("documented", "README.md", "X.509 without TLS", "'Cursor' object"), True),
-        (table_of("documented", "README.md", "X.509 without TLS", "not there", "'Cursor' object"), True),
-        (table_of("documented", "README.md", "X.509 without TLS", "not there"), False),
+        (table_of("documented", "docs/differences.md", "X.509 without TLS", "'Cursor' object"), True),
+        (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there", "'Cursor' object"), True),
+        (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
     ],
 )
 def test_a_line_explains_the_failure_that_it_names(
@@ -120,8 +120,8 @@ def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
         Difference(TEST, "other", ("_data",)),
         Difference(TEST, "private", ()),
         Difference(TEST, "wording", ("one",)),
-        Difference(TEST, "documented", ("README.md", "X.509 without TLS")),
-        Difference(TEST, "documented", ("README.md", "what no page says", "its failure")),
+        Difference(TEST, "documented", ("docs/differences.md", "X.509 without TLS")),
+        Difference(TEST, "documented", ("docs/differences.md", "what no page says", "its failure")),
     ],
 )
 def test_a_line_that_is_not_in_order_is_wrong(line: Difference) -> None:
