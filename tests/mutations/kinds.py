@@ -1,7 +1,7 @@
 """The kinds of changes that are made at random places: each is an edit of the text, found in the syntax tree.
 
-cosmic-ray and mutmut were looked at first. The operators of cosmic-ray neither drop statements, arguments, `finally` or `except`, nor move a
-bound or return nothing, and change annotations; both run their tests in ways of their own. What is left of them is the few tables below.
+The operators of cosmic-ray neither drop statements, arguments, `finally` or `except`, nor move a bound or return nothing, and change
+annotations. What is left of them is the few tables below.
 """
 
 from __future__ import annotations
