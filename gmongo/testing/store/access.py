@@ -14,7 +14,7 @@ from gmongo.testing.store.duplicates import check_unique, duplicate_key
 from gmongo.testing.store.errors import invalid_options, write_conflict
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import Key, key_of
+from gmongo.testing.store.values import Key
 
 
 class Access:
@@ -67,7 +67,7 @@ class Access:
 
         :raises CommandError: if another has the same value of a unique index.
         """
-        key = key_of(document["_id"])
+        key = collection.key(document["_id"])
         if key in collection.records and collection.kind == "timeseries":
             # Its _id is a field like others: measurements may share it.
             key = (*key, collection.last_number + 1)

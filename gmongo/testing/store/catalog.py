@@ -42,6 +42,10 @@ def create(context: Context) -> Document:
         if name in FIELDS["create"] and name not in _NOT_OPTIONS and value is not None
     }
     _check_options(options)
+    if "collation" in options:
+        options["collation"] = Collation.of(options["collation"]).description()
+        if not options["collation"]:
+            del options["collation"]
     existing = context.collection()
     if existing is not None:
         if existing.options == options and not context.access.in_transaction:
@@ -238,7 +242,7 @@ def _description(collection: Collection) -> Document:
     if collection.is_view:
         return {**described, "info": {"readOnly": True}}
     described["info"] = {"readOnly": False, "uuid": collection.uuid}
-    return {**described, "idIndex": identity_index().description()}
+    return {**described, "idIndex": identity_index(collection.collation).description()}
 
 
 def list_databases(context: Context) -> Document:

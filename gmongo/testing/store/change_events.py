@@ -9,7 +9,6 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.differences import disambiguated, update_description
 from gmongo.testing.store.oplog import Event, Position
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import key_of
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _look_up(state: State, event: Event) -> Document | None:
     collection = state.catalog.get((event.database, event.collection or ""))
     if collection is None or event.after is None or collection.uuid != event.uuid:
         return None
-    record = collection.records.get(key_of(event.after["_id"]))
+    record = collection.records.get(collection.key(event.after["_id"]))
     return record.document if record is not None else None
 
 

@@ -86,6 +86,13 @@ class Collation:
         full["strength"] = int(full["strength"])
         return _made(tuple(sorted(full.items())))
 
+    def description(self) -> dict[str, Any]:
+        """As ``listIndexes`` and ``listCollections`` show it: completed. Empty for the binary comparison."""
+        spec = dict(self.spec)
+        names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
+                 "normalization", "backwards")  # fmt: skip
+        return {**{name: spec[name] for name in names}, "version": "57.1"} if spec else {}
+
     def folded(self, value: Any) -> Any:
         """The value with its strings in a form that compares as the collation says."""
         if self.fold is None:

@@ -78,8 +78,8 @@ class Context:
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """The collation of the command, or else of the collection."""
-        spec = self.body.get("collation") or (collection.options.get("collation") if collection else None)
-        return Collation.of(spec)
+        spec = self.body.get("collation")
+        return Collation.of(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
         """The collection or view, if it exists."""

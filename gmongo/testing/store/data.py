@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from bson.binary import Binary
 from bson.timestamp import Timestamp
 
+from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.values import Key
+from gmongo.testing.store.values import Key, key_of
 
 Document = dict[str, Any]
 BEGINNING = Timestamp(0, 0)
@@ -62,6 +63,15 @@ class Collection:
     def namespace(self) -> str:
         """``database.name``."""
         return f"{self.database}.{self.name}"
+
+    @property
+    def collation(self) -> Collation:
+        """How it compares strings, where a command does not say otherwise."""
+        return Collation.of(self.options.get("collation"))
+
+    def key(self, identity: Any) -> Key:
+        """The key of the record with this ``_id``."""
+        return key_of(self.collation.folded(identity))
 
     @property
     def is_view(self) -> bool:

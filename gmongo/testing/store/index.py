@@ -66,7 +66,7 @@ class Index:
     @cached_property
     def _partial(self) -> Match | None:
         condition = self.options.get("partialFilterExpression")
-        return None if condition is None else compile_filter(condition)
+        return None if condition is None else compile_filter(condition, collation=self.collation)
 
     @cached_property
     def _paths(self) -> list[str]:
@@ -131,6 +131,7 @@ class Index:
         return [key for entry in entries for key in self.tree[entry]]
 
 
-def identity_index() -> Index:
+def identity_index(collation: Collation) -> Index:
     """The index that every collection has."""
-    return Index("_id_", {"_id": 1})
+    shown = collation.description()
+    return Index("_id_", {"_id": 1}, {"collation": shown} if shown else {})

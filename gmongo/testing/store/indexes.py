@@ -15,6 +15,8 @@ from gmongo.testing.store.duplicates import duplicate_key
 from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options, namespace_not_found
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators, is_wanted
+from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import Key
 
@@ -49,8 +51,12 @@ _OPTIONS = frozenset(
 )
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text", "wildcard"})
 _NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
-# What distinguishes two indexes of the same keys.
-_SIGNATURE = ("partialFilterExpression", "collation")
+_OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
+# What distinguishes two indexes of the same keys, and what makes no difference.
+_SIGNATURE = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
+_NO_DIFFERENCE = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
+# What a partial index may know of a field; `$in` since 6.0.
+_OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 
 
 def create_indexes(context: Context) -> Document:
@@ -58,8 +64,9 @@ def create_indexes(context: Context) -> Document:
     specs = context.body["indexes"]
     if not specs:
         raise bad_value("Must specify at least one index to create")
-    wanted = [_index(spec) for spec in specs]
     collection = context.collection()
+    default = {} if collection is None else collection.collation.description()
+    wanted = [_index(spec, default, context.state.version) for spec in specs]
     created = collection is None
     collection = context.writable_collection()
     if context.access.in_transaction and context.access.records(collection):
@@ -76,7 +83,11 @@ def create_indexes(context: Context) -> Document:
     return reply
 
 
-def _index(spec: Any) -> Index:
+def _index(spec: Any, default: Document, version: tuple[int, int]) -> Index:
+    """The index that the specification describes.
+
+    :param default: the collation of the collection.
+    """
     if not isinstance(spec, dict) or not isinstance(spec.get("key"), dict) or not spec["key"]:
         raise CommandError(67, "CannotCreateIndex", f"Index keys cannot be empty: {spec!r}")
     unknown = set(spec) - _OPTIONS
@@ -89,10 +100,17 @@ def _index(spec: Any) -> Index:
             raise CommandError(67, "CannotCreateIndex", f"Unknown index plugin '{direction}' for '{path}'")
         if not isinstance(direction, str) and (not isinstance(direction, (int, float)) or not direction):
             raise CommandError(67, "CannotCreateIndex", f"Values in the index key pattern cannot be {direction!r}")
-    _check_options(spec)
+    _check_options(spec, version)
     if not isinstance(spec.get("name"), str) or not spec["name"]:
         raise CommandError(9, "FailedToParse", "The 'name' field is a required property of an index specification")
     options = {name: value for name, value in spec.items() if name not in _NOT_SHOWN}
+    collation = Collation.of(spec["collation"]).description() if spec.get("collation") else default
+    options.pop("collation", None)
+    if collation:
+        if {"2d", "text"} & {kind for kind in spec["key"].values() if isinstance(kind, str)}:
+            raise CommandError(67, "CannotCreateIndex", "text and 2d indexes know the simple collation only; ask for "
+                               "it with collation: {locale: 'simple'}")  # fmt: skip
+        options["collation"] = collation
     if "text" in spec["key"].values():
         return Index(spec["name"], _text_keys(spec["key"]), {**options, **_text_options(spec)})
     return Index(spec["name"], spec["key"], options)
@@ -116,10 +134,14 @@ def _text_options(spec: Mapping[str, Any]) -> Document:
     }
 
 
-def _check_options(spec: Mapping[str, Any]) -> None:
-    Collation.of(spec.get("collation"))
+def _check_options(spec: Mapping[str, Any], version: tuple[int, int]) -> None:
+    if _same(spec["key"], {"_id": 1}) and not set(spec) <= _OF_IDENTITY:
+        name = sorted(set(spec) - _OF_IDENTITY)[0]
+        raise CommandError(197, "InvalidIndexSpecificationOption", f"The field '{name}' is not valid for an _id index "
+                           "specification.")  # fmt: skip
     if "partialFilterExpression" in spec:
         compile_filter(spec["partialFilterExpression"])
+        _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):
             raise CommandError(67, "CannotCreateIndex", "cannot mix 'partialFilterExpression' and 'sparse' options")
     if spec.get("unique") and any(isinstance(kind, str) for kind in spec["key"].values()):
@@ -128,6 +150,35 @@ def _check_options(spec: Mapping[str, Any]) -> None:
     if isinstance(expiry, bool) or not isinstance(expiry, (int, float)) or expiry < 0:
         raise CommandError(67, "CannotCreateIndex", "TTL index 'expireAfterSeconds' option must be numeric and not "
                            "negative")  # fmt: skip
+
+
+def _check_partial(condition: Mapping[str, Any], version: tuple[int, int], depth: int = 0) -> None:
+    """Check that a partial index may have the condition.
+
+    :raises CommandError: 67, if it may not.
+    """
+    for name, operand in condition.items():
+        if name in ("$and", "$or") and (version >= (6, 0) or (name == "$and" and not depth)):
+            for part in operand:
+                _check_partial(part, version, depth + 1)
+        elif name.startswith("$"):
+            raise _not_in_partial(name)
+        elif is_operators(operand):
+            for one, wanted in operand.items():
+                if one not in _OF_PARTIAL_INDEXES or (one == "$in" and version < (6, 0)):
+                    raise _not_in_partial(one)
+                if (one == "$exists" and not is_wanted(wanted)) or _has_patterns(one, wanted):
+                    raise _not_in_partial(f"{one} of {wanted!r}")
+        elif is_pattern(operand):
+            raise _not_in_partial("a regular expression")
+
+
+def _has_patterns(name: str, operand: Any) -> bool:
+    return name in ("$all", "$in") and any(is_pattern(one) or is_operators(one) for one in operand)
+
+
+def _not_in_partial(what: str) -> CommandError:
+    return CommandError(67, "CannotCreateIndex", f"unsupported expression in partial index: {what}")
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -143,8 +194,12 @@ def _exists(collection: Collection, index: Index) -> bool:
         return True
     named = collection.indexes.get(index.name)
     if named is not None:
-        if _same(named.keys, index.keys) and dict(named.options) == dict(index.options):
-            return True
+        if _same(named.keys, index.keys) and _alike(named, index):
+            if _remaining(named) == _remaining(index):
+                return True
+            raise CommandError(85, "IndexOptionsConflict", "An equivalent index already exists with the same name but "
+                               f"different options. Requested index: {index.description()}, existing index: "
+                               f"{named.description()}")  # fmt: skip
         raise CommandError(
             86,
             "IndexKeySpecsConflict",
@@ -152,10 +207,18 @@ def _exists(collection: Collection, index: Index) -> bool:
             f"existing index: {named.description()}",
         )
     for other in collection.indexes.values():
-        alike = all(other.options.get(name) == index.options.get(name) for name in _SIGNATURE)
-        if _same(other.keys, index.keys) and alike:
+        if _same(other.keys, index.keys) and _alike(other, index):
             raise CommandError(85, "IndexOptionsConflict", f"Index already exists with a different name: {other.name}")
     return False
+
+
+def _alike(left: Index, right: Index) -> bool:
+    return all((left.options.get(name) or None) == (right.options.get(name) or None) for name in _SIGNATURE)
+
+
+def _remaining(index: Index) -> Document:
+    ignored = {*_SIGNATURE, *_NO_DIFFERENCE}
+    return {name: value for name, value in index.options.items() if name not in ignored}
 
 
 def _build(access: Access, collection: Collection, index: Index) -> None:

@@ -177,9 +177,13 @@ def _element_match(operand: Any, scope: Scope) -> Predicate:
     if "$expr" in operand:
         raise bad_value("$expr can only be applied to the top-level document")
     match = compile_query(operand, scope)
-    return _of_wholes(
-        lambda value: isinstance(value, list) and any(isinstance(e, (dict, list)) and match(e, {}) for e in value)
-    )
+
+    def holds(element: Any) -> bool:
+        if isinstance(element, list):  # it is like an object whose fields are the positions
+            element = {str(number): part for number, part in enumerate(element)}
+        return isinstance(element, dict) and match(element, {})
+
+    return _of_wholes(lambda value: isinstance(value, list) and any(map(holds, value)))
 
 
 def _all(operand: Any, scope: Scope) -> Predicate:

@@ -135,6 +135,7 @@ def _rename(path: str, operand: Any) -> Edits:
         target = operand.split(".")
         value = get(document, parts)
         if value is MISSING:
+            _check_can_exist(document, parts)
             return
         for name, way in (("source", parts), ("destination", target)):
             _check_no_array(document, way, name)
@@ -145,6 +146,16 @@ def _rename(path: str, operand: Any) -> Edits:
         """The new name is edited with the old one; it is listed so that conflicts are found."""
 
     return [(path, edit), (operand, leave)]
+
+
+def _check_can_exist(document: Any, parts: list[str]) -> None:
+    for number, part in enumerate(parts):
+        present = get(document, parts[:number])
+        if present is MISSING:
+            return
+        if not isinstance(present, dict) and not (isinstance(present, list) and part.isdigit()):
+            raise CommandError(28, "PathNotViable", f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
+                               f"the element ({parts[number - 1]}: {present!r})")  # fmt: skip
 
 
 def _check_no_array(document: Any, parts: list[str], name: str) -> None:
@@ -214,9 +225,9 @@ def _pull_condition(operand: Any) -> Callable[[Any], bool]:
         document = compile_filter(operand)
         return lambda element: isinstance(element, dict) and document(element)
     if is_operators(operand) or is_pattern(operand):
-        # $elemMatch looks at the array's elements one by one; an element that is an array is not looked into.
-        value = compile_filter({"v": {"$elemMatch": operand if is_operators(operand) else {"$in": [operand]}}})
-        return lambda element: value({"v": [element]})
+        # An element is like the value of a field: one that is an array is looked into.
+        value = compile_filter({"v": operand})
+        return lambda element: value({"v": element})
     return lambda element: equal(element, operand)
 
 

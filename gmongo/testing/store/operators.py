@@ -9,6 +9,7 @@ from typing import Any
 from bson.decimal128 import Decimal128
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
+from bson.regex import Regex
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, location
@@ -17,6 +18,7 @@ from gmongo.testing.store.values import (
     MISSING,
     TYPE_NAMES,
     compare,
+    flags_of,
     is_nan,
     is_number,
     is_true,
@@ -64,14 +66,19 @@ def equality_or_pattern(wanted: Any, collation: Collation) -> Test:
 def pattern_test(expression: Any, options: str | None) -> Test:
     """A string that the regular expression finds something in, or that very regular expression."""
     pattern = compile_pattern(expression, options)
-    same = key_of(expression) if is_pattern(expression) else None
+    same = key_of(_as_stored(expression, options))
 
     def test(value: Any) -> bool:
         if type(value) is str:
             return pattern.search(value) is not None
-        return same is not None and is_pattern(value) and key_of(value) == same
+        return is_pattern(value) and key_of(value) == same
 
     return test
+
+
+def _as_stored(expression: Any, options: str | None) -> Regex[str]:
+    text, own = (expression.pattern, flags_of(expression)) if is_pattern(expression) else (expression, "")
+    return Regex(text, own if options is None else options)
 
 
 def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:

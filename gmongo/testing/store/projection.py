@@ -13,6 +13,7 @@ from gmongo.testing.store.expressions import (
     Variables,
     check_field_name,
     compile_expression,
+    is_expression,
     with_document,
 )
 from gmongo.testing.store.operators import is_operators
@@ -107,6 +108,9 @@ def _leaf(value: Any, scope: Scope) -> Any:
         return KEEP if value else DROP
     if value == {}:
         raise location(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+    name = next(iter(value)) if is_operators(value) else None
+    if name is not None and not is_expression(name):
+        raise location(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
     return Computed(compile_expression(value, scope))
 
 

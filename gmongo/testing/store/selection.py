@@ -8,7 +8,7 @@ from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
-from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.index import Index
@@ -73,8 +73,8 @@ def _keys(
 ) -> Iterable[Key]:
     """The keys of the records to look at, in natural order."""
     identity = query.get("_id")
-    if is_point(identity, BINARY, collation) and not is_operators(identity):
-        return (key_of(identity),)  # the short way, which most queries go
+    if is_point(identity, collection.collation, collation) and not is_operators(identity):
+        return (collection.key(identity),)  # the short way, which most queries go
     plan = plan_of(collection.indexes.values(), query, collation)
     if plan is None:
         return list(records)
@@ -185,9 +185,7 @@ def documents_of(
     if depth >= MAX_VIEW_DEPTH:
         raise CommandError(165, "ViewDepthLimitExceeded", f"View depth limit exceeded by {collection.namespace}")
     documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
-    around = surroundings(
-        access, database, variables, Collation.of(collection.options.get("collation")), pace, depth + 1
-    )
+    around = surroundings(access, database, variables, collection.collation, pace, depth + 1)
     run = compile_pipeline(collection.options.get("pipeline", []), around)
     return list(run(pace.through(documents), variables))
 

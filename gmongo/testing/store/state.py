@@ -76,7 +76,7 @@ class State:
         """Put a new collection into the catalog."""
         self.catalog[collection.database, collection.name] = collection
         if not collection.is_view and not collection.indexes:
-            index = identity_index()
+            index = identity_index(collection.collation)
             collection.indexes[index.name] = index
 
     def collections_of(self, database: str) -> list[Collection]:
@@ -92,7 +92,7 @@ class State:
             database,
             name,
             uuid=collection.uuid,
-            extra={"operationDescription": {**options, "idIndex": identity_index().description()},
+            extra={"operationDescription": {**options, "idIndex": identity_index(collection.collation).description()},
                    "nsType": collection.kind},
         )  # fmt: skip
         return collection

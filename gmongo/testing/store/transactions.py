@@ -17,7 +17,7 @@ from gmongo.testing.store.errors import invalid_options, no_such_transaction, wr
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import Key, key_of
+from gmongo.testing.store.values import Key
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,13 @@ class Transaction(Access):
         if "viewOn" in options:
             raise not_supported("creating a view in a transaction")
         collection = Collection(database, name, options, created=BEGINNING)
-        collection.indexes["_id_"] = identity_index()
+        collection.indexes["_id_"] = identity_index(collection.collation)
         self._created[database, name] = collection
         return collection
 
     def insert(self, collection: Collection, document: Document) -> None:
         """Insert for the transaction."""
-        key = key_of(document["_id"])
+        key = collection.key(document["_id"])
         records = self._records(collection)
         if key in records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))

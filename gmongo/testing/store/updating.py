@@ -15,6 +15,7 @@ from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.modifiers import MODIFIERS, Edit
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
+from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import matched_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operands import check_operand
@@ -68,15 +69,13 @@ class Update:
             changed = self._modified(copy_value(document), inserting)
         else:
             changed = copy_value(self.spec)
+        if self.is_modifiers and "_id" in document and "_id" not in changed:
+            raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
 
     def upserted(self) -> Document:
         """The document that an upsert inserts when nothing matches."""
-        document = {} if self.is_replacement else _equalities(self.query)
-        identity = document.get("_id", _equalities(self.query).get("_id", MISSING))
-        if identity is not MISSING:
-            document = {**document, "_id": identity}
-        made = self.apply(document, inserting=True)
+        made = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
         if "_id" not in made:
             made["_id"] = ObjectId()
         return {"_id": made["_id"], **made}
@@ -227,42 +226,69 @@ def _element_filter(name: str, one: Mapping[str, Any], variables: Mapping[str, A
 def _identifier(one: Any) -> str:
     if not isinstance(one, dict) or not one:
         raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
-    path = next(iter(one))
-    if path in ("$and", "$or", "$nor"):
-        return _identifier(one[path][0])
-    name = split(path)[0]
-    if not _IDENTIFIER.match(name):
-        raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase letter, "
-                        f"found '{name}'")  # fmt: skip
-    return name
+    names = list(dict.fromkeys(_top_names(one)))
+    for name in names:
+        if not _IDENTIFIER.match(name):
+            raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase "
+                            f"letter, found '{name}'")  # fmt: skip
+    if len(names) != 1:
+        raise failed_to_parse("Error parsing array filter :: caused by :: Expected a single top-level field name, "
+                              f"found {names}")  # fmt: skip
+    return names[0]
 
 
-def _equalities(query: Mapping[str, Any]) -> Document:
-    """The fields that the query says are equal to something: an upsert starts from them."""
+def _top_names(query: Any) -> Iterator[str]:
+    for path, condition in query.items():
+        if path in ("$and", "$or", "$nor"):
+            for part in condition:
+                yield from _top_names(part)
+        else:
+            yield split(path)[0]
+
+
+def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
+    """The fields that the query says are equal to something: an upsert starts from them.
+
+    :param only_identity: only ``_id`` counts, as for a replacement.
+    :raises CommandError: 54, if it says so twice of a field; 111, if it says so of a part of what has to be whole.
+    """
     document: Document = {}
+    taken: list[list[str]] = []
     for path, wanted in _equal_paths(query):
+        parts = split(path)
+        if only_identity and parts[0] != "_id":
+            continue
+        if only_identity and path != "_id":
+            raise CommandError(111, "NotExactValueField", "field at '_id' must be exactly specified, field at sub-path "
+                               f"'{path}' found")  # fmt: skip
+        for other in taken:
+            if all(map(str.__eq__, parts, other)):
+                raise CommandError(54, "NotSingleValueField", "cannot infer query fields to set, "
+                                   f"'{path}' and '{'.'.join(other)}' are both matched")  # fmt: skip
+        taken.append(parts)
         parent = document
-        *parents, last = split(path)
-        for part in parents:
+        for part in parts[:-1]:
             parent = parent.setdefault(part, {})
-            if not isinstance(parent, dict):
-                raise CommandError(54, "NotSingleValueField", f"cannot infer query fields to set, path '{path}'")
-        parent[last] = copy_value(wanted)
+        parent[parts[-1]] = copy_value(wanted)
     return document
 
 
 def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, condition in query.items():
-        if name == "$and":
+        if name == "$and" or (name == "$or" and len(condition) == 1):
             for part in condition:
                 yield from _equal_paths(part)
-        elif name == "$or" and len(condition) == 1:
-            yield from _equal_paths(condition[0])
-        elif name.startswith("$"):
-            continue
-        elif not is_operators(condition):
-            yield name, condition
-        elif "$eq" in condition:
-            yield name, condition["$eq"]
-        elif isinstance(condition.get("$in"), list) and len(condition["$in"]) == 1:
-            yield name, condition["$in"][0]
+        elif not name.startswith("$"):
+            yield from ((name, value) for value in _equal_values(condition))
+
+
+def _equal_values(condition: Any) -> Iterator[Any]:
+    """The values that a condition says a field is equal to. A regular expression is none, unless ``$eq`` has it."""
+    if not is_operators(condition):
+        alternatives, certain = [condition], []
+    else:
+        alternatives = condition.get("$in", ())
+        alternatives, certain = (alternatives if len(alternatives) == 1 else []), condition.get("$all", [])
+        if "$eq" in condition:
+            yield condition["$eq"]
+    yield from (value for value in (*alternatives, *certain) if not is_pattern(value) and not is_operators(value))

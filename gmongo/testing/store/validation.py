@@ -15,16 +15,20 @@ from gmongo.testing.store.schema import violations
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
-def check_document(collection: Collection, document: Document, bypass: bool) -> None:
+def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
     """Check a document that is to be stored.
 
     :param bypass: whether the command sets ``bypassDocumentValidation``.
+    :param before: the document that it takes the place of.
     :raises CommandError: 121, if the collection's validator does not accept it.
     """
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
         return
-    if not compile_filter(validator)(document):
+    match = compile_filter(validator, collation=collection.collation)
+    if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
+        return
+    if not match(document):
         raise CommandError(
             121,
             "DocumentValidationFailure",

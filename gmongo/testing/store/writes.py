@@ -22,7 +22,7 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
 from gmongo.testing.store.updating import Update
 from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
-from gmongo.testing.store.values import MISSING, Key, copy_value, identical, key_of
+from gmongo.testing.store.values import MISSING, Key, copy_value, identical
 
 MAX_BATCH = 100_000
 # Errors that end the whole command, rather than being one statement's.
@@ -81,7 +81,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     check_size(document)
     collection = target.existing()
     check_document(collection, document, target.bypass)
-    target.access.await_free(collection, key_of(document["_id"]), target.pace)
+    target.access.await_free(collection, collection.key(document["_id"]), target.pace)
     target.access.insert(collection, document)
     return Outcome(1)
 
@@ -92,7 +92,7 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     if collection is None:
         compile_filter(statement["q"], variables)  # what is wrong in it is wrong without a collection, too
         return ()
-    collation = Collation.of(statement.get("collation") or collection.options.get("collation"))
+    collation = Collation.of(statement["collation"]) if statement.get("collation") else collection.collation
 
     order, hint = statement.get("sort"), statement.get("hint")
     if not order:
@@ -148,7 +148,7 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
     check_updated(changed, target.access.state.version)
     check_size(changed)
     collection = target.existing()
-    check_document(collection, changed, target.bypass)
+    check_document(collection, changed, target.bypass, document)
     target.access.replace(collection, key, changed, "replace" if update.is_replacement else "update")
     return changed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cases import Error
+from .cases import Case, Error, evaluate
 from .expressions import MISSING, rows
 
 CASES = [
@@ -18,6 +18,24 @@ CASES = [
         (["$z", 1], None),
         (["$n", 1], Error(28724)),
         (["$a", 1, 0], Error(28729)),
+    ),
+    *(
+        Case(
+            f"{path} of {value!r}",
+            [{"_id": 1, "a": value}],
+            evaluate(path),
+            expected,
+            "server: src/mongo/db/pipeline/expression.cpp, evaluatePathArray",
+        )
+        for path, value, expected in [
+            ("$a.b", [{"b": 1}, [{"b": 2}], []], [1]),
+            ("$a.b", [[{"b": 2}]], []),
+            ("$a.b", [1, "x", None], []),
+            ("$a.b", [{"b": [1]}, {"b": None}, {}], [[1], None]),
+            ("$a.b.c", {"b": [{"c": 1}, [{"c": 2}]]}, [1]),
+            ("$a.b.c", [{"b": [{"c": 1}]}, {"b": {"c": 2}}], [[1], 2]),
+            ("$a.0", [{"0": 1}, 2], [1]),
+        ]
     ),
     *rows("$size", ("$a", 3), ("$none", Error(17124))),
     *rows("$isArray", (["$a"], True), (["$n"], False)),

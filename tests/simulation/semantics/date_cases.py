@@ -119,8 +119,8 @@ CASES = [
         "an unknown operator with nothing to evaluate",
         [RICH],
         aggregate({"$match": {"_id": 2}}, {"$project": {"x": {"$nope": 1}}}),
-        Error(168),
-        "server: src/mongo/db/pipeline/expression.cpp",
+        Error(31325),
+        "server: src/mongo/db/query/projection_parser.cpp",
     ),
     Case(
         "a wrong number of arguments with nothing to evaluate",

@@ -15,6 +15,7 @@ from gmongo.testing import Deployment
 
 from . import (
     array_cases,
+    catalog_cases,
     command_cases,
     date_cases,
     number_cases,
@@ -37,6 +38,7 @@ CASES: list[Case] = [
     *date_cases.CASES,
     *stage_cases.CASES,
     *command_cases.CASES,
+    *catalog_cases.CASES,
 ]
 REFUSED = Error(115)
 

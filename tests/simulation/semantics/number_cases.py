@@ -97,5 +97,12 @@ CASES = [
     *rows("$and", ([], True), ([1, None], False)),
     *rows("$or", ([], False)),
     *rows("$let", ({"vars": {"x": "$n"}, "in": {"$add": ["$$x", 1]}}, 6), ({"vars": {}, "in": "$$none"}, Error(17276))),
-    *rows("$nope", (1, Error(168))),
+    *rows("$nope", (1, Error(31325))),
+    *rows("$add", ([1, {"$nope": 1}], Error(168))),
+    *rows(
+        "$toDecimal",
+        (2.5, Decimal128("2.50000000000000")),
+        (0.1, Decimal128("0.100000000000000")),
+        (3, Decimal128("3")),
+    ),
 ]

@@ -241,6 +241,38 @@ CASES = [
         [1, 3],
         _op("regex"),
     ),
+    *(
+        Case(
+            f"$regex {condition!r} of a regular expression",
+            _values("abc", Regex("^a"), Regex("^a", "i"), Regex("a")),
+            find({"a": condition}),
+            expected,
+            LEAF,
+        )
+        for condition, expected in [
+            ({"$regex": "^a"}, [1, 2]),
+            ({"$regex": "^a", "$options": "i"}, [1, 3]),
+            ({"$regex": Regex("^a"), "$options": "i"}, [1, 3]),
+            ({"$regex": Regex("^a", "i")}, [1, 3]),
+            ({"$not": {"$regex": "^a"}}, [3, 4]),
+        ]
+    ),
+    *(
+        Case(
+            f"$elemMatch {condition!r} of arrays in an array",
+            _values([[1]], [[]], [{"b": 1}], [1], [[{"b": 2}]]),
+            find({"a": {"$elemMatch": condition}}),
+            expected,
+            "server: src/mongo/db/matcher/expression_array.cpp",
+        )
+        for condition, expected in [
+            ({"b": None}, [1, 2, 5]),
+            ({"b": 1}, [3]),
+            ({"0": 1}, [1]),
+            ({"0.b": 2}, [5]),
+            ({"b": {"$exists": False}}, [1, 2, 5]),
+        ]
+    ),
     Case("$ne of a regular expression", _values("abc"), find({"a": {"$ne": Regex("^a")}}), Error(2), _op("ne")),
     Case("$gt of a regular expression", _values("abc"), find({"a": {"$gt": Regex("^a")}}), Error(2), LEAF),
     Case(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bson import Decimal128, Int64
+import re
+
+from bson import Decimal128, Int64, ObjectId
 
 from .cases import Case, Error, update
 
@@ -11,6 +13,14 @@ ONE = {"_id": 1}
 
 def _op(name):
     return f"manual: reference/operator/update/{name}"
+
+
+def _upserted(collection, query, change):
+    """What an upsert stores, without an ``_id`` that it makes."""
+    send = collection.update_one if "$set" in change else collection.replace_one
+    made = send(query, change, upsert=True).upserted_id
+    found = collection.find_one({})
+    return {name: value for name, value in found.items() if name != "_id" or not isinstance(made, ObjectId)}
 
 
 CASES = [
@@ -32,8 +42,119 @@ CASES = [
         "$pull with a condition",
         [{**ONE, "a": [3, 5, 6, 7, 7, 8, [9]]}],
         update(ONE, {"$pull": {"a": {"$gte": 6}}}),
-        {**ONE, "a": [3, 5, [9]]},
-        _op("pull"),
+        {**ONE, "a": [3, 5]},
+        "server: src/mongo/db/update/pull_node.cpp",
+    ),
+    *(
+        Case(
+            f"$pull of {condition!r}",
+            [{**ONE, "a": [3, 7, [9], [3]]}],
+            update(ONE, {"$pull": {"a": condition}}),
+            {**ONE, "a": left},
+            "server: src/mongo/db/update/pull_node.cpp",
+        )
+        for condition, left in [
+            ({"$eq": 9}, [3, 7, [3]]),
+            ({"$in": [3]}, [7, [9]]),
+            ({"$not": {"$gt": 6}}, [7, [9]]),
+            ({"$ne": 3}, [3, [3]]),
+            ({"$size": 1}, [3, 7]),
+            ({"$type": "array"}, [3, 7]),
+            ({"$exists": False}, [3, 7, [9], [3]]),
+            (3, [7, [9], [3]]),
+            ([3], [3, 7, [9]]),
+        ]
+    ),
+    *(
+        Case(
+            f"an upsert of {query!r}",
+            [],
+            lambda collection, query=query: _upserted(collection, query, {"$set": {"s": 1}}),
+            expected,
+            "server: src/mongo/db/ops/path_support.cpp",
+        )
+        for query, expected in [
+            ({"k": 3}, {"k": 3, "s": 1}),
+            ({"k": None}, {"k": None, "s": 1}),
+            ({"k": {"$eq": 3}}, {"k": 3, "s": 1}),
+            ({"k": {"$in": [3]}}, {"k": 3, "s": 1}),
+            ({"k": {"$in": [3, 4]}}, {"s": 1}),
+            ({"k": {"$all": [3]}}, {"k": 3, "s": 1}),
+            ({"k": {"$all": [3, 4]}}, Error(54)),
+            ({"k": {"$all": [{"$elemMatch": {"x": 1}}]}}, {"s": 1}),
+            ({"k": {"$gt": 3}}, {"s": 1}),
+            ({"k": {"$not": {"$eq": 3}}}, {"s": 1}),
+            ({"k": re.compile("a")}, {"s": 1}),
+            ({"k": {"$in": [re.compile("a")]}}, {"s": 1}),
+            ({"k": {"$all": [re.compile("a")]}}, {"s": 1}),
+            ({"$or": [{"k": 1}]}, {"k": 1, "s": 1}),
+            ({"$or": [{"k": 1}, {"k": 2}]}, {"s": 1}),
+            ({"$nor": [{"k": 1}]}, {"s": 1}),
+            ({"$and": [{"k": 1}, {"l": 2}]}, {"k": 1, "l": 2, "s": 1}),
+            ({"$and": [{"k": 1}, {"k": 2}]}, Error(54)),
+            ({"k": 1, "$and": [{"k": 2}]}, Error(54)),
+            ({"k": 1, "k.l": 2}, Error(54)),
+            ({"k": {"l": 1}, "k.m": 2}, Error(54)),
+            ({"k.l": 1, "k": {"l": 1}}, Error(54)),
+            ({"k.l": 1, "k.m": 2}, {"k": {"l": 1, "m": 2}, "s": 1}),
+        ]
+    ),
+    *(
+        Case(
+            f"an upsert of {query!r} with a replacement",
+            [],
+            lambda collection, query=query: _upserted(collection, query, {"s": 1}),
+            expected,
+            "server: src/mongo/db/ops/path_support.cpp",
+        )
+        for query, expected in [
+            ({"k": 3}, {"s": 1}),
+            ({"_id": 3, "k": 3}, {"_id": 3, "s": 1}),
+            ({"$and": [{"k": 1}, {"k": 2}]}, {"s": 1}),
+            ({"$and": [{"_id": 1}, {"_id": 2}]}, Error(54)),
+            ({"_id.x": 3}, Error(111)),
+        ]
+    ),
+    Case("$unset of _id", [ONE], update(ONE, {"$unset": {"_id": 1}}), Error(66), _op("unset")),
+    Case("$rename of _id", [ONE], update(ONE, {"$rename": {"_id": "a"}}), Error(66), _op("rename")),
+    Case(
+        "a pipeline that unsets _id",
+        [{**ONE, "a": 1}],
+        update(ONE, [{"$unset": ["_id", "a"]}]),
+        ONE,
+        "manual: tutorial/update-documents-with-aggregation-pipeline",
+    ),
+    *(
+        Case(
+            f"$rename of a.x in {document!r}",
+            [{**ONE, **document}],
+            update(ONE, {"$rename": {"a.x": "b"}}),
+            expected,
+            "server: src/mongo/db/update/path_support.cpp",
+        )
+        for document, expected in [
+            ({"a": [1]}, Error(28)),
+            ({"a": 5}, Error(28)),
+            ({"a": {"y": 1}}, {**ONE, "a": {"y": 1}}),
+            ({}, ONE),
+        ]
+    ),
+    *(
+        Case(
+            f"the array filter {filter!r}",
+            [{**ONE, "a": [{"x": 1}, {"x": 2}]}],
+            update(ONE, {"$set": {"a.$[e].x": 0}}, array_filters=[filter]),
+            expected,
+            _op("positional-filtered"),
+        )
+        for filter, expected in [
+            ({"e.x": 1}, {**ONE, "a": [{"x": 0}, {"x": 2}]}),
+            ({"e.x": 1, "e.y": None}, {**ONE, "a": [{"x": 0}, {"x": 2}]}),
+            ({"$or": [{"e.x": 1}, {"e.x": 2}]}, {**ONE, "a": [{"x": 0}, {"x": 0}]}),
+            ({"e": 1, "f": 1}, Error(9)),
+            ({"$and": [{"e": 1}, {"f": 1}]}, Error(9)),
+            ({"$or": [{"e": 1}, {"$and": [{"f": 1}]}]}, Error(9)),
+        ]
     ),
     Case(
         "$pull of documents",

@@ -30,6 +30,7 @@ from gmongo.testing.store.expressions.compiling import (
     check_field_name,
     check_variable,
     compile_expression,
+    is_expression,
     path_parts,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "check_variable",
     "compile_expression",
     "evaluate",
+    "is_expression",
     "path_parts",
     "with_document",
 ]

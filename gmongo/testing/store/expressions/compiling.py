@@ -92,6 +92,11 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
     return _compile_operator(name, expression[name], scope)
 
 
+def is_expression(name: str) -> bool:
+    """Whether an expression has this name, be it supported or not."""
+    return name in OPERATORS or name in LACKING
+
+
 def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
     if name in OPERATORS:
         return OPERATORS[name](name, operand, scope)
@@ -209,10 +214,10 @@ def check_variable(name: str, may_be_system: bool = False) -> None:
 
 
 def follow(value: Any, parts: list[str]) -> Any:
-    """The value that a path leads to: of an array, the values that it leads to in the array's elements."""
+    """The value that a path leads to: of an array, the values that it leads to in those elements that are objects."""
     for number, part in enumerate(parts):
         if isinstance(value, list):
-            found = (follow(element, parts[number:]) for element in value)
+            found = (follow(element, parts[number:]) for element in value if isinstance(element, dict))
             return [element for element in found if element is not MISSING]
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
     return value

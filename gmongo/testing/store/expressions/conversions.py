@@ -117,6 +117,8 @@ def _to_decimal(value: Any) -> Decimal128:
     if isinstance(value, Decimal128):
         return value
     _number_in(value)
+    if isinstance(value, float) and value and math.isfinite(value):
+        return Decimal128(f"{value:.14e}")  # a double has 15 digits, and shows the zeros among them
     return Decimal128(to_decimal(value))
 
 

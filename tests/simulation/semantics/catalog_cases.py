@@ -1,0 +1,309 @@
+"""Indexes, validators and collations: what a collection keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+from gmongo import InsertOne, UpdateOne
+from gmongo.errors import BulkWriteError
+
+from .cases import Case, Error
+
+FOLDING = {"locale": "en", "strength": 2}
+CREATE_INDEX = "manual: reference/method/db.collection.createIndex"
+PARTIAL = "manual: core/index-partial"
+CATALOG = "server: src/mongo/db/catalog/index_catalog_impl.cpp"
+COLLATION = "manual: reference/collation"
+VALIDATION = "manual: core/schema-validation/specify-validation-level"
+ID_INDEX = "server: src/mongo/db/catalog/index_key_validate.cpp"
+
+
+def _made(call, **options):
+    """The answer of a call on a collection that is made with options."""
+
+    def run(collection):
+        collection.drop()
+        return call(collection.database.create_collection(collection.name, **options))
+
+    return run
+
+
+def _indexed(call, *keys, **options):
+    def run(collection):
+        collection.create_index(*keys, **options)
+        return call(collection)
+
+    return run
+
+
+def _create(*keys, **options):
+    return lambda collection: collection.create_index(*keys, **options)
+
+
+def _insert(*documents):
+    def run(collection):
+        try:
+            collection.bulk_write([InsertOne(document) for document in documents])
+        except BulkWriteError as error:
+            return Error(error.details["writeErrors"][0]["code"])
+        return collection.count_documents({})
+
+    return run
+
+
+def _shown(collection):
+    """What listIndexes shows of the last index's collation, but for its version."""
+    found = list(collection.list_indexes())[-1].get("collation")
+    return found and {name: found[name] for name in ("locale", "strength", "caseLevel")}
+
+
+def _updated(change, **options):
+    """The answer of an update of a document that was stored before there was a validator."""
+
+    def run(collection):
+        collection.database.command("collMod", "cases", validator={"n": {"$gt": 0}}, **options)
+        try:
+            collection.bulk_write([UpdateOne({"_id": 1}, change)])
+        except BulkWriteError as error:
+            return Error(error.details["writeErrors"][0]["code"])
+        return collection.find_one({"_id": 1})["n"]
+
+    return run
+
+
+def _then(*calls):
+    def run(collection):
+        return [call(collection) for call in calls][-1]
+
+    return run
+
+
+UPPER_AND_LOWER = ({"a": "X"}, {"a": "x"})
+
+CASES = [
+    # A collation is the collection's, where nothing else is said.
+    Case(
+        "a unique index inherits the collation",
+        [],
+        _made(_indexed(_insert(*UPPER_AND_LOWER), "a", unique=True), collation=FOLDING),
+        Error(11000),
+        COLLATION,
+    ),
+    Case(
+        "a unique index of the simple collation",
+        [],
+        _made(_indexed(_insert(*UPPER_AND_LOWER), "a", unique=True, collation={"locale": "simple"}), collation=FOLDING),
+        2,
+        COLLATION,
+    ),
+    Case(
+        "a unique index of a collation of its own",
+        [],
+        _indexed(_insert(*UPPER_AND_LOWER), "a", unique=True, collation=FOLDING),
+        Error(11000),
+        COLLATION,
+    ),
+    Case(
+        "_id under the collation of the collection",
+        [],
+        _made(_insert({"_id": "X"}, {"_id": "x"}), collation=FOLDING),
+        Error(11000),
+        COLLATION,
+    ),
+    Case(
+        "_id is found under the collation of the collection",
+        [],
+        _made(_then(_insert({"_id": "X"}), lambda collection: collection.find_one({"_id": "x"})), collation=FOLDING),
+        {"_id": "X"},
+        COLLATION,
+    ),
+    Case(
+        "_id is found under another collation",
+        [],
+        _made(
+            _then(
+                _insert({"_id": "X"}),
+                lambda collection: collection.find_one({"_id": "x"}, collation={"locale": "simple"}),
+            ),
+            collation=FOLDING,
+        ),
+        None,
+        COLLATION,
+    ),
+    Case(
+        "an update under the collation of the collection",
+        [],
+        _made(
+            _then(
+                _insert({"_id": 1, "a": "X"}),
+                lambda collection: collection.update_one({"a": "x"}, {"$set": {"b": 1}}).matched_count,
+            ),
+            collation=FOLDING,
+        ),
+        1,
+        COLLATION,
+    ),
+    Case(
+        "distinct under the collation of the collection",
+        [],
+        _made(_then(_insert(*UPPER_AND_LOWER), lambda collection: collection.distinct("a")), collation=FOLDING),
+        ["X"],
+        COLLATION,
+    ),
+    Case(
+        "a validator under the collation of the collection",
+        [],
+        _made(_insert({"a": "YES"}), collation=FOLDING, validator={"a": "yes"}),
+        1,
+        COLLATION,
+    ),
+    Case(
+        "a partial index under the collation of the collection",
+        [],
+        _made(
+            _indexed(
+                _insert({"a": 1, "k": "YES"}, {"a": 1, "k": "yes"}),
+                "a",
+                unique=True,
+                partialFilterExpression={"k": "yes"},
+            ),
+            collation=FOLDING,
+        ),
+        Error(11000),
+        COLLATION,
+    ),
+    Case(
+        "an index shows the collation that it inherits",
+        [],
+        _made(_indexed(_shown, "a"), collation=FOLDING),
+        {**FOLDING, "caseLevel": False},
+        COLLATION,
+    ),
+    Case(
+        "the index of _id shows the collation that it inherits",
+        [],
+        _made(_shown, collation=FOLDING),
+        {**FOLDING, "caseLevel": False},
+        COLLATION,
+    ),
+    Case(
+        "an index does not show the simple collation",
+        [],
+        _made(_indexed(_shown, "a", collation={"locale": "simple"}), collation=FOLDING),
+        None,
+        COLLATION,
+    ),
+    Case("a text index with a collation", [], _made(_create([("a", "text")]), collation=FOLDING), Error(67), COLLATION),
+    Case(
+        "a text index with the simple collation",
+        [],
+        _made(_create([("a", "text")], collation={"locale": "simple"}), collation=FOLDING),
+        "a_text",
+        COLLATION,
+    ),
+    Case(
+        "the same index, its collation said again",
+        [],
+        _made(_indexed(_create("a", collation=FOLDING), "a"), collation=FOLDING),
+        "a_1",
+        CATALOG,
+    ),
+    # The conditions of partial indexes
+    *(
+        Case(
+            f"a partial index of {condition!r}",
+            [],
+            _create("a", partialFilterExpression=condition),
+            expected,
+            PARTIAL,
+        )
+        for condition, expected in [
+            *(({"a": {name: 1}}, "a_1") for name in ("$eq", "$gt", "$gte", "$lt", "$lte")),
+            ({"a": 1}, "a_1"),
+            ({"a": {"$exists": True}}, "a_1"),
+            ({"a": {"$type": "string"}}, "a_1"),
+            ({"a": {"$in": [1, 2]}}, "a_1"),
+            ({"$and": [{"a": 1}, {"$or": [{"b": 1}, {"c": {"$gt": 1}}]}]}, "a_1"),
+            ({"$or": [{"a": 1}, {"b": 1}]}, "a_1"),
+            ({"a": {"$ne": 1}}, Error(67)),
+            ({"a": {"$nin": [1]}}, Error(67)),
+            ({"a": {"$not": {"$gt": 1}}}, Error(67)),
+            ({"a": {"$exists": False}}, Error(67)),
+            ({"a": {"$regex": "x"}}, Error(67)),
+            ({"a": re.compile("x")}, Error(67)),
+            ({"a": {"$in": [re.compile("x")]}}, Error(67)),
+            ({"a": {"$mod": [2, 0]}}, Error(67)),
+            ({"a": {"$size": 1}}, Error(67)),
+            ({"a": {"$elemMatch": {"$gt": 1}}}, Error(67)),
+            ({"a": {"$bitsAllSet": 1}}, Error(67)),
+            ({"a": {"$gt": 1, "$ne": 5}}, Error(67)),
+            ({"$nor": [{"a": 1}]}, Error(67)),
+            ({"$and": [{"a": 1}, {"b": {"$ne": 1}}]}, Error(67)),
+            ({"$or": [{"a": 1}, {"b": {"$exists": False}}]}, Error(67)),
+        ]
+    ),
+    # An index that is there already
+    *(
+        Case(f"{first!r}, then {second!r}", [], _indexed(_create("a", **second), "a", **first), expected, CATALOG)
+        for first, second, expected in [
+            ({}, {}, "a_1"),
+            ({"expireAfterSeconds": 5}, {"expireAfterSeconds": 5}, "a_1"),
+            ({"expireAfterSeconds": 5}, {"expireAfterSeconds": 6}, Error(85)),
+            ({"expireAfterSeconds": 5}, {}, Error(85)),
+            ({}, {"expireAfterSeconds": 5}, Error(85)),
+            ({}, {"name": "b"}, Error(85)),
+            ({}, {"name": "b", "expireAfterSeconds": 5}, Error(85)),
+            ({}, {"unique": True}, Error(86)),
+            ({"unique": True}, {}, Error(86)),
+            ({}, {"unique": True, "name": "b"}, "b"),
+            ({}, {"unique": False}, "a_1"),
+            ({}, {"sparse": True}, Error(86)),
+            ({}, {"sparse": True, "name": "b"}, "b"),
+            ({}, {"collation": FOLDING}, Error(86)),
+            ({}, {"collation": FOLDING, "name": "b"}, "b"),
+            ({}, {"collation": {"locale": "simple"}}, "a_1"),
+            ({}, {"partialFilterExpression": {"a": 1}}, Error(86)),
+            ({}, {"partialFilterExpression": {"a": 1}, "name": "b"}, "b"),
+            ({}, {"hidden": True}, "a_1"),
+            ({}, {"background": True}, "a_1"),
+        ]
+    ),
+    Case("another key of the same name", [], _indexed(_create("b", name="n"), "a", name="n"), Error(86), CATALOG),
+    # The index of _id
+    Case("an index of _id", [{"_id": 1}], _create("_id"), "_id_1", ID_INDEX),
+    *(
+        Case(f"an index of _id with {option}", [{"_id": 1}], _create("_id", **{option: value}), Error(197), ID_INDEX)
+        for option, value in [
+            ("expireAfterSeconds", 5),
+            ("sparse", True),
+            ("unique", True),
+            ("partialFilterExpression", {"_id": 1}),
+        ]
+    ),
+    # Levels of validation
+    *(
+        Case(
+            f"{level} validation of {before} that becomes {after}",
+            [{"_id": 1, "n": before}],
+            _updated({"$set": {"n": after}}, validationLevel=level),
+            expected,
+            VALIDATION,
+        )
+        for level, before, after, expected in [
+            ("strict", -1, -2, Error(121)),
+            ("strict", 1, -2, Error(121)),
+            ("strict", -1, 2, 2),
+            ("moderate", -1, -2, -2),
+            ("moderate", 1, -2, Error(121)),
+            ("moderate", -1, 2, 2),
+            ("off", 1, -2, -2),
+        ]
+    ),
+    Case(
+        "moderate validation of an insert",
+        [],
+        _made(_insert({"n": -1}), validator={"n": {"$gt": 0}}, validationLevel="moderate"),
+        Error(121),
+        VALIDATION,
+    ),
+]
