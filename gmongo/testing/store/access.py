@@ -10,7 +10,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, duplicate_key
+from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
 from gmongo.testing.store.errors import invalid_options, write_conflict
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
@@ -51,6 +51,23 @@ class Access:
             self._await(holder, pace)
         return waited
 
+    def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
+        """Wait until no transaction holds what a document adds to unique indexes; whether there was one.
+
+        :raises CommandError: 50, the time of the command is over; 11602, the member is no longer primary.
+        """
+        waited = False
+        while (holder := self._entering(collection, document, before)) is not None:
+            waited = True
+            self._await(holder, pace)
+        return waited
+
+    def _entering(self, collection: Collection, document: Document, before: Document | None) -> object | None:
+        if not collection.entering:
+            return None
+        entries = new_entries(collection, document, before)
+        return next((collection.entering[entry] for entry in entries if entry in collection.entering), None)
+
     def _await(self, holder: Any, pace: Pace) -> None:
         lifetime, left = holder.seconds_left(), pace.check_wait()
         if lifetime <= 0:
@@ -74,6 +91,7 @@ class Access:
         self._check_free(collection, key)
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
+        self._check_entries_free(collection, document, None)
         check_unique(collection, key, document)
         store_insert(self.state, collection, key, document, self.state.tick())
 
@@ -83,6 +101,7 @@ class Access:
         :param kind: ``update`` or ``replace``, as change streams call it.
         """
         self._check_free(collection, key)
+        self._check_entries_free(collection, document, collection.records[key].document)
         check_unique(collection, key, document)
         store_replace(self.state, collection, key, document, kind, self.state.tick())
 
@@ -93,6 +112,10 @@ class Access:
 
     def _check_free(self, collection: Collection, key: Key) -> None:
         if key in collection.writers:
+            raise write_conflict()
+
+    def _check_entries_free(self, collection: Collection, document: Document, before: Document | None) -> None:
+        if self._entering(collection, document, before) is not None:
             raise write_conflict()
 
 

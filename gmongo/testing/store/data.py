@@ -43,6 +43,7 @@ class Collection:
     """A collection or a view.
 
     :param writers: who holds a document until its transaction ends.
+    :param entering: who holds an entry of a unique index (its name, and the entry) until its transaction ends.
     :param changed: when documents last changed.
     """
 
@@ -54,6 +55,7 @@ class Collection:
     indexes: dict[str, Index] = field(default_factory=dict)
     records: dict[Key, Record] = field(default_factory=dict)
     writers: dict[Key, object] = field(default_factory=dict)
+    entering: dict[tuple[str, Key], object] = field(default_factory=dict)
     changed: dict[Key, Timestamp] = field(default_factory=dict)
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
     horizon: Timestamp = BEGINNING

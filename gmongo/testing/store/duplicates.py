@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bson.objectid import ObjectId
@@ -11,6 +11,17 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
+
+
+def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
+    """The entries that a document adds to unique indexes, each with the name of its index.
+
+    :param before: the document that it takes the place of.
+    """
+    for index in collection.indexes.values():
+        if index.guards:
+            known = {entry for entry, _ in index.entries(before)} if before is not None else ()
+            yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in known)
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:

@@ -12,7 +12,7 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key
+from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key, new_entries
 from gmongo.testing.store.errors import invalid_options, no_such_transaction, write_conflict
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
@@ -75,6 +75,10 @@ class Transaction(Access):
         """A transaction does not wait for another one: it fails with a conflict when it writes."""
         return False
 
+    def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
+        """Nor does it wait for a value of a unique index."""
+        return False
+
     def seconds_left(self) -> float:
         """How long others wait for the transaction at most."""
         return self._end - clock.monotonic()
@@ -102,7 +106,7 @@ class Transaction(Access):
         if key in records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
         self._claim(collection, key)
-        check_unique_among(collection, key, document, records, self._written(collection))
+        self._claim_entries(collection, key, document, None)
         records[key] = Record(collection.next_number(), document)
         self._writes.append(Write(collection, key, "insert", document))
 
@@ -110,7 +114,7 @@ class Transaction(Access):
         """Update or replace for the transaction."""
         records = self._records(collection)
         self._claim(collection, key)
-        check_unique_among(collection, key, document, records, self._written(collection))
+        self._claim_entries(collection, key, document, records[key].document)
         records[key] = Record(records[key].number, document)
         self._writes.append(Write(collection, key, kind, document))
 
@@ -131,6 +135,23 @@ class Transaction(Access):
         if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
             raise write_conflict()
         collection.writers[key] = self
+
+    def _claim_entries(self, collection: Collection, key: Key, document: Document, before: Document | None) -> None:
+        """Hold what the document adds to unique indexes.
+
+        :raises CommandError: 11000, if a document that the transaction sees has it; 112, if another transaction holds
+            it, or a document that it does not see yet.
+        """
+        records = self._records(collection)
+        check_unique_among(collection, key, document, records, self.unindexed(collection))
+        entries = list(new_entries(collection, document, before))
+        for name, entry in entries:
+            if collection.entering.get((name, entry), self) is not self:
+                raise write_conflict()
+            for holder in collection.indexes[name].holders(entry):
+                if holder != key and collection.changed.get(holder, BEGINNING) > self.start:
+                    raise write_conflict()
+        collection.entering.update(dict.fromkeys(entries, self))
 
     def _written(self, collection: Collection) -> set[Key]:
         return {write.key for write in self._writes if write.collection is collection}
@@ -218,8 +239,9 @@ class Transaction(Access):
 
     def _release(self) -> None:
         for collection in self._working:
-            for key in [key for key, owner in collection.writers.items() if owner is self]:
-                del collection.writers[key]
+            for held in (collection.writers, collection.entering):
+                for key in [key for key, owner in held.items() if owner is self]:
+                    del held[key]
         self._writes = []
         self._working = {}
         self._created = {}

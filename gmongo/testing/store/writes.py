@@ -14,7 +14,7 @@ from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import failed_to_parse
+from gmongo.testing.store.errors import failed_to_parse, write_conflict
 from gmongo.testing.store.fields import check_statement
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.ordering import compile_sort
@@ -81,8 +81,12 @@ def insert_one(target: Target, document: Document) -> Outcome:
     check_size(document)
     collection = target.existing()
     check_document(collection, document, target.bypass)
-    target.access.await_free(collection, collection.key(document["_id"]), target.pace)
-    target.access.insert(collection, document)
+    key, access = collection.key(document["_id"]), target.access
+    while access.await_free(collection, key, target.pace) or access.await_entries(
+        collection, document, None, target.pace
+    ):
+        pass  # others may have taken what was free while the rest was waited for
+    access.insert(collection, document)
     return Outcome(1)
 
 
@@ -149,6 +153,10 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
     check_size(changed)
     collection = target.existing()
     check_document(collection, changed, target.bypass, document)
+    if target.access.await_entries(collection, changed, document, target.pace):
+        record = target.access.records(collection).get(key)
+        if record is None or record.document is not document:
+            raise write_conflict()
     target.access.replace(collection, key, changed, "replace" if update.is_replacement else "update")
     return changed
 

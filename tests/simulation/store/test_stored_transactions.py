@@ -151,14 +151,79 @@ def test_write_after_another_ones_is_a_conflict(shell):
     assert error_of(transaction.update, {"_id": 2}, {"$set": {"x": 6}}).code == 112
 
 
-def test_unique_values_are_checked_at_commit(shell):
+WRITES_OF_3 = {
+    "insert": lambda shell: shell.insert({"_id": 4, "x": 3}),
+    "update": lambda shell: shell.update({"_id": 2}, {"$set": {"x": 3}}),
+    "replace": lambda shell: shell.update({"_id": 2}, {"x": 3}),
+    "upsert": lambda shell: shell.update({"_id": 4}, {"$set": {"x": 3}}, upsert=True),
+    "findAndModify": lambda shell: shell("findAndModify", "c", query={"_id": 2}, update={"$set": {"x": 3}}),
+}
+of_writes = pytest.mark.parametrize("write", WRITES_OF_3.values(), ids=WRITES_OF_3)
+
+
+@pytest.fixture
+def unique(shell):
     shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x", "unique": True}])
-    transaction = started(shell.with_session())
-    assert transaction.insert({"_id": 3, "x": 3}) == {"n": 1}
-    shell.insert({"_id": 4, "x": 3})
-    error = error_of(transaction.finish, "commitTransaction")
-    assert (error.code, error.labels) == (112, [TRANSIENT])
-    assert [one["_id"] for one in shell.find()] == [1, 2, 4]
+    return shell
+
+
+def code_of(write, shell):
+    """The code of the error that a write gives; 0 without one."""
+    try:
+        reply = write(shell)
+    except CommandError as error:
+        return error.code
+    return reply["writeErrors"][0]["code"] if "writeErrors" in reply else 0
+
+
+@of_writes
+@pytest.mark.parametrize(("end", "code"), [("commitTransaction", 11000), ("abortTransaction", 0)])
+def test_a_write_waits_for_the_transaction_that_has_its_unique_value(unique, write, end, code):
+    transaction = started(unique.with_session())
+    transaction.insert({"_id": 3, "x": 3})
+    waiting = gevent.spawn(code_of, write, unique)
+    gevent.sleep(0.01)
+    assert not waiting.ready()
+    transaction.finish(end)
+    assert waiting.get(timeout=5) == code
+
+
+@of_writes
+def test_transactions_with_the_same_unique_value_conflict_at_once(unique, write):
+    first, second = (started(unique.with_session()) for _ in range(2))
+    first.update({"_id": 1}, {"$set": {"x": 3}})
+    assert code_of(write, second) == 112
+    assert first.finish("commitTransaction") == {}
+    assert [one["_id"] for one in unique.find(filter={"x": 3})] == [1]
+
+
+@of_writes
+def test_a_unique_value_that_was_stored_after_the_snapshot_is_a_conflict(unique, write):
+    transaction = started(unique.with_session())
+    unique.insert({"_id": 5, "x": 3})
+    assert code_of(write, transaction) == 112
+
+
+@of_writes
+def test_a_unique_value_of_the_snapshot_is_a_duplicate(unique, write):
+    unique.insert({"_id": 5, "x": 3})
+    transaction = started(unique.with_session())
+    unique("delete", "c", deletes=[{"q": {"_id": 5}, "limit": 1}])
+    assert code_of(write, transaction) == 11000
+
+
+def test_a_unique_value_that_stays_is_not_waited_for(unique):
+    transaction = started(unique.with_session())
+    transaction.insert({"_id": 3, "x": 3})
+    assert unique.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
+    assert unique.insert({"_id": 4, "x": 4}) == {"n": 1}
+    assert transaction.finish("commitTransaction") == {}
+
+
+def test_waiting_for_a_unique_value_ends_with_the_time_of_the_command(unique):
+    transaction = started(unique.with_session())
+    transaction.insert({"_id": 3, "x": 3})
+    assert error_of(unique.insert, {"_id": 4, "x": 3}, maxTimeMS=20).code == 50
 
 
 def test_swapping_unique_values(shell):
