@@ -167,7 +167,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     - ``uuidRepresentation``: how UUIDs are stored; ``"unspecified"`` by default, which refuses to encode them.
     - ``unicode_decode_error_handler``: ``"strict"`` (the default), ``"replace"`` or ``"ignore"``.
-    - ``datetime_conversion``: how datetimes are decoded; ``"datetime"`` by default.
+    - ``datetime_conversion``: how datetimes are decoded; ``"DATETIME"`` by default.
     - ``tzinfo`` \*: the time zone of datetimes, with ``tz_aware``; UTC by default.
 
     Specification: URI Options; Connection String; the pool's: Connection Monitoring and Pooling, "Connection Pool
