@@ -23,11 +23,13 @@ from gmongo.testing.store.errors import (
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index import Index, identity_index
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.state import State
 from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.store.values import is_number
+from gmongo.testing.store.views import check_view
 
 _NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
 _ACTIONS = frozenset({"error", "warn", "errorAndLog"})
@@ -46,6 +48,7 @@ def create(context: Context) -> Document:
         options["collation"] = Collation.of(options["collation"]).description()
         if not options["collation"]:
             del options["collation"]
+    check_view(context.access, context.database, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
         if existing.options == options and not context.access.in_transaction:
@@ -62,15 +65,22 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise invalid_options("the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
     if "pipeline" in options and "viewOn" not in options:
         raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
+    _check_contents(options)
+    Collation.of(options.get("collation"))
+    _check_clustered(options)
+
+
+def _check_contents(options: Mapping[str, Any]) -> None:
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, next(iter(choices))) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
     if "pipeline" in options:
+        for stage in options["pipeline"]:
+            if isinstance(stage, dict) and OUTPUTS & set(stage):
+                raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
         compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
     if options.get("validator"):
         compile_filter(options["validator"])
-    Collation.of(options.get("collation"))
-    _check_clustered(options)
 
 
 def _check_clustered(options: Mapping[str, Any]) -> None:
@@ -162,15 +172,18 @@ def _namespace(value: Any) -> tuple[str, str]:
 def collection_modify(context: Context) -> Document:
     """``collMod``."""
     collection = context.existing_collection()
-    options = {name: value for name, value in context.body.items() if name in FIELDS["collMod"]}
+    options = {name: value for name, value in context.body.items() if name in FIELDS["collMod"] and value is not None}
     del options["collMod"]
     index = options.pop("index", None)
     refused = set(options) & {"timeseries", "dryRun", "cappedSize", "cappedMax"}
     if refused:
         raise not_supported(f"collMod with {refused.pop()}")
+    _check_contents(options)
+    if collection.is_view:
+        check_view(context.access, collection.database, collection.name, {**collection.options, **options})
+    elif {"viewOn", "pipeline"} & set(options):
+        raise invalid_options("'viewOn' and 'pipeline' are of views, and not of collections")
     reply = _modify_index(collection, index) if index is not None else {}
-    if options.get("validator"):
-        compile_filter(options["validator"])
     collection.options = {**collection.options, **options}
     context.state.tick()
     extra = {"operationDescription": dict(options) if index is None else {"index": index}}

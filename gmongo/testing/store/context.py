@@ -77,8 +77,13 @@ class Context:
         return Pace(self.body.get("maxTimeMS"), lambda: losses[member] != before)
 
     def collation(self, collection: Collection | None = None) -> Collation:
-        """The collation of the command, or else of the collection."""
+        """The collation of the command, or else of the collection.
+
+        :raises CommandError: 167, if a view has another one.
+        """
         spec = self.body.get("collation")
+        if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
+            raise CommandError(167, "OptionNotSupportedOnView", "Cannot override a view's default collation")
         return Collation.of(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:

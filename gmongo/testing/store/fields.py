@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import type_mismatch
+from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.values import type_name
 
 Version = tuple[int, int]
@@ -205,6 +205,8 @@ def _is_there(name: str, field: str, version: Version) -> bool:
 
 
 def _check_type(name: str, field: str, value: Any) -> None:
+    if field == "maxTimeMS" and _IS["number"](value) and not 0 <= value < 2**31:
+        raise bad_value(f"{value} value for maxTimeMS is out of range")
     expected = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field)
     if expected is None or value is None or _IS[expected[0]](value):
         return

@@ -144,6 +144,10 @@ def _check_options(spec: Mapping[str, Any], version: tuple[int, int]) -> None:
         _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):
             raise CommandError(67, "CannotCreateIndex", "cannot mix 'partialFilterExpression' and 'sparse' options")
+    if any("$**" in path for path in spec["key"]):
+        for name in ("expireAfterSeconds", "unique"):
+            if spec.get(name):
+                raise CommandError(67, "CannotCreateIndex", f"Index type 'wildcard' does not support the {name} option")
     if spec.get("unique") and any(isinstance(kind, str) for kind in spec["key"].values()):
         raise not_supported("unique indexes that are not of ascending or descending fields")
     expiry = spec.get("expireAfterSeconds", 0)

@@ -55,6 +55,7 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
     if "let" in spec and "pipeline" not in spec:
         raise failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'")
     source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), around)
+    _check_inner("$lookup", pipeline, 51047)
     let = _let(spec.get("let", {}), around.scope)
     run_inner = compile_pipeline(pipeline, around.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
@@ -150,6 +151,13 @@ def _matching(
                 break
 
 
+def _check_inner(name: str, pipeline: Any, code: int) -> None:
+    for stage in pipeline if isinstance(pipeline, list) else ():
+        for inner in stage if isinstance(stage, dict) else ():
+            if inner in ("$changeStream", "$merge", "$out"):
+                raise location(code, f"{inner} is not allowed within a {name}'s sub-pipeline")
+
+
 def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
     """``$unionWith``."""
     options: dict[str, Any] = {"coll": spec} if isinstance(spec, str) else spec
@@ -160,6 +168,7 @@ def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipelin
             40415, f"BSON field '$unionWith.{(set(options) - {'coll', 'pipeline'}).pop()}' is an unknown field."
         )
     source, pipeline = _source("$unionWith", options, options.get("pipeline", []), around)
+    _check_inner("$unionWith", pipeline, 31441)
     run_inner = compile_pipeline(pipeline, around)
 
     def run(documents: Documents, variables: Variables) -> Documents:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gmongo.testing.command import not_supported
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value
+from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
@@ -28,6 +28,7 @@ from gmongo.testing.store.values import MISSING, is_number, is_true
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
+_CONSTANT = {"$alwaysTrue": True, "$alwaysFalse": False}
 _UNSUPPORTED = frozenset({"$where", "$text", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
 
 
@@ -70,6 +71,10 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
         return _LOGICAL[name](_compile_list(name, condition, scope))
     if name == "$comment":
         return lambda document, variables: True
+    if name in _CONSTANT:
+        if not is_number(condition) or condition != 1:
+            raise failed_to_parse(f"{name} must be an integer value of 1")
+        return lambda document, variables: _CONSTANT[name]
     if name == "$expr":
         expression = compile_expression(condition, scope)
         return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))

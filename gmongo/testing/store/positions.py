@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import value_at
+from gmongo.testing.store.paths import split, value_at
 
 
 def matched_index(
@@ -23,6 +23,17 @@ def matched_index(
             for index, element in enumerate(array):
                 if match(_with(document, list(array_path), [element])):
                     return index
+    return None
+
+
+def matched_elsewhere(document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any]) -> int | None:
+    """The index of the first element, of whatever array the query has conditions on, that they match."""
+    for name, _ in _conditions(query):
+        parts = split(name)
+        for length in range(1, len(parts) + 1):
+            index = matched_index(document, parts[:length], query, variables)
+            if index is not None:
+                return index
     return None
 
 

@@ -12,7 +12,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
@@ -151,7 +151,7 @@ def distinct(context: Context) -> Document:
     body, collection = context.body, context.collection()
     collation = context.collation(collection)
     if not isinstance(body.get("key"), str):
-        raise failed_to_parse("distinct needs a 'key' that is a string")
+        raise type_mismatch("distinct needs a 'key' that is a string")
     parts = split(body["key"])
     values: dict[Any, Any] = {}
     for _, record in matching(context, collection, body.get("query") or {}, collation):

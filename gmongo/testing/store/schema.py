@@ -8,15 +8,17 @@ from typing import Any
 from bson import Binary
 
 from gmongo.testing.command import not_supported
-from gmongo.testing.store.errors import type_mismatch
+from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern
-from gmongo.testing.store.values import compare, equal, is_number, type_name
+from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_number, type_name
 
 Details = dict[str, Any]
 Keyword = Callable[[Any, Any, Mapping[str, Any]], "list[Details]"]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 _JSON_TYPES = {"boolean": "bool"}
+_OF_JSON = frozenset({"array", "boolean", "null", "number", "object", "string"})
+_OF_BSON = frozenset({*(name for name, _ in TYPE_NAMES), "number"})
 _ANNOTATIONS = frozenset({"title", "description", "encryptMetadata"})
 _CIPHERTEXT_SUBTYPE = 6
 
@@ -43,8 +45,21 @@ def check(schema: Any) -> None:
     for name, rule in schema.items():
         if name not in _KEYWORDS and name not in _ANNOTATIONS:
             raise not_supported(f"the $jsonSchema keyword {name}")
+        if name in ("type", "bsonType"):
+            _check_types(name, rule)
         for inner in _schemas_of(name, rule):
             check(inner)
+
+
+def _check_types(name: str, rule: Any) -> None:
+    known = _OF_JSON if name == "type" else _OF_BSON
+    for one in rule if isinstance(rule, list) else [rule]:
+        if type(one) is not str:
+            raise type_mismatch(f"$jsonSchema keyword '{name}' must be a string or an array of strings")
+        if one == "integer":
+            raise failed_to_parse("$jsonSchema type 'integer' is not currently supported.")
+        if one not in known:
+            raise bad_value(f"Unknown type name alias: {one}")
 
 
 def _schemas_of(name: str, rule: Any) -> list[Any]:

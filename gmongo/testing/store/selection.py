@@ -96,6 +96,8 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
     if isinstance(hint, dict) and "$natural" in hint:
         return None
     for index in collection.indexes.values():
+        if index.options.get("hidden"):
+            continue
         if index.name == hint or (isinstance(hint, dict) and list(index.keys.items()) == list(hint.items())):
             return index
     raise bad_value(

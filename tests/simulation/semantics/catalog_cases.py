@@ -78,6 +78,31 @@ def _then(*calls):
     return run
 
 
+def _views(*views, **options):
+    """The answer when views are made, each of a name, what it reads and a pipeline; the last one may be changed."""
+
+    def run(collection):
+        database = collection.database
+        for name in ("v", "w"):
+            database.drop_collection(name)
+        for name, read, pipeline in views:
+            database.create_collection(name, viewOn=read, pipeline=pipeline)
+        if options:
+            database.command("collMod", views[0][0], **options)
+        return len(views)
+
+    return run
+
+
+def _of_a_view(call, **options):
+    def run(collection):
+        database = collection.database
+        database.drop_collection("v")
+        return call(database.create_collection("v", viewOn="cases", pipeline=[], **options))
+
+    return run
+
+
 UPPER_AND_LOWER = ({"a": "X"}, {"a": "x"})
 
 CASES = [
@@ -280,6 +305,76 @@ CASES = [
             ("partialFilterExpression", {"_id": 1}),
         ]
     ),
+    *(
+        Case(
+            f"a wildcard index with {option}",
+            [],
+            _create("$**", **{option: 5}),
+            Error(67),
+            "manual: core/index-wildcard",
+        )
+        for option in ("expireAfterSeconds", "unique")
+    ),
+    Case(
+        "a hint of a hidden index",
+        [{"_id": 1, "a": 1}],
+        _indexed(lambda collection: collection.find_one({"a": 1}, hint="a_1"), "a", hidden=True),
+        Error(2),
+        "manual: core/index-hidden",
+    ),
+    # Views
+    Case("a view of a view", [], _views(("v", "cases", []), ("w", "v", [])), 2, "manual: core/views"),
+    *(
+        Case(name, [], call, Error(5), "server: src/mongo/db/views/view_graph.cpp")
+        for name, call in [
+            ("a view of itself", _views(("v", "v", []))),
+            ("views of each other", _views(("v", "w", []), ("w", "v", []))),
+            ("views that join each other", _views(("v", "cases", [{"$unionWith": "w"}]), ("w", "v", []))),
+            (
+                "views that join each other, deep within",
+                _views(
+                    ("v", "cases", [{"$facet": {"f": [{"$limit": 1}]}}, {"$unionWith": {"coll": "w"}}]), ("w", "v", [])
+                ),
+            ),
+            ("a view that comes to read itself", _views(("v", "cases", []), ("w", "v", []), viewOn="w", pipeline=[])),
+        ]
+    ),
+    *(
+        Case(
+            f"a view with {stage!r}", [], _views(("v", "cases", [stage])), Error(167), "manual: core/views/create-view"
+        )
+        for stage in ({"$out": "others"}, {"$merge": "others"})
+    ),
+    *(
+        Case(
+            f"{name} of a view with another collation", [{"_id": 1, "a": "X"}], _of_a_view(call), Error(167), COLLATION
+        )
+        for name, call in [
+            ("find", lambda view: view.find_one({}, collation=FOLDING)),
+            ("aggregate", lambda view: list(view.aggregate([], collation=FOLDING))),
+            ("count", lambda view: view.count_documents({}, collation=FOLDING)),
+            ("distinct", lambda view: view.distinct("a", collation=FOLDING)),
+        ]
+    ),
+    Case(
+        "find of a view with its collation",
+        [{"_id": 1, "a": "X"}],
+        _of_a_view(lambda view: view.find_one({"a": "x"}, collation=FOLDING), collation=FOLDING),
+        {"_id": 1, "a": "X"},
+        COLLATION,
+    ),
+    Case(
+        "a view of a view with another collation",
+        [],
+        _then(
+            _views(("v", "cases", [])),
+            lambda collection: (
+                collection.database.create_collection("w", viewOn="v", pipeline=[], collation=FOLDING).name
+            ),
+        ),
+        Error(167),
+        COLLATION,
+    ),
     # Levels of validation
     *(
         Case(
@@ -297,6 +392,24 @@ CASES = [
             ("moderate", 1, -2, Error(121)),
             ("moderate", -1, 2, 2),
             ("off", 1, -2, -2),
+        ]
+    ),
+    *(
+        Case(
+            f"a schema with {name} {wanted!r}",
+            [],
+            _made(_insert({"n": 1}), validator={"$jsonSchema": {"properties": {"n": {name: wanted}}}}),
+            expected,
+            "manual: reference/operator/query/jsonSchema",
+        )
+        for name, wanted, expected in [
+            ("type", "number", 1),
+            ("bsonType", "int", 1),
+            ("bsonType", ["string", "number"], 1),
+            ("type", "integer", Error(9)),
+            ("bsonType", "integer", Error(9)),
+            ("type", "int", Error(2)),
+            ("bsonType", "nope", Error(2)),
         ]
     ),
     Case(

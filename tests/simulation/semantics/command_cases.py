@@ -7,7 +7,7 @@ from typing import Any
 
 from bson import Int64
 
-from .cases import Case, Error
+from .cases import Case, Error, aggregate
 
 ONE_TO_FIVE = [{"_id": number, "x": number} for number in range(1, 6)]
 EVENTS = "manual: reference/change-events"
@@ -99,6 +99,37 @@ CASES = [
         _snapshot,
         [1, 2, 3, 4, 5],
         "specifications: sessions/snapshot-sessions",
+    ),
+    *(
+        Case(
+            f"{limit} as maxTimeMS",
+            ONE_TO_FIVE,
+            _command("count", "cases", maxTimeMS=limit),
+            expected,
+            "manual: reference/command/count",
+        )
+        for limit, expected in [(0, 1.0), (1000, 1.0), (-1, Error(2)), (2**31, Error(2)), ("1", Error(14))]
+    ),
+    Case(
+        "distinct of a key that is no string",
+        ONE_TO_FIVE,
+        _command("distinct", "cases", key=1),
+        Error(14),
+        "manual: reference/command/distinct",
+    ),
+    *(
+        Case(
+            f"{output!r} within {stage}",
+            ONE_TO_FIVE,
+            aggregate({stage: {"pipeline": [output], **more}}),
+            Error(code),
+            "server: src/mongo/db/pipeline/document_source_lookup.cpp, document_source_union_with.cpp",
+        )
+        for stage, more, code in [
+            ("$lookup", {"from": "others", "as": "x"}, 51047),
+            ("$unionWith", {"coll": "others"}, 31441),
+        ]
+        for output in ({"$out": "x"}, {"$merge": "x"})
     ),
     Case(
         "validate with scandata",

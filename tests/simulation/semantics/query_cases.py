@@ -10,6 +10,7 @@ from .cases import Case, Error, aggregate, find, project
 
 NAN = float("nan")
 LEAF = "server: src/mongo/db/matcher/expression_leaf.cpp"
+PARSER = "server: src/mongo/db/matcher/expression_parser.cpp"
 PATHS = "server: src/mongo/db/matcher/path.cpp"
 TYPES = "manual: reference/bson-type-comparison-order"
 
@@ -272,6 +273,15 @@ CASES = [
             ({"0.b": 2}, [5]),
             ({"b": {"$exists": False}}, [1, 2, 5]),
         ]
+    ),
+    Case("$alwaysTrue", _values(1), find({"$alwaysTrue": 1}), [1], PARSER),
+    Case("$alwaysFalse", _values(1), find({"$alwaysFalse": 1}), [], PARSER),
+    Case(
+        "$alwaysFalse of 0",
+        _values(1),
+        find({"$alwaysFalse": 0}),
+        Error(9),
+        PARSER,
     ),
     Case("$ne of a regular expression", _values("abc"), find({"a": {"$ne": Regex("^a")}}), Error(2), _op("ne")),
     Case("$gt of a regular expression", _values("abc"), find({"a": {"$gt": Regex("^a")}}), Error(2), LEAF),

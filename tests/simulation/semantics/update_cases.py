@@ -115,6 +115,24 @@ CASES = [
             ({"_id.x": 3}, Error(111)),
         ]
     ),
+    *(
+        Case(
+            f"the position that {query!r} found in another array",
+            [{**ONE, "a": [1, 2], "b": [5, 6], "c": {"d": [{"x": 1}, {"x": 2}]}, "e": 1}],
+            lambda collection, query=query: update(query, {"$set": {"b.$": 0}})(collection)["b"],
+            expected,
+            "server: src/mongo/db/matcher/match_details.h",
+        )
+        for query, expected in [
+            ({"a": 2}, [5, 0]),
+            ({"a": 1}, [0, 6]),
+            ({"a": {"$elemMatch": {"$gt": 1}}}, [5, 0]),
+            ({"c.d.x": 2}, [5, 0]),
+            ({"e": 1, "a": 2}, [5, 0]),
+            ({"a": 2, "b": 5}, [0, 6]),
+            ({"e": 1}, Error(2)),
+        ]
+    ),
     Case("$unset of _id", [ONE], update(ONE, {"$unset": {"_id": 1}}), Error(66), _op("unset")),
     Case("$rename of _id", [ONE], update(ONE, {"$rename": {"_id": "a"}}), Error(66), _op("rename")),
     Case(

@@ -1,0 +1,53 @@
+"""What views read: they may not come back to themselves, nor mix collations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.access import Access
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.data import Document
+
+
+def check_view(access: Access, database: str, name: str, options: Document) -> None:
+    """Check what a view is to read.
+
+    :raises CommandError: 5, if that leads back to the view; 167, if it is a view with another collation.
+    """
+    collation = Collation.of(options.get("collation"))
+    for read in _read_by(options):
+        other = access.find(database, read)
+        if other is not None and other.is_view and other.collation != collation:
+            raise CommandError(167, "OptionNotSupportedOnView", f"View {name} has conflicting collation with view "
+                               f"{other.namespace}")  # fmt: skip
+    ahead, seen = list(_read_by(options)), set()
+    while ahead:
+        read = ahead.pop()
+        if read == name:
+            raise CommandError(5, "GraphContainsCycle", f"View cycle detected: {database}.{name} reads itself")
+        other = access.find(database, read)
+        if read not in seen and other is not None:
+            ahead += _read_by(other.options)
+        seen.add(read)
+
+
+def _read_by(options: Document) -> Iterator[str]:
+    if "viewOn" in options:
+        yield options["viewOn"]
+        yield from _read_in(options.get("pipeline", []))
+
+
+def _read_in(part: Any) -> Iterator[str]:
+    """The collections that the stages of a pipeline name, and those inside of them."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _read_in(one)
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            if name in ("$lookup", "$graphLookup") and isinstance(value, dict) and isinstance(value.get("from"), str):
+                yield value["from"]
+            elif name == "$unionWith":
+                yield value if isinstance(value, str) else value.get("coll", "")
+            yield from _read_in(value)
