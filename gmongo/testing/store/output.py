@@ -9,7 +9,7 @@ from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.access import Access
-from gmongo.testing.store.collation import BINARY
+from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, location
@@ -82,9 +82,10 @@ def _merge(context: Context, spec: Any, documents: list[Document]) -> None:
         raise bad_value(f"Unknown $merge modes: whenMatched {matched!r}, whenNotMatched {unmatched!r}")
     on = _fields(spec.get("on", "_id"))
     collection = _target(context, spec["into"])
-    _check_unique(collection, on)
+    collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
+    _check_unique(collection, on, collation)
     for document in documents:
-        found = _find(context.access, collection, document, on)
+        found = _find(context.access, collection, document, on, collation)
         if found is not None:
             _merge_into(context, collection, found, document, spec)
         elif unmatched == "fail":
@@ -102,19 +103,26 @@ def _fields(on: Any) -> list[str]:
     return fields
 
 
-def _check_unique(collection: Collection, on: list[str]) -> None:
+def _check_unique(collection: Collection, on: list[str], collation: Collation) -> None:
     for index in collection.indexes.values():
-        if index.unique and set(index.keys) == set(on) and "partialFilterExpression" not in index.options:
+        if (
+            index.collation == collation
+            and index.unique
+            and set(index.keys) == set(on)
+            and "partialFilterExpression" not in index.options
+        ):
             return
     raise location(51183, "Cannot find index to verify that join fields will be unique")
 
 
-def _find(access: Access, collection: Collection, document: Document, on: list[str]) -> tuple[Key, Record] | None:
+def _find(
+    access: Access, collection: Collection, document: Document, on: list[str], collation: Collation
+) -> tuple[Key, Record] | None:
     values = {path: value_at(document, path) for path in on}
     if any(value is MISSING or value is None or isinstance(value, list) for value in values.values()):
         raise location(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array")
     query = {path: {"$eq": value} for path, value in values.items()}
-    return next(select(access, collection, query, BINARY, {}), None)
+    return next(select(access, collection, query, collation, {}), None)
 
 
 def _merge_into(

@@ -103,6 +103,22 @@ def _of_a_view(call, **options):
     return run
 
 
+def _merged(source, target):
+    """What another collection has after a ``$merge`` by ``_id``, under the collations of the two."""
+
+    def run(collection):
+        database = collection.database
+        for name, collation in (("others", target), ("cases", source)):
+            database.drop_collection(name)
+            database.create_collection(name, **({"collation": collation} if collation else {}))
+        database.others.insert_one({"_id": "x", "n": 2})
+        collection.insert_one({"_id": "X", "n": 1})
+        collection.aggregate([{"$merge": {"into": "others", "whenMatched": [{"$set": {"n": 1}}]}}])
+        return list(database.others.find(sort={"_id": 1}))
+
+    return run
+
+
 UPPER_AND_LOWER = ({"a": "X"}, {"a": "x"})
 
 CASES = [
@@ -232,6 +248,21 @@ CASES = [
         _made(_indexed(_create("a", collation=FOLDING), "a"), collation=FOLDING),
         "a_1",
         CATALOG,
+    ),
+    *(
+        Case(
+            f"$merge from a collection of {source} into one of {target}",
+            [],
+            _merged(source, target),
+            expected,
+            "manual: reference/operator/aggregation/merge",
+        )
+        for source, target, expected in [
+            (None, None, [{"_id": "X", "n": 1}, {"_id": "x", "n": 2}]),
+            (FOLDING, FOLDING, [{"_id": "x", "n": 1}]),
+            (None, FOLDING, Error(51183)),
+            (FOLDING, None, Error(51183)),
+        ]
     ),
     # The conditions of partial indexes
     *(
