@@ -14,6 +14,7 @@ from gevent.hub import Hub
 
 from gmongo.testing import database_uri
 from tests.support.clients import Client, clients_of
+from tests.support.garbage import leave_out_what_lives
 from tests.support.recorder import Recorder
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
@@ -50,11 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Some two million objects of the collected tests live to the end. No later collection looks at them, and
-    ``gc.get_objects()`` leaves them out. Nothing calls ``gc.unfreeze()``, which would bring them back.
-    """
-    gc.collect()
-    gc.freeze()
+    leave_out_what_lives()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -6,8 +6,6 @@ each run is in ``tests/gevent/switching/harness.py``.
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 from gevent import sleep
 from opentelemetry import trace
@@ -20,13 +18,6 @@ from gmongo.sdam import monitor
 from tests.gevent.switching.harness import explore
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, know_timeouts
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_objects():
-    """Each run collects the garbage; it need not look at what was there before."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -38,6 +38,7 @@ from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
 from tests.hostile.hellos import census
 from tests.hostile.replies import quick_checks
 from tests.hostile.witness import Findings, Violation, check_at_rest, silent_stderr
+from tests.support.garbage import leave_out_what_lives
 from tests.support.listeners import HearsPools
 
 TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
@@ -513,8 +514,7 @@ class Soak:
         :param first: the number of the step to begin with.
         """
         end = None if seconds is None else monotonic() + seconds
-        gc.collect()
-        gc.freeze()
+        leave_out_what_lives()
         gc.disable()
         before = census()
         number = first
@@ -529,6 +529,7 @@ class Soak:
                         tell(f"step {step}: {what}")
         finally:
             gc.enable()
+            leave_out_what_lives()
         return self.findings
 
     def line(self) -> str:

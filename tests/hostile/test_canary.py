@@ -35,6 +35,7 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import AutoEncryptionOpts
 from tests.encryption.proxy import Proxy
 from tests.hostile.canary import Canary
+from tests.support.garbage import leave_out_what_lives
 from tests.support.kms import KmsServer
 from tests.support.middlemen import Socks5
 from tests.support.mongocryptd import Mongocryptd
@@ -64,6 +65,13 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
         "the error of the package bson has the document that cannot be encoded, for the application",
     ),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leave_out_what_lives() -> Iterator[None]:
+    """Each canary leaves out what lives when it begins; what of that is garbage at the end is collected."""
+    yield
+    leave_out_what_lives()
 
 
 @pytest.fixture
