@@ -25,9 +25,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xfail(strict=True, reason=f"PyMongo answers so since {version}"))
 
 
-@pytest.fixture(scope="session", params=["simulation", "nx-27017", "MONGODB_URI"])
+@pytest.fixture(scope="package", params=["simulation", "nx-27017", "MONGODB_URI"])
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A server of each kind at hand, in a process of its own."""
+    """A server of each kind at hand, in a process of its own. Its clients have monitors, so that they do not outlive
+    the tests of this folder: others count greenlets, descriptors and timers.
+    """
     uri = os.environ.get("MONGODB_URI")
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:
