@@ -418,7 +418,6 @@ class KeptLarge(KeptConnection):
 
     name = "find of much with a connection that is kept"
     least_switches = 2
-    most_too_late = 4
 
     def prepare(self, stage: Stage) -> None:
         stage.db.large.replace_one({"_id": 5}, {"_id": 5, "much": LARGE[:700_000]}, upsert=True)
