@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 
 from bson.codec_options import CodecOptions
 
+from gmongo._documents import Value
 from gmongo._short_text import short
 from gmongo.execution.elsewhere import Elsewhere
 from gmongo.execution.executor import Executor
@@ -26,18 +27,18 @@ class InheritedOptions:
 
     def __init__(
         self,
-        codec_options: CodecOptions[Any],
+        codec_options: CodecOptions[Value],
         read_preference: _ReadPreference,
         write_concern: WriteConcern,
         read_concern: ReadConcern,
     ) -> None:
-        self._codec_options: CodecOptions[Any] = _checked("codec_options", codec_options, CodecOptions)
+        self._codec_options: CodecOptions[Value] = _checked("codec_options", codec_options, CodecOptions)
         self._read_preference: _ReadPreference = _checked("read_preference", read_preference, _ReadPreference)
         self._write_concern: WriteConcern = _checked("write_concern", write_concern, WriteConcern)
         self._read_concern: ReadConcern = _checked("read_concern", read_concern, ReadConcern)
 
     @property
-    def codec_options(self) -> CodecOptions[Any]:
+    def codec_options(self) -> CodecOptions[Value]:
         """How documents are encoded and decoded: :class:`bson.codec_options.CodecOptions`."""
         return self._codec_options
 

@@ -11,7 +11,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
-from gmongo._fields import without_none
+from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChangeStream", "ClusterChangeStream", "CollectionChangeStream", "DatabaseChangeStream"]
 
-DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
-Stream = TypeVar("Stream", bound="ChangeStream[Any]")
+DocumentType = TypeVar("DocumentType", bound=Document)
+Stream = TypeVar("Stream", bound="ChangeStream[Value]")
 
 _RAW = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
 
@@ -80,15 +80,15 @@ class ChangeStream(Generic[DocumentType]):
     def __init__(
         self,
         target: Any,
-        pipeline: Sequence[Mapping[str, Any]] | None,
+        pipeline: Sequence[Document] | None,
         full_document: str | None,
-        resume_after: Mapping[str, Any] | None,
+        resume_after: Document | None,
         max_await_time_ms: int | None,
         batch_size: int | None,
-        collation: Mapping[str, Any] | Collation | None,
+        collation: Document | Collation | None,
         start_at_operation_time: Timestamp | None,
         session: ClientSession | None,
-        start_after: Mapping[str, Any] | None,
+        start_after: Document | None,
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
@@ -121,7 +121,7 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         self._closed = False
 
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
         """The collection whose options hold, and what to aggregate."""
         raise NotImplementedError
 
@@ -173,7 +173,7 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         return self._cursor
 
-    def _stage(self) -> dict[str, Any]:
+    def _stage(self) -> DocumentDict:
         """The fields of the ``$changeStream`` stage."""
         return {**self._options, **self._position.fields()}
 
@@ -261,7 +261,7 @@ class ChangeStream(Generic[DocumentType]):
     # The state
 
     @property
-    def resume_token(self) -> Mapping[str, Any] | None:
+    def resume_token(self) -> Document | None:
         """The token to go on with after the change returned last, by `resume_after` or `start_after`; None before there
         is one. It may be stored: any client can go on with it.
         """
@@ -269,7 +269,7 @@ class ChangeStream(Generic[DocumentType]):
         if token is None or not self._decodes:
             return token
         token = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
-        plain: Mapping[str, Any] = bson.decode(token, CodecOptions(self._codec_options.document_class))
+        plain: Document = bson.decode(token, CodecOptions(self._codec_options.document_class))
         return plain
 
     @property
@@ -303,14 +303,14 @@ class ChangeStream(Generic[DocumentType]):
 class CollectionChangeStream(ChangeStream[DocumentType]):
     """The changes of one collection; made by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
 
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
         return target, target.name
 
 
 class DatabaseChangeStream(ChangeStream[DocumentType]):
     """The changes of all collections of a database; made by :meth:`Database.watch <gmongo.database.Database.watch>`."""
 
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
         return target["$cmd.aggregate"], 1
 
 
@@ -319,10 +319,10 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
     <gmongo.mongo_client.MongoClient.watch>`.
     """
 
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Any], str | int]:
+    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
         return target["admin"]["$cmd.aggregate"], 1
 
-    def _stage(self) -> dict[str, Any]:
+    def _stage(self) -> DocumentDict:
         return {**super()._stage(), "allChangesForCluster": True}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gmongo import options as client_options
 from gmongo import pool_options
+from gmongo._documents import Document, DocumentDict
 from gmongo._inherited_options import InheritedOptions
 from gmongo._short_text import short
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
@@ -60,7 +61,7 @@ class ClientOptions(InheritedOptions):
     """
 
     def __init__(
-        self, host: str | Sequence[str], port: int | None, keywords: Mapping[str, Any], *, silent: bool = False
+        self, host: str | Sequence[str], port: int | None, keywords: Document, *, silent: bool = False
     ) -> None:
         if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
             raise TypeError(f"port must be an integer, not {port!r}")
@@ -93,14 +94,14 @@ class ClientOptions(InheritedOptions):
         raise TypeError("cannot pickle the options of a client, which may hold a password; pass the URI on instead")
 
     def _gather(
-        self, host: str | Sequence[str], port: int, keywords: Mapping[str, Any]
+        self, host: str | Sequence[str], port: int, keywords: Document
     ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
         """Seeds, default database and options of all hosts and the URI, and the host if it is ``mongodb+srv``."""
         entities = [host] if isinstance(host, str) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
         seeds: dict[Address, None] = {}
-        uri: dict[str, Any] | None = None
+        uri: DocumentDict | None = None
         for entity in entities:
             if not _is_uri(entity):
                 seeds.update(dict.fromkeys(split_hosts(entity, port)))
@@ -243,7 +244,7 @@ class ClientOptions(InheritedOptions):
             non_default_options=pool.specified,
         )
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> DocumentDict:
         """What new connections say of the client in their handshake."""
         return client_metadata(self.merged.get("appname"), self.libraries)
 
@@ -387,11 +388,11 @@ def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in compressors if missing[name] is None)
 
 
-def _server_api_fields(api: ServerApi | None) -> dict[str, Any]:
+def _server_api_fields(api: ServerApi | None) -> DocumentDict:
     """What a Stable API adds to every command."""
     if api is None:
         return {}
-    fields: dict[str, Any] = {"apiVersion": api.version}
+    fields: DocumentDict = {"apiVersion": api.version}
     if api.strict is not None:
         fields["apiStrict"] = api.strict
     if api.deprecation_errors is not None:

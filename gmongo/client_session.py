@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
 
+from gmongo._documents import Document, Value
 from gmongo._short_text import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -153,11 +154,7 @@ class ClientSession:
     """
 
     def __init__(
-        self,
-        client: MongoClient[Any],
-        server_session: ServerSession,
-        options: SessionOptions,
-        implicit: bool = False,
+        self, client: MongoClient[Value], server_session: ServerSession, options: SessionOptions, implicit: bool = False
     ) -> None:
         if implicit:
             raise ValueError("a ClientSession is explicit: implicit must be False")
@@ -170,7 +167,7 @@ class ClientSession:
         self._ending = TransactionEnd(self._executor, self._state)
 
     @property
-    def client(self) -> MongoClient[Any]:
+    def client(self) -> MongoClient[Value]:
         """The client that made it."""
         return self._client
 
@@ -180,7 +177,7 @@ class ClientSession:
         return self._options
 
     @property
-    def session_id(self) -> Mapping[str, Any]:
+    def session_id(self) -> Document:
         """What the server knows it by, such as ``{"id": Binary(…)}``.
 
         :raises InvalidOperation: the session has ended.
@@ -193,7 +190,7 @@ class ClientSession:
         return self._state.has_ended
 
     @property
-    def cluster_time(self) -> Mapping[str, Any] | None:
+    def cluster_time(self) -> Document | None:
         """The newest cluster time that the session has seen, for :meth:`advance_cluster_time` of another; None before
         its first operation.
         """
@@ -206,7 +203,7 @@ class ClientSession:
         """
         return self._state.operation_time
 
-    def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
+    def advance_cluster_time(self, cluster_time: Document) -> None:
         """Take over the cluster time of another session, if it is newer. With :meth:`advance_operation_time`, this
         session's reads see what that one has done.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._short_text import short
 
 __all__ = [
@@ -99,7 +100,7 @@ class Collation:
         backwards: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        self._document: dict[str, Any] = {"locale": _checked("locale", locale, str)}
+        self._document: DocumentDict = {"locale": _checked("locale", locale, str)}
         for name, value, kind in (
             ("caseLevel", caseLevel, bool),
             ("caseFirst", caseFirst, str),
@@ -115,7 +116,7 @@ class Collation:
         self._document.update(kwargs)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The collation as a document, with the parameters that were given; a copy."""
         return dict(self._document)
 
@@ -129,7 +130,7 @@ class Collation:
         return f"Collation({', '.join(f'{name}={value!r}' for name, value in self._document.items())})"
 
 
-def validate_collation_or_none(value: Collation | Mapping[str, Any] | None) -> dict[str, Any] | None:
+def validate_collation_or_none(value: Collation | Document | None) -> DocumentDict | None:
     """The document of a collation, or None if there is none.
 
     :param value: a :class:`Collation`, its document, or None.

@@ -12,7 +12,7 @@ from bson.timestamp import Timestamp
 
 from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
-from gmongo._fields import without_none
+from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of, parts_of
 from gmongo._server_facts import codes, wire_versions
 from gmongo._short_text import short
@@ -73,18 +73,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Collection", "ReturnDocument"]
 
-DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
-OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
+DocumentType = TypeVar("DocumentType", bound=Document)
+OtherType = TypeVar("OtherType", bound=Document)
 
-_Filter = Mapping[str, Any]
-_CollationIn = Mapping[str, Any] | Collation | None
+_Filter = Document
+_CollationIn = Document | Collation | None
 _ORDERED = {"ordered": True}
-_EVERYTHING: Mapping[str, Any] = {}
+_EVERYTHING: Document = {}
 # What find_one is given if it is given a filter only.
 _NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
 _NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of an index's keys is part of it, and people have relied on these being SON.
-_IN_ORDER: CodecOptions[Any] = CodecOptions(document_class=SON)
+_IN_ORDER: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
 class Collection(InheritedOptions, Generic[DocumentType]):
@@ -133,7 +133,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         database: Database[DocumentType],
         name: str,
         create: bool | None = False,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -162,14 +162,14 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         if create or kwargs:
             self._create(kwargs, session)
 
-    def _create(self, fields: Mapping[str, Any], session: ClientSession | None) -> None:
-        command: dict[str, Any] = {"create": self._name}
+    def _create(self, fields: Document, session: ClientSession | None) -> None:
+        command: DocumentDict = {"create": self._name}
         command.update((name, value) for name, value in fields.items() if value is not None)
         if "collation" in command:
             command["collation"] = validate_collation_or_none(command["collation"])
         self._administer(command, session)
 
-    def _administer(self, command: dict[str, Any], session: ClientSession | None, comment: Any = None) -> Any:
+    def _administer(self, command: DocumentDict, session: ClientSession | None, comment: Any = None) -> Any:
         if comment is not None:
             command["comment"] = comment
         return self._executor.run(WriteCommand(self._context, command), session)
@@ -211,12 +211,12 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def with_options(
         self,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
-    ) -> Collection[Any]:
+    ) -> Collection[Value]:
         """The same collection with other options::
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
@@ -337,14 +337,14 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def update_one(
         self,
         filter: _Filter,
-        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        update: Document | Sequence[Document],
         upsert: bool = False,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Document] | None = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         sort: KeyOrList | None = None,
         comment: Any = None,
     ) -> UpdateResult:
@@ -389,14 +389,14 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def update_many(
         self,
         filter: _Filter,
-        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        update: Document | Sequence[Document],
         upsert: bool = False,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Document] | None = None,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
     ) -> UpdateResult:
         """Change all documents that match. This is not tried again after a lost connection, as the server could not
@@ -436,13 +436,13 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def replace_one(
         self,
         filter: _Filter,
-        replacement: Mapping[str, Any],
+        replacement: Document,
         upsert: bool = False,
         bypass_document_validation: bool | None = None,
         collation: _CollationIn = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         sort: KeyOrList | None = None,
         comment: Any = None,
     ) -> UpdateResult:
@@ -501,7 +501,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         fields = _fields_of_write(bypass, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
-        reply: dict[str, Any] = self._executor.run(operation, session)
+        reply: DocumentDict = self._executor.run(operation, session)
         if reply:  # it may have been shown to a listener, who must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if reply.get("upserted"):
@@ -516,7 +516,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         collation: _CollationIn = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
     ) -> DeleteResult:
         """Delete the first document that matches.
@@ -548,7 +548,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         collation: _CollationIn = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
     ) -> DeleteResult:
         """Delete all documents that match. This is not tried again after a lost connection, as the server could not
@@ -579,7 +579,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         collation: _CollationIn,
         hint: Any,
         session: ClientSession | None,
-        let: Mapping[str, Any] | None,
+        let: Document | None,
         comment: Any,
     ) -> DeleteResult:
         statement = delete_statement(
@@ -603,7 +603,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         bypass_document_validation: bool | None = None,
         session: ClientSession | None = None,
         comment: Any = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
     ) -> BulkWriteResult:
         """Run many writes, in as few messages as they fit in. Other greenlets run while they are encoded.
 
@@ -648,7 +648,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         bulk = self._bulk("bulkWrite", ordered, fields, acknowledged)
         return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
-    def _bulk(self, name: str, ordered: bool, fields: Mapping[str, Any], acknowledged: bool) -> Bulk:
+    def _bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
         return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
 
     # Finding
@@ -656,7 +656,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def find(
         self,
         filter: _Filter | None = None,
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        projection: Document | Sequence[str] | Set[str] | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
@@ -677,7 +677,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         *,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
@@ -771,7 +771,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def find_raw_batches(
         self,
         filter: _Filter | None = None,
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        projection: Document | Sequence[str] | Set[str] | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
@@ -792,7 +792,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         *,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
@@ -882,7 +882,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def find_one(
         self,
         filter: Any = None,
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        projection: Document | Sequence[str] | Set[str] | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
@@ -903,7 +903,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
     ) -> DocumentType | None:
         """The first document that matches, or None.
 
@@ -976,7 +976,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             let,
         )
         if options == _NO_OPTIONS_OF_FIND:
-            fields: dict[str, Any] = {}
+            fields: DocumentDict = {}
             filter = filter or _EVERYTHING
             if "$query" in filter:
                 filter, fields = without_modifiers(filter, fields)
@@ -987,11 +987,11 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def find_one_and_delete(
         self,
         filter: _Filter,
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        projection: Document | Sequence[str] | Set[str] | None = None,
         sort: KeyOrList | None = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
         **kwargs: Any,
     ) -> DocumentType | None:
@@ -1026,14 +1026,14 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def find_one_and_replace(
         self,
         filter: _Filter,
-        replacement: Mapping[str, Any],
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        replacement: Document,
+        projection: Document | Sequence[str] | Set[str] | None = None,
         sort: KeyOrList | None = None,
         upsert: bool = False,
         return_document: bool = ReturnDocument.BEFORE,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
         **kwargs: Any,
     ) -> DocumentType | None:
@@ -1072,15 +1072,15 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def find_one_and_update(
         self,
         filter: _Filter,
-        update: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        update: Document | Sequence[Document],
+        projection: Document | Sequence[str] | Set[str] | None = None,
         sort: KeyOrList | None = None,
         upsert: bool = False,
         return_document: bool = ReturnDocument.BEFORE,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Document] | None = None,
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
         **kwargs: Any,
     ) -> DocumentType | None:
@@ -1133,9 +1133,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         sort: Any,
         hint: Any,
         session: ClientSession | None,
-        let: Mapping[str, Any] | None,
+        let: Document | None,
         comment: Any,
-        fields: dict[str, Any],
+        fields: DocumentDict,
     ) -> Any:
         if "collation" in fields:
             fields["collation"] = validate_collation_or_none(fields["collation"])
@@ -1173,7 +1173,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         :raises TypeError: `filter` is not a mapping, or another argument has the wrong type.
         :raises OperationFailure: the server refused the filter or an option.
         """
-        pipeline: list[dict[str, Any]] = [{"$match": checked_mapping("filter", filter)}]
+        pipeline: list[DocumentDict] = [{"$match": checked_mapping("filter", filter)}]
         for stage in ("skip", "limit"):
             if stage in kwargs:
                 pipeline.append({f"${stage}": kwargs.pop(stage)})
@@ -1250,9 +1250,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def aggregate(
         self,
-        pipeline: Sequence[Mapping[str, Any]],
+        pipeline: Sequence[Document],
         session: ClientSession | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         comment: Any = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
@@ -1293,7 +1293,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def aggregate_raw_batches(
         self,
-        pipeline: Sequence[Mapping[str, Any]],
+        pipeline: Sequence[Document],
         session: ClientSession | None = None,
         comment: Any = None,
         timeout_ms: float | None = None,
@@ -1325,15 +1325,15 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def watch(
         self,
-        pipeline: Sequence[Mapping[str, Any]] | None = None,
+        pipeline: Sequence[Document] | None = None,
         full_document: str | None = None,
-        resume_after: Mapping[str, Any] | None = None,
+        resume_after: Document | None = None,
         max_await_time_ms: int | None = None,
         batch_size: int | None = None,
-        collation: Mapping[str, Any] | Collation | None = None,
+        collation: Document | Collation | None = None,
         start_at_operation_time: Timestamp | None = None,
         session: ClientSession | None = None,
-        start_after: Mapping[str, Any] | None = None,
+        start_after: Document | None = None,
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
@@ -1422,11 +1422,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
 
     def create_indexes(
-        self,
-        indexes: Sequence[IndexModel],
-        session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        self, indexes: Sequence[IndexModel], session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> list[str]:
         """Create indexes, with one command; those that are there already stay.
 
@@ -1480,7 +1476,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         """
         self._drop_indexes("*", session, comment, kwargs)
 
-    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Any, fields: Mapping[str, Any]) -> None:
+    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Any, fields: Document) -> None:
         command = {"dropIndexes": self._name, "index": name, **fields}
         try:
             self._administer(command, session, comment)
@@ -1494,7 +1490,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Any = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-    ) -> CommandCursor[dict[str, Any]]:
+    ) -> CommandCursor[DocumentDict]:
         """A cursor over the descriptions of the indexes.
 
             >>> [index["name"] for index in notes.list_indexes()]
@@ -1522,7 +1518,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
                 return CommandCursor._over(self, [], session)
             raise
 
-    def index_information(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, dict[str, Any]]:
+    def index_information(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, DocumentDict]:
         """The indexes by name.
 
             >>> notes.index_information()
@@ -1541,7 +1537,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def create_search_index(
         self,
-        model: Mapping[str, Any] | SearchIndexModel,
+        model: Document | SearchIndexModel,
         session: ClientSession | None = None,
         comment: Any = None,
         **kwargs: Any,
@@ -1608,12 +1604,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
                 raise
 
     def update_search_index(
-        self,
-        name: str,
-        definition: Mapping[str, Any],
-        session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        self, name: str, definition: Document, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
     ) -> None:
         """Give an index for Atlas Search another definition.
 
@@ -1630,12 +1621,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self._search_command(command, session, comment)
 
     def list_search_indexes(
-        self,
-        name: str | None = None,
-        session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
-    ) -> CommandCursor[dict[str, Any]]:
+        self, name: str | None = None, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+    ) -> CommandCursor[DocumentDict]:
         """A cursor over the descriptions of the indexes for Atlas Search. Read and write concern of the collection do
         not hold for it.
 
@@ -1652,20 +1639,17 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             raise ConfigurationError("list_search_indexes() makes the pipeline; the option pipeline cannot be given")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
         # Search indexes know no concerns; and what another library overrides may take other parameters.
-        plain: Collection[Any] = Collection.with_options(self, read_concern=ReadConcern())
+        plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
-    def _search_command(self, command: dict[str, Any], session: ClientSession | None, comment: Any) -> Any:
+    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Any) -> Any:
         context = self._context.replace(write_concern=None)
         return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
     # The collection as a whole
 
     def drop(
-        self,
-        session: ClientSession | None = None,
-        comment: Any = None,
-        encrypted_fields: Mapping[str, Any] | None = None,
+        self, session: ClientSession | None = None, comment: Any = None, encrypted_fields: Document | None = None
     ) -> None:
         """Drop the collection with its indexes. That it does not exist is no error.
 
@@ -1681,7 +1665,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def rename(
         self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
-    ) -> dict[str, Any]:
+    ) -> DocumentDict:
         """Rename the collection, within its database. This object keeps the old name.
 
         Specification: Collection Management.
@@ -1702,7 +1686,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         )
         return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
 
-    def options(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, Any]:
+    def options(self, session: ClientSession | None = None, comment: Any = None) -> DocumentDict:
         """The options that the collection was created with.
 
             >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
@@ -1719,7 +1703,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
 
     @property
-    def _database_with_options(self) -> Database[Any]:
+    def _database_with_options(self) -> Database[Value]:
         """The database with options of the collection's; another library's knows PyMongo's options only."""
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
@@ -1751,7 +1735,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return hash((self._database, self._name))
 
     @property
-    def _Collection__database(self) -> Database[Any]:  # by which libraries reach it that subclass PyMongo's collection
+    def _Collection__database(
+        self,
+    ) -> Database[Value]:  # libraries that subclass PyMongo's collection use it
         return self._database
 
     def __repr__(self) -> str:
@@ -1759,15 +1745,15 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
 
 def aggregate_cursor(
-    kind: type[CommandCursor[Any]],
-    collection: Collection[Any],
+    kind: type[CommandCursor[Value]],
+    collection: Collection[Value],
     target: str | int,
-    pipeline: Sequence[Mapping[str, Any]],
+    pipeline: Sequence[Document],
     session: ClientSession | None,
-    fields: dict[str, Any],
-    decoding: CodecOptions[Any] | None = None,
+    fields: DocumentDict,
+    decoding: CodecOptions[Value] | None = None,
     limit: tuple[float | None, str | None] = (None, None),
-) -> CommandCursor[Any]:
+) -> CommandCursor[Value]:
     """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind.
 
     :param decoding: how the result is decoded; None is as the collection's documents.
@@ -1809,7 +1795,7 @@ def aggregate_cursor(
     return cursor
 
 
-def _selector_of_write(collection: Collection[Any]) -> Any:
+def _selector_of_write(collection: Collection[Value]) -> Any:
     """The read preference of a pipeline that writes: it runs on a secondary only if all servers can do that."""
     topology = parts_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:
@@ -1821,14 +1807,14 @@ def _selector_of_write(collection: Collection[Any]) -> Any:
     return collection.read_preference if secondaries_write else WRITABLE
 
 
-def _fields_of_write(bypass: bool | None, let: Mapping[str, Any] | None, comment: Any) -> Mapping[str, Any]:
+def _fields_of_write(bypass: bool | None, let: Document | None, comment: Any) -> Document:
     """The fields of the command of a single write, which are mostly the same."""
     if bypass is None and let is None and comment is None:
         return _ORDERED
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
 
 
-def _returning(return_document: bool, upsert: bool) -> dict[str, Any]:
+def _returning(return_document: bool, upsert: bool) -> DocumentDict:
     if not isinstance(return_document, bool):
         raise TypeError(
             f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {short(return_document)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bson.codec_options import CodecOptions
 
+from gmongo._documents import DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
@@ -56,8 +57,8 @@ class CommandCursor(Generic[DocumentType]):
 
     def __init__(
         self,
-        collection: Collection[Any],
-        cursor_info: dict[str, Any],
+        collection: Collection[Value],
+        cursor_info: DocumentDict,
         address: Address | None,
         batch_size: int = 0,
         max_await_time_ms: int | None = None,
@@ -82,10 +83,10 @@ class CommandCursor(Generic[DocumentType]):
 
     def _open(
         self,
-        collection: Collection[Any],
+        collection: Collection[Value],
         executor: Executor,
         reply: CursorReply,
-        codec_options: CodecOptions[Any],
+        codec_options: CodecOptions[Value],
         batch_size: int,
         max_await_time_ms: int | None,
         session: SessionHandle | None,
@@ -109,7 +110,7 @@ class CommandCursor(Generic[DocumentType]):
     @classmethod
     def _run(
         cls,
-        collection: Collection[Any],
+        collection: Collection[Value],
         operation: CursorOperation,
         session: ClientSession | None,
         batch_size: int = 0,
@@ -155,8 +156,8 @@ class CommandCursor(Generic[DocumentType]):
 
     @classmethod
     def _over(
-        cls, collection: Collection[Any], documents: Sequence[Any], session: ClientSession | None
-    ) -> CommandCursor[Any]:
+        cls, collection: Collection[Value], documents: Sequence[Any], session: ClientSession | None
+    ) -> CommandCursor[Value]:
         """A cursor over documents that are all there."""
         return cls(collection, {"id": 0, "firstBatch": list(documents)}, None, session=session)
 

@@ -12,6 +12,7 @@ from bson.code import Code
 from bson.son import SON
 
 from gmongo._cursor_type import CursorType
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
-Bound = Mapping[str, Any] | Sequence[tuple[str, Any]] | None
+Bound = Document | Sequence[tuple[str, Any]] | None
 """The bounds of an index: a mapping, or pairs of field and value, in the order of its keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
@@ -120,9 +121,9 @@ class Cursor(Generic[DocumentType]):
 
     def __init__(
         self,
-        collection: Collection[Any],
-        filter: Mapping[str, Any] | None = None,
-        projection: Mapping[str, Any] | Sequence[str] | Set[str] | None = None,
+        collection: Collection[Value],
+        filter: Document | None = None,
+        projection: Document | Sequence[str] | Set[str] | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
@@ -131,7 +132,7 @@ class Cursor(Generic[DocumentType]):
         allow_partial_results: bool = False,
         oplog_replay: bool = False,
         batch_size: int = 0,
-        collation: Mapping[str, Any] | Collation | None = None,
+        collation: Document | Collation | None = None,
         hint: KeyOrList | None = None,
         max_scan: int | None = None,
         max_time_ms: int | None = None,
@@ -143,7 +144,7 @@ class Cursor(Generic[DocumentType]):
         comment: Any = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         *,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
@@ -159,7 +160,7 @@ class Cursor(Generic[DocumentType]):
         self._executor = collection._executor
         if timeout_ms is not None or timeout_mode is not None:
             self._limit_time(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
-        self._filter: Mapping[str, Any] = {} if filter is None else filter
+        self._filter: Document = {} if filter is None else filter
         self._flags = int(cursor_type)
         self._add_flag(_NO_TIMEOUT, no_cursor_timeout)
         self._add_flag(_PARTIAL, allow_partial_results)
@@ -168,7 +169,7 @@ class Cursor(Generic[DocumentType]):
         self._limit = _integer("limit", limit)
         self._check_exhaust()
         self._batch_size = _natural("batch_size", batch_size)
-        self._fields: dict[str, Any] = {}
+        self._fields: DocumentDict = {}
         self._set("projection", fields_document(projection) or None if projection is not None else None)
         self._set("sort", sort_document(sort) if sort else None)
         self._set("collation", validate_collation_or_none(collation))
@@ -399,7 +400,7 @@ class Cursor(Generic[DocumentType]):
         """
         return self._change("min", _bound("min", spec) or None)
 
-    def collation(self, collation: Collation | Mapping[str, Any] | None) -> Cursor[DocumentType]:
+    def collation(self, collation: Collation | Document | None) -> Cursor[DocumentType]:
         """Set the rules by which strings are compared.
 
         :param collation: a :class:`~gmongo.collation.Collation` or its document; None takes the collection's own.
@@ -462,7 +463,7 @@ class Cursor(Generic[DocumentType]):
 
     # The query
 
-    def _find_fields(self) -> dict[str, Any]:
+    def _find_fields(self) -> DocumentDict:
         """The fields of the command besides the filter."""
         fields = dict(self._fields)
         if self._skip:
@@ -480,7 +481,7 @@ class Cursor(Generic[DocumentType]):
                 fields[name] = True
         return fields
 
-    def _query(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    def _query(self) -> tuple[Document, DocumentDict]:
         """The filter, and the other fields of the command.
 
         :raises InvalidOperation: the bounds of an index are given, but not the index.
@@ -651,7 +652,7 @@ class Cursor(Generic[DocumentType]):
     # The state
 
     @property
-    def collection(self) -> Collection[Any]:
+    def collection(self) -> Collection[Value]:
         """The collection that is queried."""
         return self._collection
 
@@ -719,7 +720,7 @@ def _natural(name: str, value: Any) -> int:
     return int(value)
 
 
-def _bound(name: str, spec: Any) -> Mapping[str, Any]:
+def _bound(name: str, spec: Any) -> Document:
     if not isinstance(spec, (list, tuple, Mapping)):
         raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
     return dict(spec)

@@ -9,6 +9,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 from bson.timestamp import Timestamp
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.collections import (
     INDEX,
     create_state_collections,
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Database"]
 
-DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
-OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
+DocumentType = TypeVar("DocumentType", bound=Document)
+OtherType = TypeVar("OtherType", bound=Document)
 
 _FORBIDDEN = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
@@ -77,7 +78,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         self,
         client: MongoClient[DocumentType],
         name: str,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -132,12 +133,12 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     def with_options(
         self,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
-    ) -> Database[Any]:
+    ) -> Database[Value]:
         """The same database with other options, which its collections take over.
 
         :param codec_options: how documents are encoded and decoded; None keeps this database's, here and below.
@@ -179,12 +180,12 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def get_collection(
         self,
         name: str,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
-    ) -> Collection[Any]:
+    ) -> Collection[Value]:
         """A collection, with options of its own::
 
             database.get_collection("orders", write_concern=WriteConcern("majority"))
@@ -248,14 +249,14 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def create_collection(
         self,
         name: str,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         session: ClientSession | None = None,
         check_exists: bool | None = True,
         **kwargs: Any,
-    ) -> Collection[Any]:
+    ) -> Collection[Value]:
         """Create a collection, and return it. One without options need not be created: the first write does so.
 
             >>> capped = database.create_collection("events", capped=True, size=100_000)
@@ -290,7 +291,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
             checked_mapping("encryptedFields", encrypted_fields)
             create_state_collections(self, name, encrypted_fields, session)
             kwargs["encryptedFields"] = encrypted_fields
-        created: Collection[Any] = Collection(
+        created: Collection[Value] = Collection(
             self, name, True, codec_options, read_preference, write_concern, read_concern, session, **kwargs
         )
         if encrypted_fields:
@@ -299,11 +300,11 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     def drop_collection(
         self,
-        name_or_collection: str | Collection[Any],
+        name_or_collection: str | Collection[Value],
         session: ClientSession | None = None,
         comment: Any = None,
-        encrypted_fields: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        encrypted_fields: Document | None = None,
+    ) -> DocumentDict:
         """Drop a collection with its indexes. That it does not exist is no error.
 
         Specification: Collection Management.
@@ -328,8 +329,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
                 self._drop(each, session, comment)
         return self._drop(name, session, comment)
 
-    def _drop(self, name: str, session: ClientSession | None, comment: Any) -> dict[str, Any]:
-        command: dict[str, Any] = {"drop": name}
+    def _drop(self, name: str, session: ClientSession | None, comment: Any) -> DocumentDict:
+        command: DocumentDict = {"drop": name}
         if comment is not None:
             command["comment"] = comment
         try:
@@ -342,12 +343,12 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def list_collections(
         self,
         session: ClientSession | None = None,
-        filter: Mapping[str, Any] | None = None,
+        filter: Document | None = None,
         comment: Any = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
         **kwargs: Any,
-    ) -> CommandCursor[dict[str, Any]]:
+    ) -> CommandCursor[DocumentDict]:
         """A cursor over descriptions of the collections.
 
             >>> [each["name"] for each in database.list_collections(filter={"type": "collection"})]
@@ -366,7 +367,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :returns: a cursor over documents with ``name``, ``type``, ``options`` and ``info``.
         :raises TypeError: `filter` is no mapping.
         """
-        command: dict[str, Any] = {"listCollections": 1, "cursor": {}, **kwargs}
+        command: DocumentDict = {"listCollections": 1, "cursor": {}, **kwargs}
         if filter is not None:
             command["filter"] = checked_mapping("filter", filter)
         if comment is not None:
@@ -382,11 +383,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         )
 
     def list_collection_names(
-        self,
-        session: ClientSession | None = None,
-        filter: Mapping[str, Any] | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        self, session: ClientSession | None = None, filter: Document | None = None, comment: Any = None, **kwargs: Any
     ) -> list[str]:
         """The names of the collections.
 
@@ -408,13 +405,13 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     def validate_collection(
         self,
-        name_or_collection: str | Collection[Any],
+        name_or_collection: str | Collection[Value],
         scandata: bool = False,
         full: bool = False,
         session: ClientSession | None = None,
         background: bool | None = None,
         comment: Any = None,
-    ) -> dict[str, Any]:
+    ) -> DocumentDict:
         """Have the server check the data and indexes of a collection, which is locked during that unless
         `background` is True.
 
@@ -431,12 +428,12 @@ class Database(InheritedOptions, Generic[DocumentType]):
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
         if not isinstance(name, str):
             raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
-        command: dict[str, Any] = {"validate": name, "scandata": scandata, "full": full}
+        command: DocumentDict = {"validate": name, "scandata": scandata, "full": full}
         if comment is not None:
             command["comment"] = comment
         if background is not None:
             command["background"] = background
-        result: dict[str, Any] = self._executor.run(RunCommand(OperationContext(self._name), command), session)
+        result: DocumentDict = self._executor.run(RunCommand(OperationContext(self._name), command), session)
         shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
             shard = required(shards, name_of_shard, DOCUMENT)
@@ -452,7 +449,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
     @overload
     def command(
         self,
-        command: str | Mapping[str, Any],
+        command: str | Document,
         value: Any = 1,
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
@@ -461,12 +458,12 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Any = None,
         **kwargs: Any,
-    ) -> dict[str, Any]: ...
+    ) -> DocumentDict: ...
 
     @overload
     def command(
         self,
-        command: str | Mapping[str, Any],
+        command: str | Document,
         value: Any = 1,
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
@@ -481,12 +478,12 @@ class Database(InheritedOptions, Generic[DocumentType]):
     @forgets_locals
     def command(
         self,
-        command: str | Mapping[str, Any],
+        command: str | Document,
         value: Any = 1,
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
         read_preference: _ReadPreference | None = None,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         session: ClientSession | None = None,
         comment: Any = None,
         **kwargs: Any,
@@ -531,7 +528,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
     @overload
     def cursor_command(
         self,
-        command: str | Mapping[str, Any],
+        command: str | Document,
         value: Any = 1,
         read_preference: _ReadPreference | None = None,
         codec_options: None = None,
@@ -546,7 +543,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
     @overload
     def cursor_command(
         self,
-        command: str | Mapping[str, Any],
+        command: str | Document,
         value: Any = 1,
         read_preference: _ReadPreference | None = None,
         *,
@@ -561,17 +558,17 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     def cursor_command(
         self,
-        command: str | Mapping[str, Any],
+        command: str | Document,
         value: Any = 1,
         read_preference: _ReadPreference | None = None,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         session: ClientSession | None = None,
         comment: Any = None,
         max_await_time_ms: int | None = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
         **kwargs: Any,
-    ) -> CommandCursor[Any]:
+    ) -> CommandCursor[Value]:
         """Run a command whose reply is a cursor, and return the cursor.
 
             >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
@@ -603,7 +600,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         options = self._codec_options if codec_options is None else codec_options
         context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
         operation = RunCursorCommand(context, document)
-        collection: Collection[Any] = Collection(self, "$cmd", codec_options=options)
+        collection: Collection[Value] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(
             collection,
             operation,
@@ -618,7 +615,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     def aggregate(
         self,
-        pipeline: Sequence[Mapping[str, Any]],
+        pipeline: Sequence[Document],
         session: ClientSession | None = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
@@ -645,7 +642,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
         :raises OperationFailure: the server refused the pipeline.
         """
-        collection: Collection[Any] = Collection(
+        collection: Collection[Value] = Collection(
             self, "$cmd.aggregate", read_preference=self._read_preference, write_concern=self._write_concern
         )
         limit = (timeout_ms, timeout_mode)
@@ -653,15 +650,15 @@ class Database(InheritedOptions, Generic[DocumentType]):
 
     def watch(
         self,
-        pipeline: Sequence[Mapping[str, Any]] | None = None,
+        pipeline: Sequence[Document] | None = None,
         full_document: str | None = None,
-        resume_after: Mapping[str, Any] | None = None,
+        resume_after: Document | None = None,
         max_await_time_ms: int | None = None,
         batch_size: int | None = None,
-        collation: Mapping[str, Any] | Collation | None = None,
+        collation: Document | Collation | None = None,
         start_at_operation_time: Timestamp | None = None,
         session: ClientSession | None = None,
-        start_after: Mapping[str, Any] | None = None,
+        start_after: Document | None = None,
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
@@ -777,9 +774,7 @@ def _check_name(name: str) -> None:
             raise InvalidName(f"the name of a database must not contain {character!r}, was {short(name)}")
 
 
-def _command_document(
-    command: str | Mapping[str, Any], value: Any, comment: Any, fields: Mapping[str, Any]
-) -> dict[str, Any]:
+def _command_document(command: str | Document, value: Any, comment: Any, fields: Document) -> DocumentDict:
     if isinstance(command, str):
         document = {command: value}
     elif isinstance(command, Mapping):
@@ -800,6 +795,6 @@ def _command_document(
     return document
 
 
-def _is_allowed(reply: Mapping[str, Any], allowable_errors: Sequence[str | int] | None) -> bool:
+def _is_allowed(reply: Document, allowable_errors: Sequence[str | int] | None) -> bool:
     allowed = allowable_errors or ()
     return reply.get("errmsg") in allowed or reply.get("code") in allowed

@@ -14,6 +14,7 @@ from bson.binary import UUID_SUBTYPE, Binary
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.explicit import Explicit
 from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import key_vault
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Algorithm", "ClientEncryption", "QueryType", "RewrapManyDataKeyResult"]
 
-DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
+DocumentType = TypeVar("DocumentType", bound=Document)
 
 _CIPHERTEXT_SUBTYPE = 6
 
@@ -117,11 +118,11 @@ class ClientEncryption(Generic[DocumentType]):
     @forgets_locals
     def __init__(
         self,
-        kms_providers: Mapping[str, Any],
+        kms_providers: Document,
         key_vault_namespace: str,
-        key_vault_client: MongoClient[Any],
-        codec_options: CodecOptions[Any],
-        kms_tls_options: Mapping[str, Any] | None = None,
+        key_vault_client: MongoClient[Value],
+        codec_options: CodecOptions[Value],
+        kms_tls_options: Document | None = None,
         key_expiration_ms: int | None = None,
         kms_connect_callback: KMSConnectCallback | None = None,
         timeout_ms: float | None = None,
@@ -150,7 +151,7 @@ class ClientEncryption(Generic[DocumentType]):
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit
 
-    def _vault(self) -> Collection[Any]:
+    def _vault(self) -> Collection[Value]:
         self._open()
         return self._keys
 
@@ -195,14 +196,14 @@ class ClientEncryption(Generic[DocumentType]):
     @forgets_locals
     def encrypt_expression(
         self,
-        expression: Mapping[str, Any],
+        expression: Document,
         algorithm: str,
         key_id: Binary | UUID | None = None,
         key_alt_name: str | None = None,
         query_type: str | None = None,
         contention_factor: int | None = None,
         range_opts: RangeOpts | None = None,
-    ) -> Mapping[str, Any]:
+    ) -> Document:
         """Encrypt the values of an expression that searches for a range: ``{"$and": [{"field": {"$gt": low}}, {"field":
         {"$lt": high}}]}`` of a query, or the same of an aggregation.
 
@@ -220,7 +221,7 @@ class ClientEncryption(Generic[DocumentType]):
         encrypted = self._encrypt(
             expression, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, None, True
         )
-        found: Mapping[str, Any] = bson.decode(encrypted, self._codec_options)["v"]
+        found: Document = bson.decode(encrypted, self._codec_options)["v"]
         return found
 
     def _encrypt(
@@ -251,7 +252,7 @@ class ClientEncryption(Generic[DocumentType]):
             is_expression=is_expression,
         )
 
-    def _encoded(self, document: Mapping[str, Any]) -> bytes:
+    def _encoded(self, document: Document) -> bytes:
         return bson.encode(document, codec_options=self._codec_options)
 
     @forgets_locals
@@ -274,7 +275,7 @@ class ClientEncryption(Generic[DocumentType]):
     def create_data_key(
         self,
         kms_provider: str,
-        master_key: Mapping[str, Any] | None = None,
+        master_key: Document | None = None,
         key_alt_names: Sequence[str] | None = None,
         key_material: bytes | None = None,
     ) -> Binary:
@@ -297,10 +298,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     @forgets_locals
     def rewrap_many_data_key(
-        self,
-        filter: Mapping[str, Any],
-        provider: str | None = None,
-        master_key: Mapping[str, Any] | None = None,
+        self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
         """Decrypt data keys, and encrypt them again by another key management service, or another key of one. What was
         encrypted with the data keys stays as it is.
@@ -326,7 +324,7 @@ class ClientEncryption(Generic[DocumentType]):
         ]
         return RewrapManyDataKeyResult(self._keys.bulk_write(updates) if updates else None)
 
-    def get_keys(self) -> Cursor[Any]:
+    def get_keys(self) -> Cursor[Value]:
         """A cursor over all data keys, which are :class:`bson.raw_bson.RawBSONDocument`."""
         return self._vault().find({})
 
@@ -379,13 +377,13 @@ class ClientEncryption(Generic[DocumentType]):
     @forgets_locals
     def create_encrypted_collection(
         self,
-        database: Database[Any],
+        database: Database[Value],
         name: str,
-        encrypted_fields: Mapping[str, Any],
+        encrypted_fields: Document,
         kms_provider: str | None = None,
-        master_key: Mapping[str, Any] | None = None,
+        master_key: Document | None = None,
         **kwargs: Any,
-    ) -> tuple[Collection[Any], Mapping[str, Any]]:
+    ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
         Clients that exist already do not learn of its fields: make one with them in its ``encrypted_fields_map``.
@@ -405,7 +403,7 @@ class ClientEncryption(Generic[DocumentType]):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):
             raise TypeError(f"encrypted_fields must be a mapping such as a dict, not {short(encrypted_fields)}")
-        made: dict[str, Any] = deepcopy(dict(encrypted_fields))
+        made: DocumentDict = deepcopy(dict(encrypted_fields))
         try:
             for each in made.get("fields") or ():
                 if isinstance(each, dict) and "keyId" in each and each["keyId"] is None:

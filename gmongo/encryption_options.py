@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from bson.int64 import Int64
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectCallback, KMSConnectContext
 from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import split_namespace
@@ -92,20 +93,20 @@ class AutoEncryptionOpts:
     @forgets_locals
     def __init__(
         self,
-        kms_providers: Mapping[str, Any],
+        kms_providers: Document,
         key_vault_namespace: str,
-        key_vault_client: MongoClient[Any] | None = None,
-        schema_map: Mapping[str, Any] | None = None,
+        key_vault_client: MongoClient[Value] | None = None,
+        schema_map: Document | None = None,
         bypass_auto_encryption: bool = False,
         mongocryptd_uri: str = "mongodb://localhost:27020",
         mongocryptd_bypass_spawn: bool = False,
         mongocryptd_spawn_path: str = "mongocryptd",
         mongocryptd_spawn_args: list[str] | None = None,
-        kms_tls_options: Mapping[str, Any] | None = None,
+        kms_tls_options: Document | None = None,
         crypt_shared_lib_path: str | None = None,
         crypt_shared_lib_required: bool = False,
         bypass_query_analysis: bool = False,
-        encrypted_fields_map: Mapping[str, Any] | None = None,
+        encrypted_fields_map: Document | None = None,
         key_expiration_ms: int | None = None,
         kms_connect_callback: KMSConnectCallback | None = None,
     ) -> None:
@@ -143,7 +144,7 @@ class AutoEncryptionOpts:
         )
 
     @property
-    def _kms_providers(self) -> Mapping[str, Any]:  # by which libraries make a ClientEncryption of these options
+    def _kms_providers(self) -> Document:  # by which libraries make a ClientEncryption of these options
         return self._settings.kms_providers
 
 
@@ -208,7 +209,7 @@ class RangeOpts:
         self.precision = precision
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The options as libmongocrypt takes them."""
         named = {
             "sparsity": None if self.sparsity is None else Int64(self.sparsity),
@@ -274,7 +275,7 @@ class StringOpts:
         self.diacritic_sensitive = diacritic_sensitive
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The options as libmongocrypt takes them."""
         named = {
             "substring": self.substring,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bson.errors import InvalidDocument
 
+from gmongo._documents import Document
 from gmongo._safe_log import printable
 from gmongo._server_facts import codes
 
@@ -94,10 +95,10 @@ class AutoReconnect(ConnectionFailure):
     :param errors: the errors behind this one: a list, or a reply of the server; None is none.
     """
 
-    errors: Mapping[str, Any] | Sequence[Any]
-    details: Mapping[str, Any] | Sequence[Any]
+    errors: Document | Sequence[Any]
+    details: Document | Sequence[Any]
 
-    def __init__(self, message: str = "", errors: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+    def __init__(self, message: str = "", errors: Document | Sequence[Any] | None = None) -> None:
         labels = errors.get("errorLabels") if isinstance(errors, Mapping) else None
         super().__init__(message, labels)
         self.errors = self.details = errors or []
@@ -120,7 +121,7 @@ class NotPrimaryError(AutoReconnect):
     :param errors: the reply of the server; None is none.
     """
 
-    def __init__(self, message: str = "", errors: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str = "", errors: Document | None = None) -> None:
         super().__init__(_with_full_error(message, errors), errors)
 
     @property
@@ -184,9 +185,7 @@ class WaitQueueTimeoutError(ConnectionFailure):
     :param details: the rest of the text: the limits, and what the connections are in use for.
     """
 
-    def __init__(
-        self, message: str, address: Any = None, holders: Iterable[Mapping[str, Any]] = (), details: str = ""
-    ) -> None:
+    def __init__(self, message: str, address: Any = None, holders: Iterable[Document] = (), details: str = "") -> None:
         super().__init__(message + details)
         self.message = message
         self.address = address
@@ -228,11 +227,7 @@ class OperationFailure(PyMongoError):
     """
 
     def __init__(
-        self,
-        error: str,
-        code: int | None = None,
-        details: Mapping[str, Any] | None = None,
-        max_wire_version: int | None = None,
+        self, error: str, code: int | None = None, details: Document | None = None, max_wire_version: int | None = None
     ) -> None:
         labels = details.get("errorLabels") if details is not None else None
         super().__init__(_with_full_error(error, details), labels)
@@ -246,7 +241,7 @@ class OperationFailure(PyMongoError):
         return self._code
 
     @property
-    def details(self) -> Mapping[str, Any] | None:
+    def details(self) -> Document | None:
         """The whole reply, which may say more than the message."""
         return self._details
 
@@ -300,9 +295,9 @@ class BulkWriteError(OperationFailure):
         the counts of the whole bulk.
     """
 
-    details: Mapping[str, Any]
+    details: Document
 
-    def __init__(self, results: Mapping[str, Any]) -> None:
+    def __init__(self, results: Document) -> None:
         super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
 
     def __reduce__(self) -> tuple[Any, Any]:
@@ -327,13 +322,10 @@ class ClientBulkWriteException(OperationFailure):
     :param partial_result: what was done before the error; None, the default, if it is not known that anything was.
     """
 
-    details: Mapping[str, Any]
+    details: Document
 
     def __init__(
-        self,
-        results: Mapping[str, Any],
-        verbose: bool = False,
-        partial_result: ClientBulkWriteResult | None = None,
+        self, results: Document, verbose: bool = False, partial_result: ClientBulkWriteResult | None = None
     ) -> None:
         super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
         self.verbose = verbose
@@ -348,12 +340,12 @@ class ClientBulkWriteException(OperationFailure):
         return self.details.get("error")
 
     @property
-    def write_errors(self) -> list[Mapping[str, Any]]:
+    def write_errors(self) -> list[Document]:
         """The errors of single writes."""
         return list(self.details.get("writeErrors", []))
 
     @property
-    def write_concern_errors(self) -> list[Mapping[str, Any]]:
+    def write_concern_errors(self) -> list[Document]:
         """The write concern errors met on the way."""
         return list(self.details.get("writeConcernErrors", []))
 
@@ -412,12 +404,12 @@ class EncryptedCollectionError(EncryptionError):
     :param encrypted_fields: the fields with the data keys that were made before the failure.
     """
 
-    def __init__(self, cause: Exception, encrypted_fields: Mapping[str, Any]) -> None:
+    def __init__(self, cause: Exception, encrypted_fields: Document) -> None:
         super().__init__(cause)
         self._encrypted_fields = encrypted_fields
 
     @property
-    def encrypted_fields(self) -> Mapping[str, Any]:
+    def encrypted_fields(self) -> Document:
         """The fields with the data keys that were made before the failure."""
         return self._encrypted_fields
 
@@ -432,5 +424,5 @@ def _with_full_error(message: str, details: Any) -> str:
         return f"{message}, full error: too deeply nested to be shown"
 
 
-def _is_write_timeout(error: Mapping[str, Any]) -> bool:
+def _is_write_timeout(error: Document) -> bool:
     return error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
@@ -11,6 +11,7 @@ from bson.errors import BSONError
 from bson.timestamp import Timestamp
 from gevent import Timeout
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import InheritedOptions
 from gmongo._locals import forgets_locals
 from gmongo._short_text import short
@@ -57,8 +58,8 @@ _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWith
 # Closing a client waits no longer than this for a server, in seconds.
 _CLOSE_TIMEOUT = 1.0
 
-DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
-OtherType = TypeVar("OtherType", bound=Mapping[str, Any])
+DocumentType = TypeVar("DocumentType", bound=Document)
+OtherType = TypeVar("OtherType", bound=Document)
 
 
 class MongoClient(InheritedOptions, Generic[DocumentType]):
@@ -291,12 +292,12 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     def get_database(
         self,
         name: str | None = None,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
-    ) -> Database[Any]:
+    ) -> Database[Value]:
         """A database, with options of its own.
 
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
@@ -353,12 +354,12 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     def get_default_database(
         self,
         default: str | None = None,
-        codec_options: CodecOptions[Any] | None = None,
+        codec_options: CodecOptions[Value] | None = None,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
-    ) -> Database[Any]:
+    ) -> Database[Value]:
         """The database that the URI names.
 
         :param default: a name to take if the URI has none; None is an error then.
@@ -392,7 +393,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     def list_databases(
         self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
-    ) -> CommandCursor[dict[str, Any]]:
+    ) -> CommandCursor[DocumentDict]:
         """A cursor over descriptions of the databases.
 
         Specification: Enumerating Databases.
@@ -421,7 +422,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
-        self, name_or_database: str | Database[Any], session: ClientSession | None = None, comment: Any = None
+        self, name_or_database: str | Database[Value], session: ClientSession | None = None, comment: Any = None
     ) -> None:
         """Drop a database with its collections. That it does not exist is no error.
 
@@ -432,7 +433,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         :raises InvalidName: no database can have that name.
         """
         database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
-        command: dict[str, Any] = {"dropDatabase": 1}
+        command: DocumentDict = {"dropDatabase": 1}
         if comment is not None:
             command["comment"] = comment
         self._executor.run(WriteCommand(self._context_in(database.name, self._write_concern), command), session)
@@ -445,13 +446,13 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     def bulk_write(
         self,
-        models: Sequence[WriteModel[Any]],
+        models: Sequence[WriteModel[Value]],
         session: ClientSession | None = None,
         ordered: bool = True,
         verbose_results: bool = False,
         bypass_document_validation: bool | None = None,
         comment: Any = None,
-        let: Mapping[str, Any] | None = None,
+        let: Document | None = None,
         write_concern: WriteConcern | None = None,
     ) -> ClientBulkWriteResult:
         """Run many writes on any collections (MongoDB 8.0), in as few messages as they fit in. Other greenlets run
@@ -512,15 +513,15 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
 
     def watch(
         self,
-        pipeline: Sequence[Mapping[str, Any]] | None = None,
+        pipeline: Sequence[Document] | None = None,
         full_document: str | None = None,
-        resume_after: Mapping[str, Any] | None = None,
+        resume_after: Document | None = None,
         max_await_time_ms: int | None = None,
         batch_size: int | None = None,
-        collation: Mapping[str, Any] | Collation | None = None,
+        collation: Document | Collation | None = None,
         start_at_operation_time: Timestamp | None = None,
         session: ClientSession | None = None,
-        start_after: Mapping[str, Any] | None = None,
+        start_after: Document | None = None,
         comment: Any = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
@@ -697,14 +698,14 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         metadata.clear()
         metadata.update(self._options.metadata())
 
-    def server_info(self, session: ClientSession | None = None) -> dict[str, Any]:
+    def server_info(self, session: ClientSession | None = None) -> DocumentDict:
         """What the server says of its build: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
 
         :param session: to run in; None (the default) takes one for this operation alone.
         """
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
-    def pool_stats(self) -> list[dict[str, Any]]:
+    def pool_stats(self) -> list[DocumentDict]:
         """The state of the connection pools now: one mapping for each server, with these keys.
 
         - ``address``: of the server.
@@ -811,7 +812,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
-class _SilentClient(MongoClient[Any]):
+class _SilentClient(MongoClient[Value]):
     """A client of the driver's own for what is sent in plaintext: nothing of it is logged, published, traced, measured
     or shown, whatever is registered for all clients or asked for by the environment.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.driver_info import DriverInfo
 from gmongo.server_api import ServerApi
 
@@ -42,8 +42,8 @@ class PoolOptions(NamedTuple):
     driver: DriverInfo | None
     server_api: ServerApi | None
     load_balanced: bool | None
-    metadata: dict[str, Any]
-    non_default_options: Mapping[str, Any]
+    metadata: DocumentDict
+    non_default_options: Document
 
     @property
     def pause_enabled(self) -> bool:

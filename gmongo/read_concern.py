@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo._documents import DocumentDict
 from gmongo._short_text import short
 
 __all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
@@ -39,7 +40,7 @@ class ReadConcern:
         return self.__level is None or self.__level == "local"
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The document sent as ``readConcern``; empty for the default of the server."""
         return {"level": self.__level} if self.__level else {}
 

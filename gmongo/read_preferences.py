@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
@@ -24,10 +25,10 @@ __all__ = [
 _NO_MAX_STALENESS = -1
 _MONGOS_MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 
-_TagSets = Sequence[Mapping[str, Any]]
+_TagSets = Sequence[Document]
 
 
-def _checked_tag_sets(tag_sets: Any) -> list[Mapping[str, Any]] | None:
+def _checked_tag_sets(tag_sets: Any) -> list[Document] | None:
     if tag_sets is None:
         return None
     if not isinstance(tag_sets, (list, tuple)):
@@ -48,7 +49,7 @@ def _checked_max_staleness(max_staleness: Any) -> int:
     return max_staleness
 
 
-def _checked_hedge(hedge: Any) -> Mapping[str, Any] | None:
+def _checked_hedge(hedge: Any) -> Document | None:
     if hedge is None:
         return None
     if not isinstance(hedge, Mapping):
@@ -73,7 +74,7 @@ class _ReadPreference:
         mode: int,
         tag_sets: _TagSets | None = None,
         max_staleness: int = _NO_MAX_STALENESS,
-        hedge: Mapping[str, Any] | None = None,
+        hedge: Document | None = None,
     ) -> None:
         self._mode = mode
         self.__tag_sets = _checked_tag_sets(tag_sets)
@@ -81,8 +82,8 @@ class _ReadPreference:
         self.__hedge = _checked_hedge(hedge)
         self.__document = self.__build_document()
 
-    def __build_document(self) -> dict[str, Any]:
-        document: dict[str, Any] = {"mode": self.mongos_mode}
+    def __build_document(self) -> DocumentDict:
+        document: DocumentDict = {"mode": self.mongos_mode}
         if self.__tag_sets and self.__tag_sets != [{}]:
             document["tags"] = self.__tag_sets
         if self.__max_staleness != _NO_MAX_STALENESS:
@@ -107,7 +108,7 @@ class _ReadPreference:
         return _MONGOS_MODES[self._mode]
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The document sent as ``$readPreference``."""
         return self.__document.copy()
 
@@ -122,7 +123,7 @@ class _ReadPreference:
         return self.__max_staleness
 
     @property
-    def hedge(self) -> Mapping[str, Any] | None:
+    def hedge(self) -> Document | None:
         """The settings of hedged reads, or None."""
         return self.__hedge
 
@@ -181,10 +182,7 @@ class PrimaryPreferred(_ReadPreference):
     __slots__ = ()
 
     def __init__(
-        self,
-        tag_sets: _TagSets | None = None,
-        max_staleness: int = _NO_MAX_STALENESS,
-        hedge: Mapping[str, Any] | None = None,
+        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
     ) -> None:
         super().__init__(1, tag_sets, max_staleness, hedge)
 
@@ -206,10 +204,7 @@ class Secondary(_ReadPreference):
     __slots__ = ()
 
     def __init__(
-        self,
-        tag_sets: _TagSets | None = None,
-        max_staleness: int = _NO_MAX_STALENESS,
-        hedge: Mapping[str, Any] | None = None,
+        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
     ) -> None:
         super().__init__(2, tag_sets, max_staleness, hedge)
 
@@ -231,10 +226,7 @@ class SecondaryPreferred(_ReadPreference):
     __slots__ = ()
 
     def __init__(
-        self,
-        tag_sets: _TagSets | None = None,
-        max_staleness: int = _NO_MAX_STALENESS,
-        hedge: Mapping[str, Any] | None = None,
+        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
     ) -> None:
         super().__init__(3, tag_sets, max_staleness, hedge)
 
@@ -256,10 +248,7 @@ class Nearest(_ReadPreference):
     __slots__ = ()
 
     def __init__(
-        self,
-        tag_sets: _TagSets | None = None,
-        max_staleness: int = _NO_MAX_STALENESS,
-        hedge: Mapping[str, Any] | None = None,
+        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
     ) -> None:
         super().__init__(4, tag_sets, max_staleness, hedge)
 

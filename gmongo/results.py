@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document
 from gmongo.errors import InvalidOperation
 
 __all__ = [
@@ -96,13 +97,13 @@ class UpdateResult(_Result):
 
     __slots__ = ("_in_client_bulk", "_raw_result")
 
-    def __init__(self, raw_result: Mapping[str, Any] | None, acknowledged: bool, in_client_bulk: bool = False) -> None:
+    def __init__(self, raw_result: Document | None, acknowledged: bool, in_client_bulk: bool = False) -> None:
         self._acknowledged = acknowledged
         self._raw_result = raw_result
         self._in_client_bulk = in_client_bulk
 
     @property
-    def raw_result(self) -> Mapping[str, Any] | None:
+    def raw_result(self) -> Document | None:
         """The reply of the server; None if the write was not acknowledged."""
         return self._raw_result
 
@@ -151,7 +152,7 @@ class UpdateResult(_Result):
         return "upserted" in self._reply
 
     @property
-    def _reply(self) -> Mapping[str, Any]:
+    def _reply(self) -> Document:
         return self._raw_result or {}
 
     def __repr__(self) -> str:
@@ -169,12 +170,12 @@ class DeleteResult(_Result):
 
     __slots__ = ("_raw_result",)
 
-    def __init__(self, raw_result: Mapping[str, Any], acknowledged: bool) -> None:
+    def __init__(self, raw_result: Document, acknowledged: bool) -> None:
         self._acknowledged = acknowledged
         self._raw_result = raw_result
 
     @property
-    def raw_result(self) -> Mapping[str, Any]:
+    def raw_result(self) -> Document:
         """The reply of the server."""
         return self._raw_result
 
@@ -196,12 +197,12 @@ class DeleteResult(_Result):
 class _BulkResult(_Result):
     __slots__ = ("_bulk_api_result",)
 
-    def __init__(self, bulk_api_result: Mapping[str, Any], acknowledged: bool) -> None:
+    def __init__(self, bulk_api_result: Document, acknowledged: bool) -> None:
         super().__init__(acknowledged)
         self._bulk_api_result = bulk_api_result
 
     @property
-    def bulk_api_result(self) -> Mapping[str, Any]:
+    def bulk_api_result(self) -> Document:
         """The counts and errors of all batches, summed up."""
         return self._bulk_api_result
 
@@ -289,7 +290,7 @@ class ClientBulkWriteResult(_BulkResult):
 
     __slots__ = ("_has_verbose_results",)
 
-    def __init__(self, bulk_api_result: Mapping[str, Any], acknowledged: bool, has_verbose_results: bool) -> None:
+    def __init__(self, bulk_api_result: Document, acknowledged: bool, has_verbose_results: bool) -> None:
         super().__init__(bulk_api_result, acknowledged)
         self._has_verbose_results = has_verbose_results
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.options import query
 from gmongo.options.connection_string import parse_userinfo
@@ -37,7 +38,7 @@ def parse_uri(
     srv_max_hosts: int | None = None,
     srv_allowed_hosts_suffix: str | None = None,
     srv_host_validator: Callable[[str], object] | None = None,
-) -> dict[str, Any]:
+) -> DocumentDict:
     """Parse a connection string. For ``mongodb+srv`` this asks DNS for the hosts and for more options.
 
     :param uri: the connection string.
@@ -92,7 +93,7 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
     return split_encoded_hosts(hosts, default_port)
 
 
-def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> dict[str, Any]:
+def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
     """Parse the options part of a connection string.
 
     :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;`` throughout.
@@ -108,7 +109,7 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     return _AnyCase(query.split_options(opts, validate, warn, normalize))
 
 
-def validate_options(opts: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:
+def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     """Check options and convert their values.
 
     :param opts: the options by name, in any case; values may be strings, as in a URI.
@@ -120,13 +121,13 @@ def validate_options(opts: Mapping[str, Any], warn: bool = False) -> dict[str, A
     return dict(query.validated(opts, warn))
 
 
-class _AnyCase(dict[str, Any]):
+class _AnyCase(DocumentDict):
     """Options by the names of the specification, which are found in any case.
 
     :param options: by name; an alias that was left as it is stays as it is.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Document) -> None:
         super().__init__((_spelled(name), value) for name, value in options.items())
 
     def __missing__(self, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo._documents import DocumentDict
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 
@@ -31,11 +32,7 @@ class WriteConcern:
     __slots__ = ("__acknowledged", "__document")
 
     def __init__(
-        self,
-        w: int | str | None = None,
-        wtimeout: int | None = None,
-        j: bool | None = None,
-        fsync: bool | None = None,
+        self, w: int | str | None = None, wtimeout: int | None = None, j: bool | None = None, fsync: bool | None = None
     ) -> None:
         if j and fsync:
             raise ConfigurationError("j=True and fsync=True cannot be used together")
@@ -56,7 +53,7 @@ class WriteConcern:
         return not self.__document
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The document sent as ``writeConcern``; empty for the default of the server."""
         return self.__document.copy()
 

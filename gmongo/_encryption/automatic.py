@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import bson
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._documents import Document, Value
 from gmongo._encryption.explicit import opened
 from gmongo._encryption.key_vault import RAW, KeyVault, key_vault, split_namespace
 from gmongo._encryption.kms import Kms
@@ -38,11 +39,11 @@ class Encrypter:
 
     def __init__(
         self,
-        client: MongoClient[Any],
+        client: MongoClient[Value],
         options: AutoEncryptionOpts,
-        new_client: Callable[..., MongoClient[Any]],
-        new_silent_client: Callable[..., MongoClient[Any]],
-        construction: Mapping[str, Any],
+        new_client: Callable[..., MongoClient[Value]],
+        new_silent_client: Callable[..., MongoClient[Value]],
+        construction: Document,
     ) -> None:
         split_namespace(options._key_vault_namespace)
         self.options = options
@@ -51,7 +52,7 @@ class Encrypter:
         self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
         self._new_client = new_client
         self._construction = construction
-        self._internal: MongoClient[Any] | None = None
+        self._internal: MongoClient[Value] | None = None
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
@@ -86,9 +87,9 @@ class Encrypter:
         decrypted = self._machine.run(make, len(reply), deadline)
         return None if decrypted == reply else decrypted
 
-    def encrypted_fields(self, namespace: str) -> Mapping[str, Any] | None:
+    def encrypted_fields(self, namespace: str) -> Document | None:
         """Those that the options name for a collection."""
-        found: Mapping[str, Any] | None = self.options._encrypted_fields_map.get(namespace)
+        found: Document | None = self.options._encrypted_fields_map.get(namespace)
         return found
 
     # Clients
@@ -98,7 +99,7 @@ class Encrypter:
         client = self.options._key_vault_client or self.other_client()
         return KeyVault(key_vault(client, self.options._key_vault_namespace))
 
-    def other_client(self) -> MongoClient[Any]:
+    def other_client(self) -> MongoClient[Value]:
         """A client for the same deployment: the same one, if it has connections without limit, or one beside it.
 
         An operation asks through it while it holds a connection, so that from one and the same pool it could wait for

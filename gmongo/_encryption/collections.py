@@ -5,9 +5,9 @@ Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import parts_of
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
@@ -21,7 +21,7 @@ _CLUSTERED = {"key": {"_id": 1}, "unique": True}
 INDEX = [("__safeContent__", 1)]
 
 
-def state_collections(name: str, encrypted_fields: Mapping[str, Any]) -> tuple[str, str]:
+def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
     """The names of the collections beside one."""
     return (
         encrypted_fields.get("escCollection") or f"enxcol_.{name}.esc",
@@ -32,7 +32,7 @@ def state_collections(name: str, encrypted_fields: Mapping[str, Any]) -> tuple[s
 class _CreateStateCollection(WriteCommand):
     """Create a collection beside one for Queryable Encryption, if the server has that."""
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         """Build the command.
 
         :raises ConfigurationError: the server is older than MongoDB 7.0.
@@ -46,9 +46,7 @@ class _CreateStateCollection(WriteCommand):
         return super().command(hello)
 
 
-def create_state_collections(
-    database: Database[Any], name: str, encrypted_fields: Mapping[str, Any], session: Any
-) -> None:
+def create_state_collections(database: Database[Value], name: str, encrypted_fields: Document, session: Any) -> None:
     """Create the collections beside one that is about to be created.
 
     :raises ConfigurationError: the server is older than MongoDB 7.0.
@@ -58,7 +56,7 @@ def create_state_collections(
         database._executor.run(operation, session)
 
 
-def encrypted_fields_of(database: Database[Any], name: str, session: Any, *, ask: bool) -> Mapping[str, Any] | None:
+def encrypted_fields_of(database: Database[Value], name: str, session: Any, *, ask: bool) -> Document | None:
     """What the options of the client say of a collection, or the server.
 
     :param ask: whether to ask the server, if the options say nothing.

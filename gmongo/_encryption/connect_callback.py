@@ -59,10 +59,7 @@ class HTTPProxyKMSConnect:
 
     @forgets_locals
     def __init__(
-        self,
-        proxy_url: str,
-        ssl_context: ssl.SSLContext | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, proxy_url: str, ssl_context: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
         if not isinstance(proxy_url, str):
             raise TypeError(f"proxy_url must be a string, not {type(proxy_url)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo.auth.aws_credentials import AwsCredentialsCache
 from gmongo.auth.http import request_json, text_field
 from gmongo.errors import ConfigurationError
@@ -33,7 +33,7 @@ class OnDemand:
     def __repr__(self) -> str:
         return f"<OnDemand {', '.join(self._providers)}>"
 
-    def find(self, deadline: float | None) -> dict[str, Any]:
+    def find(self, deadline: float | None) -> DocumentDict:
         """The credentials of all of them, as libmongocrypt takes them.
 
         :param deadline: when they must be there.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import bson
 from bson import Binary
 
+from gmongo._documents import Document, Value
 from gmongo._encryption.connect_callback import KMSConnectContext
 from gmongo._encryption.context import Make
 from gmongo._encryption.handle import Handle, Settings
@@ -45,7 +46,7 @@ class Explicit:
     def __init__(
         self,
         settings: Settings,
-        keys: Collection[Any],
+        keys: Collection[Value],
         tls: KmsTls,
         connect_callback: Callable[[KMSConnectContext], Any] | None,
     ) -> None:
@@ -80,7 +81,7 @@ class Explicit:
     def create_data_key(
         self,
         kms_provider: str,
-        master_key: Mapping[str, Any] | None,
+        master_key: Document | None,
         key_alt_names: Sequence[str] | None,
         key_material: bytes | None,
     ) -> Binary:
@@ -100,9 +101,7 @@ class Explicit:
         except PyMongoError as error:
             raise EncryptionError(error) from error
 
-    def rewrap(
-        self, filter: Mapping[str, Any], provider: str | None, master_key: Mapping[str, Any] | None
-    ) -> list[Mapping[str, Any]]:
+    def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
         """The data keys that match, encrypted anew."""
 
         def make(new: Callable[[], Native]) -> Native:

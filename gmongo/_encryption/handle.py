@@ -10,6 +10,7 @@ from typing import Any
 
 import bson
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._encryption import hooks
 from gmongo._encryption.library import (
     MongoCryptBinaryIn,
@@ -44,10 +45,10 @@ class Settings:
     :param crypt_shared_lib_required: whether it has to be there.
     """
 
-    kms_providers: Mapping[str, Any] = field(repr=False)
+    kms_providers: Document = field(repr=False)
     key_expiration_ms: int | None = None
-    schema_map: Mapping[str, Any] | None = None
-    encrypted_fields_map: Mapping[str, Any] | None = None
+    schema_map: Document | None = None
+    encrypted_fields_map: Document | None = None
     bypass_query_analysis: bool = False
     analyses: bool = False
     crypt_shared_lib_path: str | None = None
@@ -179,7 +180,7 @@ def _must(crypt: Native, success: Any) -> None:
         raise _error_of(crypt)
 
 
-def _checkable(kms_providers: Mapping[str, Any]) -> dict[str, Any]:
+def _checkable(kms_providers: Document) -> DocumentDict:
     """Without access tokens, which libmongocrypt takes, and pymongocrypt does not know."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bson import Binary
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._documents import Value
 from gmongo.errors import ConfigurationError
 from gmongo.read_concern import ReadConcern
 from gmongo.write_concern import WriteConcern
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gmongo.collection import Collection
     from gmongo.mongo_client import MongoClient
 
-RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
+RAW: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
@@ -33,7 +34,7 @@ def split_namespace(namespace: str) -> tuple[str, str]:
     return database, collection
 
 
-def key_vault(client: MongoClient[Any], namespace: str) -> Collection[Any]:
+def key_vault(client: MongoClient[Value], namespace: str) -> Collection[Value]:
     """The collection of the keys, whose documents are left encoded.
 
     :raises ConfigurationError: the namespace is none.
@@ -50,7 +51,7 @@ class KeyVault:
     :param collection: of the keys.
     """
 
-    def __init__(self, collection: Collection[Any]) -> None:
+    def __init__(self, collection: Collection[Value]) -> None:
         self.collection = collection
 
     def keys(self, filter: bytes) -> list[bytes]:

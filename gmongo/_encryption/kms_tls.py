@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gmongo._documents import Document
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 from gmongo.options import tls_context, validate_keyword_options
@@ -32,7 +33,7 @@ class KmsTls:
     :raises ConfigurationError: an option is unknown, or would make connections less secure.
     """
 
-    def __init__(self, options: Mapping[str, Any] | None, providers: Iterable[str]) -> None:
+    def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._own = {provider: Tls(_context(provider, given)) for provider, given in (options or {}).items()}
@@ -64,7 +65,7 @@ def _context(provider: str, options: Any) -> ssl.SSLContext:
     return _made(checked)
 
 
-def _made(options: Mapping[str, Any]) -> ssl.SSLContext:
+def _made(options: Document) -> ssl.SSLContext:
     context = tls_context(options)
     assert context is not None
     return context

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.encoding import one_document
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # A write of several documents is split at this size, since encryption makes it larger.
 SPLIT_AT = 2 * 1024 * 1024
 # What is encrypted stays as it is: nothing in it is decoded but the names of the command's fields.
-_ENCODED: CodecOptions[Any] = CodecOptions(
+_ENCODED: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 
@@ -48,7 +48,7 @@ class EncryptedOperation(Operation):
         self.inner = inner
         self._encrypter = encrypter
         self._deadline = deadline
-        self._command: dict[str, Any] | None = None  # a second try sends the same again
+        self._command: DocumentDict | None = None  # a second try sends the same again
         self._body: Buffer = b""
         self._address: Address | None = None  # of the server that replied
         self._pin: PinnedConnection | None = None  # for the cursor that the reply has opened
@@ -69,7 +69,7 @@ class EncryptedOperation(Operation):
     def needs_retry_writes(self) -> bool:
         return self.inner.needs_retry_writes
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         """Build the command and encrypt it.
 
         :raises EncryptionError: it could not be encrypted. It is not sent then.
@@ -86,18 +86,18 @@ class EncryptedOperation(Operation):
             self._command = _fields_of(encrypter.encrypt(self.context.database, body, self._deadline))
         return dict(self._command)
 
-    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
+    def for_monitoring(self, command: DocumentDict) -> DocumentDict:
         return bson.decode(bson.encode(command))
 
-    def reply_for_monitoring(self, reply: dict[str, Any]) -> dict[str, Any]:
+    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
         return self.inner.reply_for_monitoring(reply)
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         # What is larger has memory of its own; a smaller one lies in a buffer that the next message overwrites.
         self._body = body if len(body) > WHOLE_BELOW else bytes(body)
         return self.inner.decode(self._body)
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         self._address = address
         return self.inner.result(reply, address)
 
@@ -121,7 +121,7 @@ class EncryptedOperation(Operation):
     def keeps_cursor_open(self, result: Any) -> bool:
         return self.inner.keeps_cursor_open(result)
 
-    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
         return self.inner.orphaned_cursor(reply, address)
 
     def late_cursor(self, body: Buffer, address: Address) -> Any:
@@ -138,6 +138,6 @@ class EncryptedOperation(Operation):
         self.inner.failed_in(transaction, error, overloaded)
 
 
-def _fields_of(command: bytes) -> dict[str, Any]:
-    found: Mapping[str, Any] = RawBSONDocument(command, _ENCODED)
+def _fields_of(command: bytes) -> DocumentDict:
+    found: Document = RawBSONDocument(command, _ENCODED)
     return dict(found)

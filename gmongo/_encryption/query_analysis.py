@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bson.raw_bson import RawBSONDocument
 from gevent import sleep
 
+from gmongo._documents import DocumentDict, Value
 from gmongo._encryption.key_vault import RAW
 from gmongo._safe_log import safely
 from gmongo.cmap.quoting import without_quotes
@@ -35,8 +36,8 @@ class Mongocryptd:
     :param new_client: makes the client that it is asked through, of which nothing is seen: it sends plaintext.
     """
 
-    def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., MongoClient[Any]]) -> None:
-        self._client: MongoClient[Any] = new_client(
+    def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., MongoClient[Value]]) -> None:
+        self._client: MongoClient[Value] = new_client(
             options._mongocryptd_uri, connect=False, serverSelectionTimeoutMS=_SELECTION_TIMEOUT_MS
         )
         self._command = options._mongocryptd_command
@@ -79,12 +80,12 @@ class _Analyse(RunCommand):
 
     takes_session = False
 
-    def decode(self, body: Any) -> dict[str, Any]:
+    def decode(self, body: Any) -> DocumentDict:
         self._encoded = bytes(body)
         sent = [value for field, value in self._command.items() if field not in (self.name, *_OF_THE_SCHEMA)]
         return dict(without_quotes(super().decode(body), sent))
 
-    def result(self, reply: dict[str, Any], address: Any) -> bytes:
+    def result(self, reply: DocumentDict, address: Any) -> bytes:
         return self._encoded
 
 

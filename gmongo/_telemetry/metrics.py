@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter_provider
 
+from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
 from gmongo._telemetry.text import kind_of
 from gmongo._version import __version__
@@ -38,7 +39,7 @@ class Metrics(Observer):
         self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
 
     def operation_ended(self, account: Account, error: BaseException | None) -> None:
-        attributes: dict[str, Any] = {
+        attributes: DocumentDict = {
             "db.system.name": "mongodb",
             "db.namespace": account.database,
             "db.operation.name": account.name,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from gmongo._documents import Document
 from gmongo.errors import ConfigurationError
 from gmongo.options.notices import notice
 
@@ -36,9 +36,7 @@ class TelemetrySettings:
     slow: float | None = None
 
 
-def telemetry_settings(
-    tracing: Mapping[str, Any] | None, metrics: Mapping[str, Any] | None, slow: float | None
-) -> TelemetrySettings:
+def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
     """What the options of a client say; what they leave open, the environment says.
 
     :param slow: in seconds.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gmongo._documents import DocumentDict
 from gmongo._telemetry.text import exception_of, query_text
 from gmongo.events.log import log
 from gmongo.execution.account import Account, Observer
@@ -30,7 +31,7 @@ class SlowOperations(Observer):
 
     def __init__(self, limit: float, query_text_max_length: int) -> None:
         self.limit = limit
-        self.last: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self.last: deque[DocumentDict] = deque(maxlen=_KEPT)
         self._text_length = query_text_max_length
 
     def command_started(self, account: Account, sent: Sent) -> None:
@@ -78,7 +79,7 @@ def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 1)
 
 
-def _line(found: dict[str, Any]) -> str:
+def _line(found: DocumentDict) -> str:
     parts = ", ".join(
         f"{words} {found[f'{name}MS']:g}"
         for name, words in _WORDS.items()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document
 from gmongo._short_text import document_text
 from gmongo.errors import ConnectionFailure, OperationFailure
 
 _NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})
 
 
-def query_text(command: Mapping[str, Any], length: int) -> str:
+def query_text(command: Document, length: int) -> str:
     """A command as relaxed Extended JSON.
 
     :param length: of the text at most.

@@ -24,6 +24,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._telemetry.text import exception_of, kind_of, query_text
 from gmongo._version import __version__
 from gmongo.execution.account import Account, Observer, Wait
@@ -84,7 +85,7 @@ class Traces(Observer):
 
     def operation_started(self, account: Account, transaction: Transaction | None) -> None:
         summary = account.summary
-        attributes: dict[str, Any] = {
+        attributes: DocumentDict = {
             "db.system.name": "mongodb",
             "db.namespace": account.database,
             "db.operation.name": account.name,
@@ -121,7 +122,7 @@ class Traces(Observer):
         is_none = seconds < _SHORTEST_WAIT and not connecting and error is None
         if kept is None or is_none or not kept[0].is_recording():
             return
-        attributes: dict[str, Any] = {"gmongo.wait.duration": seconds}
+        attributes: DocumentDict = {"gmongo.wait.duration": seconds}
         if connecting:
             attributes["gmongo.wait.connecting"] = connecting
         if error is not None:
@@ -143,12 +144,12 @@ class Traces(Observer):
         span = self._tracer.start_span(sent.name, kept[1], SpanKind.CLIENT, self._attributes_of(account, sent))
         account.notes[sent.request_id] = span
 
-    def _attributes_of(self, account: Account, sent: Sent) -> dict[str, Any]:
+    def _attributes_of(self, account: Account, sent: Sent) -> DocumentDict:
         connection, command, name = sent.connection, sent.command, sent.name
         host, port = connection.address
         collection = account.collection or _collection_of(name, command, sent.database)
         where = f"{sent.database}.{collection}" if collection else sent.database
-        attributes: dict[str, Any] = {
+        attributes: DocumentDict = {
             "db.system.name": "mongodb",
             "db.namespace": sent.database,
             "db.command.name": name,
@@ -236,7 +237,7 @@ def _tracer_of(provider: Any) -> Tracer:
     return tracer
 
 
-def _collection_of(name: str, command: Mapping[str, Any], database: str) -> str:
+def _collection_of(name: str, command: Document, database: str) -> str:
     """The collection that a command is about, if the operation does not say so."""
     value = command[name]
     if name == "getMore":

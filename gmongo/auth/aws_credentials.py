@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from gmongo._documents import Document
 from gmongo.auth.http import request, request_json, text_field
 from gmongo.errors import ConfigurationError, OperationFailure
 
@@ -121,7 +122,7 @@ def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
     return _read(what, request_json(what, "GET", base + _ROLES + quote(role), headers, _TIMEOUT), "Token")
 
 
-def _read(what: str, reply: Mapping[str, Any], token: str) -> AwsCredentials:
+def _read(what: str, reply: Document, token: str) -> AwsCredentials:
     key_id, secret, session = text_field(what, reply, "AccessKeyId", "SecretAccessKey", token)
     return AwsCredentials(key_id, secret, session, _moment(reply.get("Expiration")))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.errors import ProtocolError
 
-Command = dict[str, Any]
-Reply = Mapping[str, Any]
+Command = DocumentDict
+Reply = Document
 # Sends a command to a database and returns the reply; raises OperationFailure if the server says no.
 Run = Callable[[str, Command], Reply]
 
@@ -55,7 +56,7 @@ class SaslConversation(Conversation):
     """A conversation of ``saslStart`` and ``saslContinue``."""
 
     mechanism: str
-    options: ClassVar[Mapping[str, Any]] = {}
+    options: ClassVar[Document] = {}
     """Further fields of ``saslStart``."""
 
     def first(self) -> Command:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from gmongo._documents import Document
 from gmongo.errors import ConfigurationError
 
 EXTERNAL = "$external"
@@ -25,7 +26,7 @@ CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
 # Environment of MONGODB-OIDC -> whether it takes TOKEN_RESOURCE, which it then needs.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
-_Properties = Mapping[str, Any]
+_Properties = Document
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Credential:
 
 
 def credential_of(
-    options: Mapping[str, Any], username: str | None, password: str | None, database: str | None
+    options: Document, username: str | None, password: str | None, database: str | None
 ) -> Credential | None:
     """The credential that the options of a client describe, or None if they do not ask for authentication.
 

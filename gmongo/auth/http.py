@@ -6,13 +6,13 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from gevent import Timeout
 from gevent import socket as gevent_socket
 from gevent.ssl import SSLContext
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.errors import OperationFailure
 
 _LONGEST = 1 << 20
@@ -83,7 +83,7 @@ def _said(text: str, headers: Mapping[str, str]) -> str:
 
 def request_json(
     what: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
-) -> dict[str, Any]:
+) -> DocumentDict:
     """As :func:`request`, for a response that is a JSON object."""
     text = request(what, method, url, headers, timeout, body)
     try:
@@ -95,7 +95,7 @@ def request_json(
     return document
 
 
-def text_field(what: str, document: Mapping[str, Any], *names: str) -> list[str]:
+def text_field(what: str, document: Document, *names: str) -> list[str]:
     """Fields of a response that must be strings.
 
     :raises OperationFailure: one is not there.

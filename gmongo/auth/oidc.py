@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import bson
 from bson.errors import BSONError
@@ -11,6 +11,7 @@ from gevent import sleep
 from gevent.lock import BoundedSemaphore
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes
 from gmongo.auth.conversation import Command, Reply, Run, SaslConversation, converse
 from gmongo.auth.credential import Credential
@@ -229,7 +230,7 @@ def is_allowed(host: str, patterns: list[str]) -> bool:
 
 def _read_provider(payload: bytes) -> OIDCIdPInfo:
     try:
-        fields: dict[str, Any] = bson.decode(payload)
+        fields: DocumentDict = bson.decode(payload)
         return OIDCIdPInfo(fields["issuer"], fields.get("clientId"), fields.get("requestScopes"))
     except (BSONError, KeyError, TypeError, ValueError):
         raise ProtocolError("MONGODB-OIDC: the server does not name an identity provider") from None

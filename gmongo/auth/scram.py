@@ -8,9 +8,10 @@ import hashlib
 import hmac
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
+from gmongo._documents import Document
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.saslprep import saslprep
 from gmongo.auth.scram_keys import ScramKeys
@@ -37,7 +38,7 @@ class ScramConversation(SaslConversation):
     :param make_nonce: for tests.
     """
 
-    options: ClassVar[Mapping[str, Any]] = {"options": {"skipEmptyExchange": True}}
+    options: ClassVar[Document] = {"options": {"skipEmptyExchange": True}}
 
     def __init__(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import bson
 
 from gmongo import _clock
+from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.options import ConnectionOptions
@@ -48,7 +48,7 @@ class Authentication:
         self._authenticator = authenticator
         self._login = authenticator.login(connection.address[0])
 
-    def hello_fields(self) -> dict[str, Any]:
+    def hello_fields(self) -> DocumentDict:
         """What it adds to the hello of the handshake."""
         return self._login.hello_fields()
 
@@ -84,7 +84,7 @@ class Authentication:
         error = self._connection.timeout_error(self._options.connect_timeout or 0, "connectTimeoutMS")
         return interrupt_after(limit, error, ref)
 
-    def _run(self, database: str, command: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _run(self, database: str, command: Document) -> Document:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
         found = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)

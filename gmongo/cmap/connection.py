@@ -14,6 +14,7 @@ from bson.errors import InvalidBSON
 from gevent.exceptions import ConcurrentObjectUseError
 from greenlet import greenlet
 
+from gmongo._documents import Value
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gmongo.cmap.authentication import Authentication
 
 
-Document = TypeVar("Document")
+Decoded = TypeVar("Decoded")
 LateReply = Callable[[Buffer], None]
 
 
@@ -187,8 +188,8 @@ class Connection:
     # Talking
 
     def exchange(
-        self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Document]
-    ) -> Document:
+        self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
+    ) -> Decoded:
         """Send a request and return its reply. One that allows a stream returns the next reply of the stream that is
         under way, if one is, and is not sent.
 
@@ -245,8 +246,8 @@ class Connection:
             raise
 
     def _next_of_stream(
-        self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Document]
-    ) -> Document:
+        self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
+    ) -> Decoded:
         """The reply to a request that is made while another one has not had all of its replies."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
@@ -254,7 +255,7 @@ class Connection:
             raise without_frames(self.error)
         return self.next_reply(timeout, decode)
 
-    def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Document]) -> Document:
+    def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
         """The next reply of a stream: while `mid_message` is true, more is to come. Raises as :meth:`exchange` does."""
         transport = self._open_transport()
         try:
@@ -429,6 +430,6 @@ def _is_sound(body: Buffer) -> bool:
     return True
 
 
-_LENIENT: CodecOptions[Any] = CodecOptions(
+_LENIENT: CodecOptions[Value] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_MS
 )

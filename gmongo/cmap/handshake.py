@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import bson
 
 from gmongo import _clock
+from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.cmap.authentication import authentication_of
 from gmongo.cmap.hello import Hello, read_hello
@@ -29,9 +30,9 @@ def first_hello(options: ConnectionOptions) -> str:
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
-def handshake_command(options: ConnectionOptions) -> dict[str, Any]:
+def handshake_command(options: ConnectionOptions) -> DocumentDict:
     """The hello of a new connection."""
-    command: dict[str, Any] = {first_hello(options): 1, **options.server_api}
+    command: DocumentDict = {first_hello(options): 1, **options.server_api}
     command["helloOk"] = True
     command["backpressure"] = True
     command["client"] = options.metadata
@@ -75,7 +76,7 @@ def establish(
     return hello
 
 
-def say_hello(connection: Connection, command: Mapping[str, Any], timeout: float | None) -> Hello:
+def say_hello(connection: Connection, command: Document, timeout: float | None) -> Hello:
     """Send a hello of any kind and wait for its reply.
 
     :param timeout: seconds; None is without limit.
@@ -88,7 +89,7 @@ def say_hello(connection: Connection, command: Mapping[str, Any], timeout: float
     else:
         buffers = encode_op_query(request_id, "admin.$cmd", body)
     started = _clock.monotonic()
-    reply: Mapping[str, Any] = connection.exchange(request_id, buffers, timeout, bson.decode)
+    reply: Document = connection.exchange(request_id, buffers, timeout, bson.decode)
     if "speculativeAuthenticate" in command:
         reply = without_quotes(reply, command["speculativeAuthenticate"].get("payload"))
     return read_hello(reply, _clock.monotonic() - started)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document
 from gmongo._server_facts import sizes
 from gmongo.cmap.shape import ERROR, HELLO, HELLO_NUMBERS, check
 from gmongo.errors import OperationFailure
@@ -34,7 +34,7 @@ class Hello:
         "sessions_supported",
     )
 
-    def __init__(self, reply: Mapping[str, Any], duration: float) -> None:
+    def __init__(self, reply: Document, duration: float) -> None:
         self.reply = reply
         self.duration = duration
         self.hello_ok: bool = bool(reply.get("helloOk"))
@@ -52,7 +52,7 @@ class Hello:
         self.service_id: Any = reply.get("serviceId")
 
 
-def read_hello(reply: Mapping[str, Any], duration: float) -> Hello:
+def read_hello(reply: Document, duration: float) -> Hello:
     """Check that a hello succeeded, and that its fields are what they should be.
 
     :raises OperationFailure: it did not succeed.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from heapq import nsmallest
 from operator import attrgetter
-from typing import Any
 
 from greenlet import greenlet
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo.cmap.connection import Connection
 
 
-def holders(in_use: Collection[Connection], most: int | None = None) -> list[dict[str, Any]]:
+def holders(in_use: Collection[Connection], most: int | None = None) -> list[DocumentDict]:
     """Who holds connections, the one that has held its own for the longest time first.
 
     :param in_use: the connections that are checked out.

@@ -6,11 +6,11 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 import bson
 import gevent
 
+from gmongo._documents import DocumentDict
 from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
@@ -36,7 +36,7 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 }
 
 
-def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> dict[str, Any]:
+def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
     """The `client` document of a handshake, at most 512 bytes.
 
     :param wrappers: libraries built upon this one, which are named behind it. Those that came last are left out first.
@@ -51,9 +51,9 @@ def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ())
     return document
 
 
-def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> dict[str, Any]:
+def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> DocumentDict:
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
-    document: dict[str, Any] = {"application": {"name": app_name}} if app_name else {}
+    document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join(["gmongo", *(info.name for info in wrappers if info.name)]),
         # Each version stands where its name stands.
@@ -84,8 +84,8 @@ def faas_name(variables: Mapping[str, str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _environment(variables: Mapping[str, str]) -> dict[str, Any]:
-    environment: dict[str, Any] = {}
+def _environment(variables: Mapping[str, str]) -> DocumentDict:
+    environment: DocumentDict = {}
     name = faas_name(variables)
     if name is not None:
         environment["name"] = name
@@ -104,7 +104,7 @@ def _environment(variables: Mapping[str, str]) -> dict[str, Any]:
     return environment
 
 
-def _shorten(document: dict[str, Any]) -> bool:
+def _shorten(document: DocumentDict) -> bool:
     """Leave out what matters least, in the specification's order, until the document fits; whether it does."""
     if _fits(document):
         return True
@@ -118,12 +118,12 @@ def _shorten(document: dict[str, Any]) -> bool:
     return _fits(document)
 
 
-def _cut(document: dict[str, Any], part: dict[str, Any], field: str) -> None:
+def _cut(document: DocumentDict, part: DocumentDict, field: str) -> None:
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = part[field].encode()
         part[field] = text[: max(len(text) - surplus, 0)].decode(errors="ignore")
 
 
-def _fits(document: dict[str, Any]) -> bool:
+def _fits(document: DocumentDict) -> bool:
     return len(bson.encode(document)) <= _MAX_SIZE

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gmongo._documents import Document
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
 
@@ -31,9 +31,9 @@ class ConnectionOptions:
 
     connect_timeout: float | None = 20.0
     socket_timeout: float | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Document = field(default_factory=dict)
     compressors: tuple[str, ...] = ()
-    server_api: Mapping[str, Any] = field(default_factory=dict)
+    server_api: Document = field(default_factory=dict)
     load_balanced: bool = False
     zlib_level: int = -1
     tls: Tls | None = None
@@ -66,4 +66,4 @@ class PoolOptions:
     drains: bool = False
     drain_time: float = 0.0
     drain_bytes: int = 0
-    specified: Mapping[str, Any] = field(default_factory=dict)
+    specified: Document = field(default_factory=dict)

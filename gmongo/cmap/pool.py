@@ -15,6 +15,7 @@ from gevent import getcurrent
 
 from gmongo import _clock
 from gmongo._background import spawn_for
+from gmongo._documents import DocumentDict
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.draining import drain_soon
 from gmongo.cmap.establishing import Establisher, PoolOwner
@@ -92,7 +93,7 @@ class Pool:
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> DocumentDict:
         """The state of the pool now."""
         machine = self.machine
         return {

@@ -7,6 +7,8 @@ from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from gmongo._documents import Document, Value
+
 # What the driver reads, and what it says of an error.
 _KEPT = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
@@ -15,7 +17,7 @@ _WORD = re.compile(r"[^\x00-\x20\x7f]+")
 _SHORTEST = 4  # what is shorter is in any text
 
 
-def without_quotes(reply: Mapping[str, Any], sent: Any, names: Collection[Any] = ()) -> Mapping[str, Any]:
+def without_quotes(reply: Document, sent: Any, names: Collection[Value] = ()) -> Document:
     """A reply, of which no more is left than the driver reads if it is a refusal; and not the server's words, if they
     quote what was sent.
 

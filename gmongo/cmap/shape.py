@@ -16,6 +16,7 @@ import bson
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
+from gmongo._documents import Document
 from gmongo._short_text import short
 from gmongo.errors import ProtocolError
 from gmongo.wire.address import parse_address
@@ -203,7 +204,7 @@ WRITE: Mapping[str, Check] = {
 """Of the reply to an insert, update or delete."""
 
 
-def broken(document: Mapping[str, Any], checks: Mapping[str, Check]) -> tuple[str, str] | None:
+def broken(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
     """The first field that breaks its rule, and the rule. Fields that are not there, or null, break none."""
     for field, check in checks.items():
         value = document.get(field)
@@ -214,7 +215,7 @@ def broken(document: Mapping[str, Any], checks: Mapping[str, Check]) -> tuple[st
     return None
 
 
-def check(document: Mapping[str, Any], checks: Mapping[str, Check], where: str = "a reply") -> None:
+def check(document: Document, checks: Mapping[str, Check], where: str = "a reply") -> None:
     """Refuse a reply, or a part of one, that is not what it has to be.
 
     :param checks: by field.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gmongo._background import with_checkpoints
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.classify import labelled_concern_error, with_labels
@@ -35,7 +36,7 @@ from gmongo.wire.message import next_request_id
 if TYPE_CHECKING:
     from gmongo.execution.account import Account
 
-_Statement = tuple[str, Mapping[str, Any], bool]  # kind, element of the command, whether it may be tried again
+_Statement = tuple[str, Document, bool]  # kind, element of the command, whether it may be tried again
 
 
 def statement_of(model: Any) -> _Statement:
@@ -56,7 +57,7 @@ def statement_of(model: Any) -> _Statement:
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 
-def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Any]) -> dict[str, Any]:
+def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> DocumentDict:
     replaces = isinstance(model, ReplaceOne)
     return update_statement(
         model.filter,
@@ -77,11 +78,11 @@ class _Run:
 
     def __init__(self) -> None:
         self.kind = ""
-        self.elements: list[Mapping[str, Any]] = []
+        self.elements: list[Document] = []
         self.indexes: list[int] = []
         self.retryable = True
 
-    def add(self, index: int, kind: str, element: Mapping[str, Any], retryable: bool) -> None:
+    def add(self, index: int, kind: str, element: Document, retryable: bool) -> None:
         self.kind = kind
         self.elements.append(element)
         self.indexes.append(index)
@@ -125,13 +126,7 @@ class Bulk:
     """
 
     def __init__(
-        self,
-        context: OperationContext,
-        *,
-        name: str,
-        ordered: bool,
-        fields: Mapping[str, Any],
-        acknowledged: bool,
+        self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
     ) -> None:
         if not acknowledged:
             check_validation_not_bypassed(fields)
@@ -148,7 +143,7 @@ class Bulk:
         self._operation_id = next_request_id()
         self._interrupted = False
         self._unheard: dict[str, set[str]] = {}
-        self.outcome: dict[str, Any] = {
+        self.outcome: DocumentDict = {
             "writeErrors": [],
             "writeConcernErrors": [],
             "nInserted": 0,
@@ -159,7 +154,7 @@ class Bulk:
             "upserted": [],
         }
 
-    def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> dict[str, Any]:
+    def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
         """Write everything; returns the sum of the replies, which is empty if the writes are not acknowledged.
 
         :raises BulkWriteError: a write failed, or a write concern was not met, and the writes are acknowledged.
@@ -167,7 +162,7 @@ class Bulk:
         with executor.operation_scope(self._name, self._context, session) as self._account:
             return self._execute(executor, runs, session)
 
-    def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> dict[str, Any]:
+    def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
         implicit = executor.implicit_session() if checked_session(session) is None and self._acknowledged else None
         deadline = executor.deadline()
         if not self._acknowledged:
@@ -240,9 +235,9 @@ class Bulk:
 
     def _reply_to(
         self, batch: WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
-    ) -> Mapping[str, Any]:
+    ) -> Document:
         try:
-            reply: Mapping[str, Any] = executor.run(batch, session, deadline)
+            reply: Document = executor.run(batch, session, deadline)
         except WriteConcernError:
             if batch.reply is None:
                 raise
@@ -252,7 +247,7 @@ class Bulk:
             return batch.reply
         return reply
 
-    def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Mapping[str, Any]) -> None:
+    def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
         """Add the reply to one batch to the sum."""
         outcome, n = self.outcome, reply.get("n") or 0
         if run.kind == "insert":

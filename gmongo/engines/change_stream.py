@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import RESUMABLE_CHANGE_STREAM
 from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
@@ -42,7 +43,7 @@ class Position:
         self.token: Any = resume_after if start_after is None else start_after
         self.resuming = False
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> DocumentDict:
         """The fields of ``$changeStream`` that say where to begin."""
         if not self.resuming:
             return self._given

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gmongo._background import LongWork
+from gmongo._documents import Document, DocumentDict
 from gmongo.engines.reaper import CursorReaper
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import (
@@ -48,7 +48,7 @@ class ClientBulk:
         *,
         ordered: bool,
         verbose: bool,
-        fields: Mapping[str, Any],
+        fields: Document,
         acknowledged: bool,
         session: SessionHandle | None,
     ) -> None:
@@ -65,7 +65,7 @@ class ClientBulk:
         self._account: Account | None = None
         self._deadline = executor.deadline()
         self._operation_id = next_request_id()
-        self.outcome: dict[str, Any] = {
+        self.outcome: DocumentDict = {
             "anySuccessful": False,
             "error": None,
             "writeErrors": [],
@@ -74,7 +74,7 @@ class ClientBulk:
             **{name: {} for name in _RESULTS.values()},
         }
 
-    def execute(self, writes: Writes) -> dict[str, Any]:
+    def execute(self, writes: Writes) -> DocumentDict:
         """Write everything; returns the sum of the replies.
 
         :raises ClientBulkWriteException: a write failed, a write concern was not met, or the server or the network
@@ -83,7 +83,7 @@ class ClientBulk:
         with self._executor.operation_scope("bulkWrite", self._context, self._given) as self._account:
             return self._execute(writes)
 
-    def _execute(self, writes: Writes) -> dict[str, Any]:
+    def _execute(self, writes: Writes) -> DocumentDict:
         session = self._given
         if session is None and self._acknowledged:
             session = self._executor.implicit_session()
@@ -175,7 +175,7 @@ class ClientBulk:
             if self._ordered:
                 return
 
-    def _succeeded(self, write: Write, result: dict[str, Any]) -> None:
+    def _succeeded(self, write: Write, result: DocumentDict) -> None:
         if not self._verbose:
             return
         result["idx"] = write.index

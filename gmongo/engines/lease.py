@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bson.codec_options import CodecOptions
 
 from gmongo import _clock
+from gmongo._documents import Value
 from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
 from gmongo.engines.reaper import CursorReaper, Dropped
 from gmongo.errors import PyMongoError
@@ -56,7 +55,7 @@ class Lease:
         reaper: CursorReaper,
         opened: CursorReply,
         session: SessionHandle | None,
-        codec_options: CodecOptions[Any],
+        codec_options: CodecOptions[Value],
         time_limit: float | None,
         keeps_session: bool,
     ) -> None:

@@ -10,6 +10,7 @@ from gevent import sleep
 
 from gmongo import _clock
 from gmongo._background import LongWork
+from gmongo._documents import Value
 from gmongo._server_facts import codes
 from gmongo.engines.lease import Lease
 from gmongo.engines.read_ahead import ReadAhead, count, size_of_next
@@ -67,7 +68,7 @@ class ServerCursor:
         reaper: CursorReaper,
         opened: CursorReply,
         session: SessionHandle | None,
-        codec_options: CodecOptions[Any],
+        codec_options: CodecOptions[Value],
         *,
         limit: int = 0,
         batch_size: int = 0,

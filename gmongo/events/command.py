@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from gmongo import _clock
+from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.events.log import (
@@ -66,7 +67,7 @@ class Sent:
 
     def __init__(
         self,
-        command: Mapping[str, Any],
+        command: Document,
         database: str,
         request_id: int,
         operation_id: int,
@@ -103,7 +104,7 @@ class CommandEvents:
         self._is_logged = asks(self._logger)
         self.wanted = asks(self._logger, listeners)
 
-    def shown(self, operation: Any, reply: dict[str, Any]) -> Mapping[str, Any]:
+    def shown(self, operation: Any, reply: DocumentDict) -> Document:
         """A reply to `operation` as it is published. To show a large one is to decode it at once, which holds the loop:
         for listeners only. A log takes the beginning of it.
         """
@@ -128,7 +129,7 @@ class CommandEvents:
         if self._is_logged():
             self._log("Command started", sent, {"command": (document_text, command)})
 
-    def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
+    def succeeded(self, sent: Sent, duration: float, reply: Document) -> None:
         shown = {} if sent.sensitive else reply
         if self._listeners:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
@@ -187,7 +188,7 @@ def _rest(sent: Sent) -> tuple[Any, ...]:
     )
 
 
-def _failure(error: BaseException) -> tuple[dict[str, Any], bool]:
+def _failure(error: BaseException) -> tuple[DocumentDict, bool]:
     """An error as a document, and whether that is the server's reply, in which a secret could be."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True

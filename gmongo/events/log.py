@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
 
 from gmongo import _short_text
+from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import safely
 from gmongo.wire.address import Address
 
@@ -42,7 +43,7 @@ def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], 
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
 
-class Structured(dict[str, Any]):
+class Structured(DocumentDict):
     """The structured form of a message, some of whose values are made when any value is first read.
 
     A handler that keeps records and reads them later sees documents as they are then.
@@ -53,7 +54,7 @@ class Structured(dict[str, Any]):
 
     __slots__ = ("_later",)
 
-    def __init__(self, fields: Mapping[str, Any], later: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
+    def __init__(self, fields: Document, later: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
         super().__init__(fields)
         self._later = later
         self.update(later)  # they have their places; they are made when they are first read
@@ -109,12 +110,12 @@ class Details:
         return f"{fields['message']}: {details}"
 
 
-def log(logger: logging.Logger, text: object, structured: dict[str, Any], level: int = DEBUG) -> None:
+def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
     """Log `text`, once it is formatted, with its structured form beside it. The logger is enabled for the level."""
     safely(_handle, logger, text, structured, level)
 
 
-def _handle(logger: logging.Logger, text: object, structured: dict[str, Any], level: int) -> None:
+def _handle(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
     # As Logger.log does, but for the search for the caller: that is always this place.
     make = logging.getLogRecordFactory()
     record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
@@ -122,7 +123,7 @@ def _handle(logger: logging.Logger, text: object, structured: dict[str, Any], le
     logger.handle(record)
 
 
-def document_text(document: Mapping[str, Any]) -> str:
+def document_text(document: Document) -> str:
     """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
     text = _short_text.document_text(document, _LONGEST + 1)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
@@ -133,7 +134,7 @@ def milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
 
 
-def where(address: Address) -> dict[str, Any]:
+def where(address: Address) -> DocumentDict:
     """An address as structured messages have it."""
     host, port = address
     return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from gmongo import monitoring
+from gmongo._documents import Document, DocumentDict
 from gmongo.events.delivery import Delivery
 from gmongo.events.log import DEBUG, asks, connection_log, log, milliseconds, silence, where
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
@@ -69,7 +70,7 @@ class PoolEvents:
         if self._made is not None:
             self.delivery.note(self._made, self._address, seconds)
 
-    def pool_created(self, options: Mapping[str, Any]) -> None:
+    def pool_created(self, options: Document) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())
         text = f"Connection pool created for {self.where}" + (f" using options {pairs}" if pairs else "")
         self._publish("pool_created", monitoring.PoolCreatedEvent, dict(options))
@@ -101,7 +102,7 @@ class PoolEvents:
 
     def connection_closed(self, connection_id: int, reason: str, error: BaseException | None) -> None:
         text = f". Reason: {CLOSED_REASONS[reason]}"
-        extra: dict[str, Any] = {"reason": CLOSED_REASONS[reason]}
+        extra: DocumentDict = {"reason": CLOSED_REASONS[reason]}
         if reason == ConnectionClosedReason.ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
         self._publish("connection_closed", monitoring.ConnectionClosedEvent, connection_id, reason)
@@ -114,7 +115,7 @@ class PoolEvents:
     def check_out_failed(self, reason: str, error: BaseException, duration: float) -> None:
         elapsed = milliseconds(duration)
         text = f"Checkout failed for connection to {self.where}. Reason: {FAILED_REASONS[reason]}"
-        extra: dict[str, Any] = {"reason": FAILED_REASONS[reason], "durationMS": elapsed}
+        extra: DocumentDict = {"reason": FAILED_REASONS[reason], "durationMS": elapsed}
         if reason == ConnectionCheckOutFailedReason.CONN_ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
         self._publish("connection_check_out_failed", monitoring.ConnectionCheckOutFailedEvent, reason, duration)

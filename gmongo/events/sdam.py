@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo import monitoring
+from gmongo._documents import DocumentDict
 from gmongo.events.delivery import Delivery
 from gmongo.events.log import DEBUG, document_text, log, milliseconds, silence, topology_log, where
 from gmongo.monitoring import EventListeners, publish
@@ -116,7 +117,7 @@ class TopologyEvents:
             log(self._logger, text, {"message": message, "topologyId": self._id, **extra})
 
 
-def _of(connection: Any) -> dict[str, Any]:
+def _of(connection: Any) -> DocumentDict:
     """The IDs of a monitor's connection, as far as they are known."""
     if connection is None:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gmongo._documents import DocumentDict
 from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, server_selection_log, silence, where
 from gmongo.wire.address import Address
 
@@ -71,7 +72,7 @@ class _Text:
 
     __slots__ = ("_extra", "_structured")
 
-    def __init__(self, structured: Structured, extra: dict[str, Any]) -> None:
+    def __init__(self, structured: Structured, extra: DocumentDict) -> None:
         self._structured = structured
         self._extra = extra
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
@@ -179,7 +180,7 @@ class Attempt:
         if account is not None:
             account.observer.connection_used(account, connection.address, seconds)
 
-    def observe(self, reply: dict[str, Any]) -> None:
+    def observe(self, reply: DocumentDict) -> None:
         """Have the application's session and its transaction learn from a reply.
 
         :raises ProtocolError: its times are none.

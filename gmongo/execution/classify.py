@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo.cmap.shape import ERROR, WRITE_CONCERN_ERROR, check
 from gmongo.errors import (
@@ -32,7 +33,7 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 }
 
 
-def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> PyMongoError | None:
+def error_of(reply: Document, max_wire_version: int | None = None) -> PyMongoError | None:
     """The exception for a reply, or None if the command succeeded.
 
     Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
@@ -55,7 +56,7 @@ def error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> P
     return kind(message, code, reply, max_wire_version)
 
 
-def raise_error_of(reply: Mapping[str, Any], max_wire_version: int | None = None) -> None:
+def raise_error_of(reply: Document, max_wire_version: int | None = None) -> None:
     """Raise the exception for a reply, unless the command succeeded. Raises as :func:`error_of` does, too."""
     error = error_of(reply, max_wire_version)
     try:
@@ -86,24 +87,24 @@ def is_namespace_missing(error: OperationFailure) -> bool:
     return error.code == codes.NAMESPACE_NOT_FOUND or "ns not found" in str(error)
 
 
-def _labels(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _labels(reply: Document) -> DocumentDict:
     return {key: reply[key] for key in ("errorLabels", "topologyVersion") if key in reply}
 
 
-def raise_write_error(error: Mapping[str, Any]) -> NoReturn:
+def raise_write_error(error: Document) -> NoReturn:
     """Raise the exception for one element of ``writeErrors``."""
     code = error.get("code")
     kind = DuplicateKeyError if _BY_CODE.get(code or 0) is DuplicateKeyError else WriteError
     raise kind(error.get("errmsg", "write error"), code, error)
 
 
-def labelled_concern_error(reply: Mapping[str, Any]) -> dict[str, Any]:
+def labelled_concern_error(reply: Document) -> DocumentDict:
     """The ``writeConcernError`` of a reply with the labels of the reply, as one of those of a bulk."""
     labels = reply.get("errorLabels")
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 
 
-def with_labels(error: PyMongoError, outcome: Mapping[str, Any]) -> PyMongoError:
+def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
     """The error of a bulk, with the labels of its write concern errors."""
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
@@ -111,13 +112,13 @@ def with_labels(error: PyMongoError, outcome: Mapping[str, Any]) -> PyMongoError
     return error
 
 
-def raise_write_concern_error(reply: Mapping[str, Any]) -> None:
+def raise_write_concern_error(reply: Document) -> None:
     """Raise the exception for the ``writeConcernError`` of a reply, if it has one."""
     if reply.get("writeConcernError"):
         raise _concern_error(reply)
 
 
-def _concern_error(reply: Mapping[str, Any]) -> WriteConcernError:
+def _concern_error(reply: Document) -> WriteConcernError:
     error = reply["writeConcernError"]
     timed_out = error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
     kind = WTimeoutError if timed_out else WriteConcernError

@@ -9,6 +9,7 @@ import bson
 from bson.errors import BSONError
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
@@ -113,7 +114,7 @@ class CommandRunner:
 
     # Observing. Every started event is followed by its end, whatever is thrown in between.
 
-    def _announce(self, operation: Operation, connection: Connection, command: dict[str, Any], request_id: int) -> Sent:
+    def _announce(self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int) -> Sent:
         """Publish that a command is about to be sent."""
         if operation.operation_id is None:
             operation.operation_id = request_id  # of the first try, which all further ones keep
@@ -128,7 +129,7 @@ class CommandRunner:
             raise
         return sent
 
-    def _announce_end(self, sent: Sent, operation: Operation, reply: dict[str, Any] | None) -> None:
+    def _announce_end(self, sent: Sent, operation: Operation, reply: DocumentDict | None) -> None:
         """Publish how the exchange ended."""
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
@@ -150,7 +151,7 @@ class CommandRunner:
         attempt: Attempt,
         connection: Connection,
         sent: Sent | None,
-        reply: dict[str, Any] | None,
+        reply: DocumentDict | None,
     ) -> None:
         """Publish an error if a started event waits for its end, and let it take effect.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._documents import Document, Value
 from gmongo.sdam.selection import WRITABLE
 
 
@@ -25,10 +25,10 @@ class OperationContext:
 
     database: str
     collection: str = ""
-    codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS
+    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS
     selector: Any = WRITABLE
-    read_concern: Mapping[str, Any] | None = None
-    write_concern: Mapping[str, Any] | None = None
+    read_concern: Document | None = None
+    write_concern: Document | None = None
 
     def replace(self, **changes: Any) -> OperationContext:
         """The same but for these fields."""

@@ -6,13 +6,14 @@ An infinite one sets no limit, but does replace the older time-outs, as ``timeou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import inf
 from typing import Any
 
 from gmongo import _clock
+from gmongo._documents import Document, DocumentDict
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 
@@ -90,7 +91,7 @@ def remaining(deadline: float | None) -> float | None:
     return deadline - _clock.monotonic()
 
 
-def without_wtimeout(write_concern: Mapping[str, Any]) -> dict[str, Any]:
+def without_wtimeout(write_concern: Document) -> DocumentDict:
     """A write concern without its time-out, which a deadline replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bson
 
 from gmongo import _clock
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
@@ -39,7 +39,7 @@ class Decorator:
         self._api = topology.settings.connection.server_api
         self._load_balanced = topology.settings.load_balanced
 
-    def decorate(self, command: dict[str, Any], attempt: Attempt, connection: Connection) -> None:
+    def decorate(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version.
 
         :param attempt: whose command it is.
@@ -89,12 +89,12 @@ class Decorator:
 
     def _add_session(
         self,
-        command: dict[str, Any],
+        command: DocumentDict,
         attempt: Attempt,
         session: Session,
         connection: Connection,
-        cluster_time: Mapping[str, Any] | None,
-    ) -> Mapping[str, Any] | None:
+        cluster_time: Document | None,
+    ) -> Document | None:
         """Add the session that the operation was given.
 
         :returns: the newest cluster time, the client's or the session's.
@@ -108,7 +108,7 @@ class Decorator:
         return cluster_time
 
 
-def _add_session(command: dict[str, Any], attempt: Attempt, session: Session, connection: Connection) -> None:
+def _add_session(command: DocumentDict, attempt: Attempt, session: Session, connection: Connection) -> None:
     operation, transaction = attempt.operation, attempt.transaction
     server_session = session.server_session
     server_session.last_used = _clock.monotonic()
@@ -135,7 +135,7 @@ def _number(operation: Operation, server_session: ServerSession) -> int:
     return operation.transaction_number
 
 
-def _add_max_time(command: dict[str, Any], operation: Operation, deadline: float, min_round_trip_time: float) -> None:
+def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
     """Have the server give up in time for its reply to arrive.
 
     :param min_round_trip_time: to the server, in seconds.
@@ -159,7 +159,7 @@ def _add_max_time(command: dict[str, Any], operation: Operation, deadline: float
             del command["maxTimeMS"]
 
 
-def _newer(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _newer(one: Document | None, other: Document | None) -> Document | None:
     """The greater of two cluster times."""
     if one is None or other is None:
         return one or other

@@ -11,14 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gmongo import _clock
+from gmongo._documents import Document
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.account import Account, Observers, Wait, account_of
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gmongo.errors import PyMongoError
     from gmongo.execution.context import OperationContext
     from gmongo.execution.operation import Operation
@@ -48,7 +47,7 @@ class ObservedCommands(CommandEvents):
             account.sensitive = account.sensitive or sent.sensitive
             account.observer.command_started(account, sent)
 
-    def succeeded(self, sent: Sent, duration: float, reply: Mapping[str, Any]) -> None:
+    def succeeded(self, sent: Sent, duration: float, reply: Document) -> None:
         try:
             if self._listened():
                 super().succeeded(sent, duration, reply)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import bson
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._short_text import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
 
 
-def required(reply: Mapping[str, Any], name: str, check: Check, where: str = "a reply") -> Any:
+def required(reply: Document, name: str, check: Check, where: str = "a reply") -> Any:
     """A field that a reply must have.
 
     :param check: what it has to be.
@@ -116,7 +116,7 @@ class Operation:
         """Whether it is tried again only with ``retryWrites``, after an error labelled as retryable."""
         return self.is_write
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         """The command, its name first, without what the executor adds."""
         raise NotImplementedError
 
@@ -124,19 +124,19 @@ class Operation:
         """The buffers of the message that an encoded command is sent as."""
         return encode_op_msg(request_id, flags, body)
 
-    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
+    def for_monitoring(self, command: DocumentDict) -> DocumentDict:
         """The command as events and logs show it, with the documents that travel beside it."""
         return command
 
-    def reply_for_monitoring(self, reply: dict[str, Any]) -> dict[str, Any]:
+    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
         """A reply as events and logs show it."""
         return reply
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         """Decode the reply."""
         return bson.decode(body)
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         """What the operation returns for a reply that is not an error.
 
         :param address: of the server that replied.
@@ -151,7 +151,7 @@ class Operation:
         """Whether a result is a cursor that is still open, so that its connection is kept behind a load balancer."""
         return False
 
-    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
         """The cursor that the reply to an interrupted operation opened; None if there is none."""
         return None
 
@@ -197,9 +197,9 @@ class CollectionOperation(Operation):
 
     __slots__ = ("fields",)
 
-    def __init__(self, context: OperationContext, fields: Mapping[str, Any]) -> None:
+    def __init__(self, context: OperationContext, fields: Document) -> None:
         super().__init__(context)
         self.fields = fields
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self.fields}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bson.timestamp import Timestamp
 from gevent import getcurrent
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gmongo.execution.sessions import ServerSession
 
 OTHER_LIMIT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
-_NONE: Mapping[str, Any] = {}
+_NONE: Document = {}
 
 
 class SessionState:
@@ -58,7 +58,7 @@ class SessionState:
         self._user: object = None  # the greenlet that runs an operation in it now
         self.transaction = Transaction()
         self.limit: float | None = None  # the deadline of with_transaction
-        self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
+        self.cluster_time: Document | None = None  # the newest seen
         self.operation_time: Timestamp | None = None  # of the last operation
 
     @property
@@ -137,7 +137,7 @@ class SessionState:
 
     # Commands and replies
 
-    def decorate(self, command: dict[str, Any], is_causally_consistent: bool, hello: Hello) -> None:
+    def decorate(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
         """Make a command causally consistent, or have it read the snapshot.
 
         :param command: to add the read concern to.
@@ -157,7 +157,7 @@ class SessionState:
                 "afterClusterTime": self.operation_time_to_follow,
             }
 
-    def observe(self, reply: Mapping[str, Any]) -> None:
+    def observe(self, reply: Document) -> None:
         """Learn the times of a reply, which have been checked."""
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
@@ -166,7 +166,7 @@ class SessionState:
         if self._snapshot and self._snapshot_time is None:
             self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
 
-    def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
+    def advance_cluster_time(self, cluster_time: Document) -> None:
         """Take a cluster time over, if it is newer."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:

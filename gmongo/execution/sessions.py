@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bson.binary import Binary, UuidRepresentation
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo.errors import InvalidOperation
 from gmongo.execution.session_state import OTHER_LIMIT, SessionState
 
@@ -271,7 +272,7 @@ class ServerSessionPool:
         if not session.dirty and session.last_used >= oldest_use:
             idle.append(session)
 
-    def drain(self) -> list[dict[str, Any]]:
+    def drain(self) -> list[DocumentDict]:
         """Take all sessions out; returns their IDs, for ``endSessions``."""
         idle = [session.lsid for session in self._idle]
         self._idle.clear()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import RETRYABLE_WRITE, TRANSIENT, UNKNOWN_RESULT
 from gmongo.cmap.connection import Purpose
@@ -50,8 +50,8 @@ class TransactionSettings(NamedTuple):
     :param max_commit_time_ms: how long a commit may take on the server, in milliseconds.
     """
 
-    read_concern: Mapping[str, Any]
-    write_concern: Mapping[str, Any]
+    read_concern: Document
+    write_concern: Document
     selector: Any
     max_commit_time_ms: int | None
 
@@ -75,7 +75,7 @@ class Transaction:
         self.settings = TransactionSettings({}, {}, None, None)
         self.pinned_address: Address | None = None  # the mongos it runs on
         self.pin: PinnedConnection | None = None  # behind a load balancer, the connection it runs on
-        self.recovery_token: Mapping[str, Any] | None = None
+        self.recovery_token: Document | None = None
         self.observed: Any = None  # what an observer of the client keeps of it
         self._commit_is_retry = False
         self._end_sent = False
@@ -152,7 +152,7 @@ class Transaction:
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
-    def commit_write_concern(self) -> Mapping[str, Any]:
+    def commit_write_concern(self) -> Document:
         """A commit that is tried again asks for the majority, so as not to be told of a result that is undone later."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
@@ -161,7 +161,7 @@ class Transaction:
 
     # Commands
 
-    def decorate(self, command: dict[str, Any], after: Any) -> None:
+    def decorate(self, command: DocumentDict, after: Any) -> None:
         """Put on a command what makes it part of the transaction; the first one also starts it.
 
         :param after: the time that a causally consistent session has reached, or None.
@@ -193,7 +193,7 @@ class Transaction:
         """The server turned the first command away unread: the next try is the first again."""
         self.state = State.STARTING
 
-    def observe(self, reply: Mapping[str, Any]) -> None:
+    def observe(self, reply: Document) -> None:
         """Keep what helps another mongos to find out how the transaction ended."""
         token = reply.get("recoveryToken")
         if token is not None:

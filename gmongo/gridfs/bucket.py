@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
@@ -43,7 +43,7 @@ class GridFSBucket:
 
     def __init__(
         self,
-        db: Database[Any],
+        db: Database[Value],
         bucket_name: str = "fs",
         chunk_size_bytes: int = DEFAULT_CHUNK_SIZE,
         write_concern: WriteConcern | None = None,
@@ -62,7 +62,7 @@ class GridFSBucket:
         self,
         filename: str,
         chunk_size_bytes: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
         """A new file to write to; it is there for others when it is closed.
@@ -84,7 +84,7 @@ class GridFSBucket:
         file_id: Any,
         filename: str,
         chunk_size_bytes: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
         """A new file to write to, with an ``_id`` of the application's choice.
@@ -103,10 +103,10 @@ class GridFSBucket:
 
     def _new_file(
         self,
-        chosen_id: dict[str, Any],
+        chosen_id: DocumentDict,
         filename: str,
         chunk_size_bytes: int | None,
-        metadata: Mapping[str, Any] | None,
+        metadata: Document | None,
         session: ClientSession | None,
     ) -> GridIn:
         _check_name("filename", filename)
@@ -122,7 +122,7 @@ class GridFSBucket:
         filename: str,
         source: Any,
         chunk_size_bytes: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> Any:
         """Write a file in one go, and return its ``_id``. If that fails, what was stored is removed.
@@ -146,7 +146,7 @@ class GridFSBucket:
         filename: str,
         source: Any,
         chunk_size_bytes: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> None:
         """Write a file in one go, with an ``_id`` of the application's choice. If that fails, what was stored is
@@ -240,7 +240,7 @@ class GridFSBucket:
 
     def find(
         self,
-        filter: Mapping[str, Any] | None = None,
+        filter: Document | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
@@ -340,7 +340,7 @@ class GridFSBucket:
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched filename {filename!r}")
 
 
-def revision_of(storage: Storage, query: Mapping[str, Any], revision: int | None, session: ClientSession | None) -> Any:
+def revision_of(storage: Storage, query: Document, revision: int | None, session: ClientSession | None) -> Any:
     """The description of a revision of a file, or None.
 
     :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document, Value
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
 from gmongo.gridfs.bucket import revision_of
@@ -25,7 +26,7 @@ class GridFS:
     :raises ConfigurationError: the database's writes are not acknowledged.
     """
 
-    def __init__(self, database: Database[Any], collection: str = "fs") -> None:
+    def __init__(self, database: Database[Value], collection: str = "fs") -> None:
         if not isinstance(database, Database):
             raise TypeError(f"database must be a Database, not of type {type(database).__name__}")
         check_acknowledged(database, "database")
@@ -67,11 +68,7 @@ class GridFS:
         return file
 
     def get_version(
-        self,
-        filename: str | None = None,
-        version: int | None = -1,
-        session: ClientSession | None = None,
-        **kwargs: Any,
+        self, filename: str | None = None, version: int | None = -1, session: ClientSession | None = None, **kwargs: Any
     ) -> GridOut:
         """A version of a file to read from.
 
@@ -146,7 +143,7 @@ class GridFS:
 
     def find(
         self,
-        filter: Mapping[str, Any] | None = None,
+        filter: Document | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,
@@ -177,7 +174,7 @@ class GridFS:
         """
         check_session(session)
         if kwargs:
-            query: Mapping[str, Any] = kwargs
+            query: Document = kwargs
         elif document_or_id is None:
             query = {}
         else:

@@ -13,6 +13,7 @@ from bson.binary import Binary
 from bson.int64 import Int64
 from gevent import spawn
 
+from gmongo._documents import DocumentDict, Value
 from gmongo._object_ids import new_object_id
 from gmongo._server_facts import codes
 from gmongo._short_text import short
@@ -53,7 +54,7 @@ class GridIn:
     :raises ValueError: ``chunkSize`` is less than 1.
     """
 
-    def __init__(self, root_collection: Collection[Any], session: ClientSession | None = None, **kwargs: Any) -> None:
+    def __init__(self, root_collection: Collection[Value], session: ClientSession | None = None, **kwargs: Any) -> None:
         self._storage = Storage(root_collection)
         check_acknowledged(root_collection, "root_collection")
         check_session(session)
@@ -62,11 +63,11 @@ class GridIn:
         self._encoding: str | None = fields.get("encoding")
         self._session = session
         self._deadline = self._storage.deadline()
-        self._file: dict[str, Any] = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
+        self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
         self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else _checked_size(size)
         self._buffer = bytearray()  # of the chunk that is not full yet
-        self._chunks: list[dict[str, Any]] = []  # full, but not sent yet
+        self._chunks: list[DocumentDict] = []  # full, but not sent yet
         self._n = 0  # of the next chunk
         self._length = 0
         # Chunks with the file's _id are this file's own, and not those of another that has the same.

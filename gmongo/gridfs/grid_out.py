@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
@@ -39,21 +40,21 @@ class GridOut(io.IOBase):
 
     def __init__(
         self,
-        root_collection: Collection[Any],
+        root_collection: Collection[Value],
         file_id: Any = None,
-        file_document: Mapping[str, Any] | None = None,
+        file_document: Document | None = None,
         session: ClientSession | None = None,
     ) -> None:
         super().__init__()
         check_session(session)
         self._storage = Storage(root_collection)
         self._file_id = file_id
-        self._file: Mapping[str, Any] | None = file_document or None
+        self._file: Document | None = file_document or None
         self._session = session
         self._deadline = self._storage.deadline()
         self._position = 0
         self._chunk = b""  # what has arrived, but not been read
-        self._cursor: Cursor[Any] | None = None  # of the chunks after that
+        self._cursor: Cursor[Value] | None = None  # of the chunks after that
         self._next = 0  # the number of the next of them
         self._ahead: tuple[int, int] | None = None
 
@@ -64,7 +65,7 @@ class GridOut(io.IOBase):
         """
         self._description()
 
-    def _description(self) -> Mapping[str, Any]:
+    def _description(self) -> Document:
         if not self._file:
             with until(self._deadline):
                 self._file = self._storage.files.find_one(by_id(self._file_id), session=self._session)
@@ -112,7 +113,7 @@ class GridOut(io.IOBase):
         return self._description().get("aliases")
 
     @property
-    def metadata(self) -> Mapping[str, Any] | None:
+    def metadata(self) -> Document | None:
         """What the writer wanted to be known of it."""
         return self._description().get("metadata")
 
@@ -255,7 +256,7 @@ class GridOut(io.IOBase):
     def _next_chunk(self, number: int) -> Any:
         if self._cursor is None or self._next != number:
             self._forget()
-            query: dict[str, Any] = {"files_id": exactly(self._id)}
+            query: DocumentDict = {"files_id": exactly(self._id)}
             if number:
                 query["n"] = {"$gte": number}
             self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)

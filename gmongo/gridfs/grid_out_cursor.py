@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from gmongo._documents import Document, Value
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
@@ -13,7 +13,7 @@ from gmongo.gridfs.storage import Storage, check_session
 from gmongo.operations.keys import KeyOrList
 
 
-class GridOutCursor(Cursor[Any]):
+class GridOutCursor(Cursor[Value]):
     """Iterates over the files whose descriptions match; each is a :class:`GridOut`. Made by :meth:`GridFSBucket.find`;
     the methods of :class:`~gmongo.cursor.Cursor` set further options.
 
@@ -32,8 +32,8 @@ class GridOutCursor(Cursor[Any]):
 
     def __init__(
         self,
-        collection: Collection[Any],
-        filter: Mapping[str, Any] | None = None,
+        collection: Collection[Value],
+        filter: Document | None = None,
         skip: int = 0,
         limit: int = 0,
         no_cursor_timeout: bool = False,

@@ -10,6 +10,7 @@ from typing import Any
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import executor_of
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
@@ -37,7 +38,7 @@ class Storage:
 
     __slots__ = ("_executor", "_prepared", "chunks", "files")
 
-    def __init__(self, root: Collection[Any]) -> None:
+    def __init__(self, root: Collection[Value]) -> None:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self._executor = executor_of(root)
@@ -45,8 +46,10 @@ class Storage:
         # Lengths, numbers and contents are GridFS's own, and not of the application's types. The _id of a file is the
         # application's, and in its chunks too.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
-        self.files: Collection[Any] = root.files.with_options(codec_options=options)
-        self.chunks: Collection[Any] = root.chunks.with_options(codec_options=options.with_options(document_class=dict))
+        self.files: Collection[Value] = root.files.with_options(codec_options=options)
+        self.chunks: Collection[Value] = root.chunks.with_options(
+            codec_options=options.with_options(document_class=dict)
+        )
 
     def deadline(self) -> float | None:
         """When what begins now must have ended; None is without limit."""
@@ -71,7 +74,7 @@ class Storage:
         self.chunks.delete_many({"files_id": exactly(file_id)}, session=session)
 
 
-def by_id(file_id: Any) -> dict[str, Any]:
+def by_id(file_id: Any) -> DocumentDict:
     """A query for one file."""
     return {"_id": exactly(file_id)}
 
@@ -100,9 +103,7 @@ def check_session(session: ClientSession | None) -> None:
         raise InvalidOperation("GridFS does not support multi-document transactions")
 
 
-def _ensure_index(
-    collection: Collection[Any], keys: Mapping[str, Any], unique: bool, session: ClientSession | None
-) -> None:
+def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, session: ClientSession | None) -> None:
     wanted = list(keys.items())
     try:
         present = (index.get("key") for index in collection.list_indexes(session=session))
@@ -114,7 +115,7 @@ def _ensure_index(
     collection.create_index(wanted, session=session, unique=unique)
 
 
-def id_of(file: Mapping[str, Any]) -> Any:
+def id_of(file: Document) -> Any:
     """The ``_id`` of a file. Other programs write files, too, so nothing of one is certain.
 
     :raises CorruptGridFile: it has none.
@@ -124,7 +125,7 @@ def id_of(file: Mapping[str, Any]) -> Any:
     return file["_id"]
 
 
-def number_of(file: Mapping[str, Any], field: str, lowest: int, default: int | None = None) -> int:
+def number_of(file: Document, field: str, lowest: int, default: int | None = None) -> int:
     """A size in the description of a file.
 
     :param default: if the field is not there.
@@ -136,7 +137,7 @@ def number_of(file: Mapping[str, Any], field: str, lowest: int, default: int | N
     return value if isinstance(value, int) else int(value)
 
 
-def data_of(chunk: Mapping[str, Any]) -> bytes:
+def data_of(chunk: Document) -> bytes:
     """The bytes of a chunk.
 
     :raises CorruptGridFile: it has none.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from bson.objectid import ObjectId
 
+from gmongo._documents import Document
 from gmongo.monitoring.event import Event
 
 __all__ = ["CommandFailedEvent", "CommandStartedEvent", "CommandSucceededEvent"]
@@ -31,7 +30,7 @@ class CommandStartedEvent(Event):
     Raises :class:`ValueError` if `command` is empty; a sensitive one is emptied after construction.
     """
 
-    command: Mapping[str, Any] = field(repr=False)
+    command: Document = field(repr=False)
     command_name: str = field(init=False)
     database_name: str
     request_id: int
@@ -71,7 +70,7 @@ class CommandSucceededEvent(_CommandEnd):
     :param server_connection_id: the server's number for the connection.
     """
 
-    reply: Mapping[str, Any] = field(repr=False)
+    reply: Document = field(repr=False)
     command_name: str
     request_id: int
     connection_id: tuple[str, int | None]
@@ -96,7 +95,7 @@ class CommandFailedEvent(_CommandEnd):
     :param server_connection_id: the server's number for the connection.
     """
 
-    failure: Mapping[str, Any]
+    failure: Document
     command_name: str
     request_id: int
     connection_id: tuple[str, int | None]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bson.objectid import ObjectId
 
+from gmongo._documents import DocumentDict
 from gmongo.monitoring.event import Event
 
 __all__ = [
@@ -68,7 +69,7 @@ class PoolCreatedEvent(_PoolEvent):
     :param options: the pool's options that differ from the defaults, such as ``{"maxPoolSize": 5}``.
     """
 
-    options: dict[str, Any]
+    options: DocumentDict
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bson.codec_options import CodecOptions
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
@@ -14,7 +15,7 @@ from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
 
 
-def writes(pipeline: Sequence[Mapping[str, Any]]) -> bool:
+def writes(pipeline: Sequence[Document]) -> bool:
     """Whether the last stage of a pipeline writes its result into a collection."""
     return bool(pipeline) and next(iter(pipeline[-1]), "") in ("$out", "$merge")
 
@@ -37,11 +38,11 @@ class Aggregate(CursorOperation):
         self,
         context: OperationContext,
         target: str | int,
-        pipeline: Sequence[Mapping[str, Any]],
-        fields: Mapping[str, Any],
+        pipeline: Sequence[Document],
+        fields: Document,
         acknowledged: bool = True,
         batch_size: int | None = None,
-        decoding: CodecOptions[Any] | None = None,
+        decoding: CodecOptions[Value] | None = None,
         raw: bool = False,
     ) -> None:
         super().__init__(context, decoding, raw)
@@ -58,7 +59,7 @@ class Aggregate(CursorOperation):
     def needs_retry_writes(self) -> bool:
         return writes(self.pipeline)
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {
             "aggregate": self.target,
             "pipeline": self.pipeline,
@@ -66,6 +67,6 @@ class Aggregate(CursorOperation):
             **self.fields,
         }
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         raise_write_concern_error(reply)
         return super().result(reply, address)

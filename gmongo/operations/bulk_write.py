@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import bson
 
 from gmongo._background import LongWork
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
@@ -49,7 +49,7 @@ class BulkWriteBatch(CursorOperation):
         self,
         context: OperationContext,
         writes: Writes,
-        fields: Mapping[str, Any],
+        fields: Document,
         limits: Limits,
         operation_id: int,
         acknowledged: bool = True,
@@ -59,9 +59,9 @@ class BulkWriteBatch(CursorOperation):
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
         self.limits = limits
-        self.reply: dict[str, Any] | None = None
+        self.reply: DocumentDict | None = None
         self._writes = writes
-        self._fields: dict[str, Any] = {"bulkWrite": 1, **fields}
+        self._fields: DocumentDict = {"bulkWrite": 1, **fields}
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
@@ -69,7 +69,7 @@ class BulkWriteBatch(CursorOperation):
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         """Build the command.
 
         :raises InvalidOperation: the server is too old for it.
@@ -106,19 +106,19 @@ class BulkWriteBatch(CursorOperation):
         namespaces = [bson.encode(each) for each in self._namespace_documents()]
         return encode_op_msg(request_id, flags, body, (("ops", operations), ("nsInfo", namespaces)))
 
-    def _namespace_documents(self) -> list[dict[str, Any]]:
+    def _namespace_documents(self) -> list[DocumentDict]:
         return [{"ns": namespace} for namespace in self._namespaces]
 
-    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
+    def for_monitoring(self, command: DocumentDict) -> DocumentDict:
         return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
             self.reply = reply  # which a second try that fails does not take back
         return reply
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         check(reply, _SUM)
         opened = super().result(reply, address)
         if isinstance(opened.batch, list):

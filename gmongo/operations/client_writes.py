@@ -11,6 +11,7 @@ import bson
 from bson.codec_options import CodecOptions
 
 from gmongo._background import LongWork
+from gmongo._documents import DocumentDict, Value
 from gmongo._server_facts import sizes
 from gmongo._short_text import short
 from gmongo.errors import DocumentTooLarge, InvalidOperation
@@ -27,8 +28,8 @@ from gmongo.operations.models import (
 from gmongo.operations.write import ensure_id, needs_a_reply
 
 _INT32 = struct.Struct("<i")
-_Update = UpdateOne | UpdateMany | ReplaceOne[Any]
-_Model = InsertOne[Any] | _Update | DeleteOne | DeleteMany
+_Update = UpdateOne | UpdateMany | ReplaceOne[Value]
+_Model = InsertOne[Value] | _Update | DeleteOne | DeleteMany
 
 
 class Limits(NamedTuple):
@@ -54,7 +55,7 @@ class Write:
 
     __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
 
-    def __init__(self, index: int, model: _Model, codec_options: CodecOptions[Any]) -> None:
+    def __init__(self, index: int, model: _Model, codec_options: CodecOptions[Value]) -> None:
         self.index = index
         self.namespace: str = model.namespace or ""
         self.document = _document_of(model)
@@ -87,7 +88,7 @@ class Writes:
 
     __slots__ = ("_codec_options", "_encoded", "_models")
 
-    def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Any]) -> None:
+    def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
         self._codec_options = codec_options
         self._encoded: deque[Write] = deque()  # encoded, but not taken yet
@@ -140,7 +141,7 @@ class Writes:
         return self._encoded[0]
 
 
-def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Any]) -> None:
+def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
     """Refuse an operation that the server would refuse, where its refusal would go unseen.
 
     :raises DocumentTooLarge: it is larger than the server takes.
@@ -187,7 +188,7 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
                 raise needs_a_reply(name)
 
 
-def _document_of(model: _Model) -> dict[str, Any]:
+def _document_of(model: _Model) -> DocumentDict:
     """A model as an element of ``ops``; the place of its namespace is not known yet."""
     if isinstance(model, InsertOne):
         return {"insert": 0, "document": _with_id_first(checked_mapping("document", model.document))}
@@ -200,7 +201,7 @@ def _document_of(model: _Model) -> dict[str, Any]:
     return document
 
 
-def _update_of(model: _Update) -> tuple[dict[str, Any], Any]:
+def _update_of(model: _Update) -> tuple[DocumentDict, Any]:
     change = checked_change(model)
     document = {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)}
     return document, (

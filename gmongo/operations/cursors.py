@@ -7,6 +7,7 @@ from typing import Any
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._documents import DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -56,9 +57,9 @@ class GetMore(CursorOperation):
         self.comment = comment
         self.wire_version = 0  # of the connection it was sent on
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version
-        command: dict[str, Any] = {"getMore": bson.Int64(self.cursor_id), "collection": self.context.collection}
+        command: DocumentDict = {"getMore": bson.Int64(self.cursor_id), "collection": self.context.collection}
         if self.batch_size:
             command["batchSize"] = self.batch_size
         if self.max_time_ms is not None:
@@ -67,7 +68,7 @@ class GetMore(CursorOperation):
             command["comment"] = self.comment
         return command
 
-    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
         return None  # the cursor object that sent this has it
 
     def late_cursor(self, body: Buffer, address: Address) -> Any:
@@ -86,7 +87,7 @@ class GetMoreAhead(GetMore):
     size: int
     """Bytes of the reply."""
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         self.size = len(body)
         return super().decode(body)
 
@@ -131,22 +132,18 @@ class KillCursors(Operation):
     __slots__ = ("address", "cursor_ids", "pin")
 
     def __init__(
-        self,
-        context: OperationContext,
-        cursor_ids: list[int],
-        address: Address,
-        pin: PinnedConnection | None,
+        self, context: OperationContext, cursor_ids: list[int], address: Address, pin: PinnedConnection | None
     ) -> None:
         super().__init__(context)
         self.cursor_ids = cursor_ids
         self.address = address
         self.pin = pin
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {"killCursors": self.context.collection, "cursors": [bson.Int64(each) for each in self.cursor_ids]}
 
 
-def context_of(namespace: str, codec_options: CodecOptions[Any] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
+def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
     """The context of operations on a cursor.
 
     :param namespace: as the server named it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo._documents import DocumentDict
 from gmongo.cmap.shape import COUNT, LIST
 from gmongo.execution.operation import CollectionOperation, required
 from gmongo.wire.address import Address
@@ -20,10 +21,10 @@ class Distinct(CollectionOperation):
 
     __slots__ = ()
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         return decode_field(body, self.context.codec_options, "values")
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         return required(reply, "values", LIST)
 
 
@@ -36,5 +37,5 @@ class Count(CollectionOperation):
 
     __slots__ = ()
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         return int(required(reply, "n", COUNT))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from gmongo._documents import DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
@@ -27,15 +27,15 @@ class EndSessions(Operation):
 
     __slots__ = ("ids",)
 
-    def __init__(self, ids: list[dict[str, Any]]) -> None:
+    def __init__(self, ids: list[DocumentDict]) -> None:
         super().__init__(_CONTEXT)
         self.ids = ids
 
     @classmethod
-    def batches(cls, ids: list[dict[str, Any]]) -> Iterator[EndSessions]:
+    def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
         """As many operations as it takes."""
         for start in range(0, len(ids), _MOST_AT_ONCE):
             yield cls(ids[start : start + _MOST_AT_ONCE])
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {"endSessions": self.ids}

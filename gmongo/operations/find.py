@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
@@ -35,7 +36,7 @@ _MODIFIERS = {
 }
 
 
-def without_modifiers(filter: Mapping[str, Any], fields: dict[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
     """The filter and the fields of a command, for a filter in the form ``{"$query": ..., "$orderby": ...}``."""
     if "$query" not in filter:
         return filter, fields
@@ -57,7 +58,7 @@ class CursorReply(NamedTuple):
     namespace: str
     batch: list[Any] | Batch
     address: Address
-    reply: Mapping[str, Any]
+    reply: Document
     pin: PinnedConnection | None = None
 
 
@@ -75,12 +76,14 @@ class CursorOperation(Operation):
 
     __slots__ = ("decoding", "raw")
 
-    def __init__(self, context: OperationContext, decoding: CodecOptions[Any] | None = None, raw: bool = False) -> None:
+    def __init__(
+        self, context: OperationContext, decoding: CodecOptions[Value] | None = None, raw: bool = False
+    ) -> None:
         self.context = context
         self.decoding = decoding or context.codec_options
         self.raw = raw
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         decoding = self.decoding
         if self.raw:
             return cut_batch(body, decoding)
@@ -88,7 +91,7 @@ class CursorOperation(Operation):
             return bson.decode(body, decoding)
         return decode_cursor(body, decoding)
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         try:
             cursor = reply["cursor"]
             cursor_id, namespace, batch = cursor["id"], cursor["ns"], cursor[self.batch_field]
@@ -105,7 +108,7 @@ class CursorOperation(Operation):
             return CursorReply(cursor_id, namespace, batch, address, reply)
         return self._checked(reply, address)
 
-    def _checked(self, reply: dict[str, Any], address: Address) -> CursorReply:
+    def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
         """The same, looked at more closely.
 
         :raises ProtocolError: a field is not there, or not what it should be.
@@ -120,7 +123,7 @@ class CursorOperation(Operation):
     def keeps_cursor_open(self, result: Any) -> bool:
         return isinstance(result, CursorReply) and result.cursor_id != 0
 
-    def orphaned_cursor(self, reply: dict[str, Any], address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
         try:
             opened: CursorReply = CursorOperation.result(self, reply, address)
         except ProtocolError:  # or it is an error
@@ -133,7 +136,7 @@ class CursorOperation(Operation):
     def pinned(self, result: Any, pin: PinnedConnection) -> Any:
         return result._replace(pin=pin)
 
-    def reply_for_monitoring(self, reply: dict[str, Any]) -> dict[str, Any]:
+    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
         cursor = reply.get("cursor")
         batch = cursor.get(self.batch_field) if isinstance(cursor, Mapping) else None
         if not isinstance(cursor, Mapping) or not isinstance(batch, Batch):
@@ -158,8 +161,8 @@ class Find(CursorOperation):
     def __init__(
         self,
         context: OperationContext,
-        filter: Mapping[str, Any],
-        fields: Mapping[str, Any],
+        filter: Document,
+        fields: Document,
         raw: bool = False,
         takes_max_time: bool = True,
     ) -> None:
@@ -171,7 +174,7 @@ class Find(CursorOperation):
         if not takes_max_time:
             self.takes_max_time = False
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {"find": self.context.collection, "filter": self.filter, **self.fields}
 
 
@@ -182,7 +185,7 @@ class ExhaustFind(Find):
 
     __slots__ = ()
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         """Build the command.
 
         :raises InvalidOperation: the server is a mongos that streams nothing. Behind a load balancer it is asked for
@@ -201,7 +204,7 @@ class FindOne(Find):
 
     __slots__ = ()
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {
             "find": self.context.collection,
             "filter": self.filter,
@@ -210,7 +213,7 @@ class FindOne(Find):
             "singleBatch": True,
         }
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         try:
             batch = reply["cursor"]["firstBatch"]
         except (KeyError, TypeError):

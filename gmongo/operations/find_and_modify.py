@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
@@ -27,18 +27,18 @@ class FindAndModify(CollectionOperation):
 
     __slots__ = ("acknowledged", "retryable", "takes_session")
 
-    def __init__(self, context: OperationContext, fields: Mapping[str, Any], acknowledged: bool) -> None:
+    def __init__(self, context: OperationContext, fields: Document, acknowledged: bool) -> None:
         super().__init__(context, fields)
         self.acknowledged = self.retryable = self.takes_session = acknowledged
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         if not self.acknowledged:
             check_unacknowledged(self.name, self.fields, hello)
         return super().command(hello)
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         return decode_field(body, self.context.codec_options, "value")
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         raise_write_concern_error(reply)
         return reply.get("value")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.shape import DOCUMENT, DOCUMENTS, TEXT, unexpected
 from gmongo.execution.operation import required
 from gmongo.operations.keys import index_name
@@ -15,7 +16,7 @@ def name_of(index_or_name: Any) -> str:
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name)
 
 
-def names_created(reply: Mapping[str, Any], count: int) -> list[str]:
+def names_created(reply: Document, count: int) -> list[str]:
     """The names in the reply to ``createSearchIndexes``.
 
     :param count: how many indexes were asked for.
@@ -27,9 +28,9 @@ def names_created(reply: Mapping[str, Any], count: int) -> list[str]:
     return [required(each, "name", TEXT, "an index of a reply") for each in created]
 
 
-def information(listed: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
     """What ``listIndexes`` returns, by name, with the keys as lists of pairs."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)
         options["key"] = list(required(index, "key", DOCUMENT).items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Mapping, Sequence, Set
 from typing import Any
 
+from gmongo._documents import Document
 from gmongo._short_text import short
 
 __all__ = [
@@ -36,9 +37,9 @@ HASHED = "hashed"
 TEXT = "text"
 """An index for text search."""
 
-Direction = int | str | Mapping[str, Any]
+Direction = int | str | Document
 """1, -1, the name of an index type, or a document such as ``{"$meta": "textScore"}``."""
-KeyOrList = str | Sequence[str | tuple[str, Direction]] | Mapping[str, Any] | ItemsView[str, Direction]
+KeyOrList = str | Sequence[str | tuple[str, Direction]] | Document | ItemsView[str, Direction]
 """The forms in which keys may be given."""
 
 
@@ -94,9 +95,7 @@ def index_name(keys: KeyOrList) -> str:
     return "_".join(f"{name}_{direction}" for name, direction in index_list(keys))
 
 
-def fields_document(
-    fields: Mapping[str, Any] | Sequence[str] | Set[str], option: str = "projection"
-) -> Mapping[str, Any]:
+def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
     """A projection as a document.
 
     :param fields: the names of the fields to include, or the document itself, which is returned unchanged.

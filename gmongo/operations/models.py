@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
@@ -35,10 +36,10 @@ __all__ = [
     "checked_update",
 ]
 
-DocumentType = TypeVar("DocumentType", bound=Mapping[str, Any])
-Update = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+DocumentType = TypeVar("DocumentType", bound=Document)
+Update = Document | Sequence[Document]
 Hint = KeyOrList | None
-CollationIn = Collation | Mapping[str, Any] | None
+CollationIn = Collation | Document | None
 
 _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
@@ -70,7 +71,7 @@ class _Model:
             return getattr(self, name[1:])
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> DocumentDict:
         """What `_add_to_bulk` passes on beside documents, if it was given."""
         given = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
         return {name: value for name, value in given if value is not None}
@@ -119,11 +120,7 @@ class _Delete(_Model):
     _limit: ClassVar[int]
 
     def __init__(
-        self,
-        filter: Mapping[str, Any],
-        collation: CollationIn = None,
-        hint: Hint = None,
-        namespace: str | None = None,
+        self, filter: Document, collation: CollationIn = None, hint: Hint = None, namespace: str | None = None
     ) -> None:
         self.filter = checked_mapping("filter", filter)
         self.collation = validate_collation_or_none(collation)
@@ -199,7 +196,7 @@ class ReplaceOne(_Model, Generic[DocumentType]):
 
     def __init__(
         self,
-        filter: Mapping[str, Any],
+        filter: Document,
         replacement: DocumentType | RawBSONDocument,
         upsert: bool | None = None,
         collation: CollationIn = None,
@@ -227,11 +224,11 @@ class _Update(_Model):
 
     def __init__(
         self,
-        filter: Mapping[str, Any],
+        filter: Document,
         update: Update,
         upsert: bool | None = None,
         collation: CollationIn = None,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Document] | None = None,
         hint: Hint = None,
         namespace: str | None = None,
     ) -> None:
@@ -304,11 +301,11 @@ class UpdateOne(_Update):
 
     def __init__(
         self,
-        filter: Mapping[str, Any],
+        filter: Document,
         update: Update,
         upsert: bool | None = None,
         collation: CollationIn = None,
-        array_filters: Sequence[Mapping[str, Any]] | None = None,
+        array_filters: Sequence[Document] | None = None,
         hint: Hint = None,
         namespace: str | None = None,
         sort: KeyOrList | None = None,
@@ -345,12 +342,12 @@ class IndexModel(_Model):
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
             kwargs["name"] = index_name(pairs)
-        self._document: dict[str, Any] = {**kwargs, "key": index_document(pairs)}
+        self._document: DocumentDict = {**kwargs, "key": index_document(pairs)}
         if collation is not None:
             self._document["collation"] = collation
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The index specification, as ``createIndexes`` takes it."""
         return self._document
 
@@ -375,17 +372,15 @@ class SearchIndexModel(_Model):
     _fields = ("document",)
     __slots__ = ("_document",)
 
-    def __init__(
-        self, definition: Mapping[str, Any], name: str | None = None, type: str | None = None, **kwargs: Any
-    ) -> None:
-        self._document: dict[str, Any] = {} if name is None else {"name": name}
+    def __init__(self, definition: Document, name: str | None = None, type: str | None = None, **kwargs: Any) -> None:
+        self._document: DocumentDict = {} if name is None else {"name": name}
         self._document["definition"] = checked_mapping("definition", definition)
         if type is not None:
             self._document["type"] = type
         self._document.update(kwargs)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentDict:
         """The index specification, as ``createSearchIndexes`` takes it."""
         return self._document
 
@@ -393,11 +388,11 @@ class SearchIndexModel(_Model):
         return f"SearchIndexModel({_arguments(self._document).removeprefix(', ')})"
 
 
-def _arguments(options: Mapping[str, Any]) -> str:
+def _arguments(options: Document) -> str:
     return "".join(f", {name}={value!r}" for name, value in options.items())
 
 
-def checked_mapping(option: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked_mapping(option: str, value: Document) -> Document:
     """`value`, or :class:`TypeError` if it is not a mapping.
 
     :param option: the name to call it by in the error message.
@@ -421,7 +416,7 @@ def checked_update(update: Update) -> Update:
     return update
 
 
-def checked_replacement(replacement: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked_replacement(replacement: Document) -> Document:
     """`replacement`, if it is a document that does not begin with an operator.
 
     Raises :class:`TypeError` if it is not a mapping, :class:`ValueError` if it begins with ``$``.
@@ -433,19 +428,19 @@ def checked_replacement(replacement: Mapping[str, Any]) -> Mapping[str, Any]:
     return replacement
 
 
-def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Any]) -> Any:
+def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Any:
     """What a model changes documents by: its update, or its replacement; raises what the checks of these raise."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
-def checked_array_filters(filters: Sequence[Mapping[str, Any]] | None) -> Sequence[Mapping[str, Any]] | None:
+def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Document] | None:
     """`filters`, or :class:`TypeError` if it is neither None nor a list or a tuple."""
     if filters is not None and not isinstance(filters, (list, tuple)):
         raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
 
-def checked_hint(hint: Hint) -> str | dict[str, Any] | None:
+def checked_hint(hint: Hint) -> str | DocumentDict | None:
     """The hint as the server takes it: the name of an index, or the document of its keys.
 
     Raises :class:`TypeError` or :class:`ValueError` as :func:`gmongo.operations.keys.index_list` does.
@@ -453,7 +448,7 @@ def checked_hint(hint: Hint) -> str | dict[str, Any] | None:
     return hint if hint is None or isinstance(hint, str) else index_document(hint)
 
 
-def _checked_sort(sort: KeyOrList | None) -> dict[str, Any] | None:
+def _checked_sort(sort: KeyOrList | None) -> DocumentDict | None:
     return None if sort is None else sort_document(sort)
 
 
@@ -473,7 +468,7 @@ def _checked_namespace(namespace: str | None) -> str | None:
     return namespace
 
 
-def _begins_with_operator(document: Mapping[str, Any]) -> bool:
+def _begins_with_operator(document: Document) -> bool:
     first = next(iter(document))
     return isinstance(first, str) and first.startswith("$")
 
@@ -485,6 +480,6 @@ def checked_flag(name: str, value: Any) -> bool:
     return value
 
 
-def checked_let(let: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def checked_let(let: Document | None) -> Document | None:
     """Variables of a command; raises :class:`TypeError` if they are no mapping."""
     return None if let is None else checked_mapping("let", let)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.quoting import without_quotes
 from gmongo.cmap.shape import OWN_FIELDS
@@ -38,20 +39,18 @@ class RunCommand(Operation):
 
     __slots__ = ("_command", "name", "selector_is_explicit")
 
-    def __init__(
-        self, context: OperationContext, command: Mapping[str, Any], selector_is_explicit: bool = False
-    ) -> None:
+    def __init__(self, context: OperationContext, command: Document, selector_is_explicit: bool = False) -> None:
         super().__init__(context)
         self._command = command
         self.name = next(iter(command))  # type: ignore[misc]
         self.selector_is_explicit = selector_is_explicit
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return dict(self._command)
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         options = self.context.codec_options
-        reply: dict[str, Any] = bson.decode(body, options)
+        reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
             # The user's types must not reach what the driver itself reads.
             own = bson.decode(body)
@@ -86,14 +85,14 @@ class WriteCommand(_OwnCommand):
 
     __slots__ = ("takes_session",)
 
-    def __init__(self, context: OperationContext, command: Mapping[str, Any]) -> None:
+    def __init__(self, context: OperationContext, command: Document) -> None:
         super().__init__(context, command)
         self.takes_session = context.write_concern is None or context.write_concern.get("w") != 0
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         return bson.decode(body, PLAIN_REPLY)
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         raise_write_concern_error(reply)
         return reply
 
@@ -105,7 +104,7 @@ class ReadCommand(_OwnCommand):
 
     __slots__ = ()
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         return bson.decode(body, PLAIN_REPLY)
 
 
@@ -126,13 +125,13 @@ class CursorCommand(CursorOperation):
     __slots__ = ("_command", "name")
 
     def __init__(
-        self, context: OperationContext, command: Mapping[str, Any], decoding: CodecOptions[Any] | None = None
+        self, context: OperationContext, command: Document, decoding: CodecOptions[Value] | None = None
     ) -> None:
         super().__init__(context, decoding)
         self._command = command
         self.name = next(iter(command))  # type: ignore[misc]
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return dict(self._command)
 
 
@@ -144,7 +143,7 @@ class RunCursorCommand(CursorCommand):
 
     __slots__ = ()
 
-    def result(self, reply: dict[str, Any], address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Any:
         if "cursor" not in reply:
             raise InvalidOperation(f"{self.name} does not return a cursor; command() runs it")
         return super().result(reply, address)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.errors import PyMongoError
 from gmongo.execution.classify import raise_write_concern_error
@@ -35,16 +33,16 @@ class _EndTransaction(Operation):
         """With the write concern of the next try."""
         return OperationContext("admin", write_concern=self._write_concern())
 
-    def _write_concern(self) -> Mapping[str, Any]:
+    def _write_concern(self) -> Document:
         return self._transaction.settings.write_concern
 
-    def command(self, hello: Hello) -> dict[str, Any]:
-        command: dict[str, Any] = {self.name: 1}
+    def command(self, hello: Hello) -> DocumentDict:
+        command: DocumentDict = {self.name: 1}
         if self._transaction.recovery_token is not None:
             command["recoveryToken"] = self._transaction.recovery_token
         return command
 
-    def result(self, reply: dict[str, Any], address: Address) -> None:
+    def result(self, reply: DocumentDict, address: Address) -> None:
         raise_write_concern_error(reply)
 
 
@@ -55,10 +53,10 @@ class CommitTransaction(_EndTransaction):
 
     __slots__ = ()
 
-    def _write_concern(self) -> Mapping[str, Any]:
+    def _write_concern(self) -> Document:
         return self._transaction.commit_write_concern
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         command = super().command(hello)
         limit = self._transaction.settings.max_commit_time_ms
         if limit is not None:

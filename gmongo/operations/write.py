@@ -10,6 +10,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._background import LongWork
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
@@ -52,20 +53,20 @@ class Statements:
 
     __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
 
-    def __init__(self, kind: str, documents: Iterable[Mapping[str, Any]], codec_options: CodecOptions[Any]) -> None:
+    def __init__(self, kind: str, documents: Iterable[Document], codec_options: CodecOptions[Value]) -> None:
         self.kind = kind
-        self._documents: Iterator[Mapping[str, Any]] = iter(documents)
+        self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # to the message that is encoded next
-        self._ahead: tuple[Mapping[str, Any], bytes] | None = None  # encoded, but did not fit
+        self._ahead: tuple[Document, bytes] | None = None  # encoded, but did not fit
 
-    def take(self, hello: Hello) -> tuple[list[Mapping[str, Any]], list[bytes]]:
+    def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
         """As many as one message holds: the documents, and the same encoded. Empty at the end.
 
         :raises DocumentTooLarge: the first of them does not fit into a message, or is too large for a server that
             would not reply.
         """
-        taken: list[Mapping[str, Any]] = []
+        taken: list[Document] = []
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
         next_turn = room
@@ -84,7 +85,7 @@ class Statements:
                 next_turn = room - _BYTES_BETWEEN_TURNS
         return taken, encoded
 
-    def _encoded(self, hello: Hello) -> Iterator[tuple[Mapping[str, Any], bytes]]:
+    def _encoded(self, hello: Hello) -> Iterator[tuple[Document, bytes]]:
         if self._ahead is not None:
             ahead, self._ahead = self._ahead, None
             yield ahead
@@ -152,8 +153,8 @@ class _Write(Operation):
         self,
         context: OperationContext,
         kind: str,
-        taken: Sequence[Mapping[str, Any]],
-        fields: Mapping[str, Any],
+        taken: Sequence[Document],
+        fields: Document,
         acknowledged: bool,
         retryable: bool,
     ) -> None:
@@ -165,7 +166,7 @@ class _Write(Operation):
         self._fields = fields
         self._encoded: list[bytes] | None = None  # a second try sends the same again
 
-    def command(self, hello: Hello) -> dict[str, Any]:
+    def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self._fields}
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
@@ -177,14 +178,14 @@ class _Write(Operation):
         """Encode what one message holds; `taken` is the same, not encoded."""
         raise NotImplementedError
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         options = self.context.codec_options
         return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
 
-    def for_monitoring(self, command: dict[str, Any]) -> dict[str, Any]:
+    def for_monitoring(self, command: DocumentDict) -> DocumentDict:
         return {**command, _SEQUENCES[self.name]: list(self.taken)}
 
-    def unacknowledged_result(self) -> dict[str, Any]:
+    def unacknowledged_result(self) -> DocumentDict:
         return {}
 
 
@@ -204,7 +205,7 @@ class WriteBatch(_Write):
         self,
         context: OperationContext,
         statements: Statements,
-        fields: Mapping[str, Any],
+        fields: Document,
         *,
         acknowledged: bool,
         retryable: bool,
@@ -219,9 +220,9 @@ class WriteBatch(_Write):
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: dict[str, Any] | None = None  # of the try that wrote, whatever became of a later one
+        self.reply: DocumentDict | None = None  # of the try that wrote, whatever became of a later one
 
-    def decode(self, body: Buffer) -> dict[str, Any]:
+    def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
             self.reply = reply
@@ -233,7 +234,7 @@ class WriteBatch(_Write):
         self.taken, encoded = self._statements.take(hello)
         return encoded
 
-    def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
+    def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
         check_written(reply, len(self.taken))
         return reply
 
@@ -269,7 +270,7 @@ class SingleWrite(_Write):
             raise _too_large(encoded, hello)
         return [encoded]
 
-    def result(self, reply: dict[str, Any], address: Address) -> dict[str, Any]:
+    def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
         # What most replies look like passes here at little cost.
         if _UNUSUAL.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
             return reply
@@ -282,7 +283,7 @@ class SingleWrite(_Write):
         return reply
 
 
-def check_written(reply: Mapping[str, Any], count: int) -> None:
+def check_written(reply: Document, count: int) -> None:
     """Refuse a reply to a write that is not what it has to be.
 
     :param count: how many statements the write had.
@@ -308,18 +309,18 @@ def ensure_id(document: Any) -> Any:
 
 
 def update_statement(
-    filter: Mapping[str, Any],
+    filter: Document,
     update: Any,
     *,
     multi: bool = False,
     upsert: bool = False,
-    collation: Mapping[str, Any] | None = None,
+    collation: Document | None = None,
     array_filters: Any = None,
     hint: Any = None,
     sort: Any = None,
-) -> dict[str, Any]:
+) -> DocumentDict:
     """One element of an update command."""
-    statement: dict[str, Any] = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
+    statement: DocumentDict = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
     if collation is not None:
         statement["collation"] = collation
     if array_filters is not None:
@@ -332,17 +333,13 @@ def update_statement(
 
 
 def delete_statement(
-    filter: Mapping[str, Any],
-    *,
-    limit: int,
-    collation: Mapping[str, Any] | None = None,
-    hint: Any = None,
-) -> dict[str, Any]:
+    filter: Document, *, limit: int, collation: Document | None = None, hint: Any = None
+) -> DocumentDict:
     """One element of a delete command.
 
     :param limit: 1 for the first document that matches, 0 for all.
     """
-    statement: dict[str, Any] = {"q": filter, "limit": limit}
+    statement: DocumentDict = {"q": filter, "limit": limit}
     if collation is not None:
         statement["collation"] = collation
     if hint is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from bson.codec_options import CodecOptions
 
+from gmongo._documents import Document, Value
 from gmongo.options.rules import TLS_DETAILS, given
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference, make_read_preference, read_pref_mode_from_name
@@ -24,7 +22,7 @@ _CODEC_PARAMETERS = {
 }
 
 
-def codec_options(options: Mapping[str, Any]) -> CodecOptions[Any]:
+def codec_options(options: Document) -> CodecOptions[Value]:
     """How documents are encoded and decoded.
 
     :raises ValueError: for a `tzinfo` without ``tz_aware``.
@@ -35,7 +33,7 @@ def codec_options(options: Mapping[str, Any]) -> CodecOptions[Any]:
     return CodecOptions(**given)
 
 
-def write_concern(options: Mapping[str, Any]) -> WriteConcern:
+def write_concern(options: Document) -> WriteConcern:
     """The write concern of the options w, wTimeoutMS, journal and fsync.
 
     :raises gmongo.errors.ConfigurationError: if they contradict each other.
@@ -43,12 +41,12 @@ def write_concern(options: Mapping[str, Any]) -> WriteConcern:
     return WriteConcern(options.get("w"), options.get("wtimeoutms"), options.get("journal"), options.get("fsync"))
 
 
-def read_concern(options: Mapping[str, Any]) -> ReadConcern:
+def read_concern(options: Document) -> ReadConcern:
     """The read concern of the option readConcernLevel."""
     return ReadConcern(options.get("readconcernlevel"))
 
 
-def read_preference(options: Mapping[str, Any]) -> _ReadPreference:
+def read_preference(options: Document) -> _ReadPreference:
     """The read preference: `read_preference` itself, or what readPreference and its companions describe.
 
     :raises gmongo.errors.ConfigurationError: for tags or maxStalenessSeconds with the mode primary.
@@ -60,7 +58,7 @@ def read_preference(options: Mapping[str, Any]) -> _ReadPreference:
     return make_read_preference(mode, options.get("readpreferencetags"), options.get("maxstalenessseconds", -1))
 
 
-def tls_enabled(options: Mapping[str, Any]) -> bool:
+def tls_enabled(options: Document) -> bool:
     """Whether connections use TLS: as the option tls says, else if any other TLS option is given."""
     if options.get("tls") is not None:
         return bool(options["tls"])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from gmongo._documents import Document, DocumentDict
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.errors import InvalidOption
 from gmongo.options.table import find, unknown_option
 
 
-def validate_keyword_options(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient.
 
     :param keywords: options by name, in any case and under any alias.
@@ -21,7 +19,7 @@ def validate_keyword_options(keywords: Mapping[str, Any]) -> dict[str, Any]:
         different values. Of one name in several spellings (``appName``, ``appname``) the last one counts, unless one
         of its values is less secure than the other.
     """
-    options: dict[str, Any] = {}
+    options: DocumentDict = {}
     names: dict[str, str] = {}
     for name, value in keywords.items():
         option = find(name)
@@ -35,7 +33,7 @@ def validate_keyword_options(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def overriding(keywords: Mapping[str, Any], uri: Mapping[str, Any]) -> dict[str, Any]:
+def overriding(keywords: Document, uri: Document) -> DocumentDict:
     """Those keyword arguments that count where a URI has the same options. They count, except that None does not undo
     what protects.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.options.table import find
 
 
@@ -16,8 +17,8 @@ class Options(MutableMapping[str, Any]):
 
     __slots__ = ("_items",)
 
-    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
-        self._items: dict[str, Any] = {}
+    def __init__(self, items: Document | Iterable[tuple[str, Any]] = ()) -> None:
+        self._items: DocumentDict = {}
         self.update(items)
 
     def __getitem__(self, name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions, TypeRegistry
 
+from gmongo._documents import DocumentDict
 from gmongo.options.validators import Rejected, Validator
 from gmongo.read_preferences import _ReadPreference
 
@@ -65,7 +66,7 @@ def function(value: Any) -> Callable[..., Any] | None:
     return chosen
 
 
-def tracing(value: Any) -> dict[str, Any] | None:
+def tracing(value: Any) -> DocumentDict | None:
     """A mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
     checked = _grouped(value, ("enabled", "query_text_max_length", "tracer_provider"))
     length = checked.get("query_text_max_length") if checked else None
@@ -76,12 +77,12 @@ def tracing(value: Any) -> dict[str, Any] | None:
     return checked
 
 
-def metrics(value: Any) -> dict[str, Any] | None:
+def metrics(value: Any) -> DocumentDict | None:
     """True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
     return {"enabled": value} if isinstance(value, bool) else _grouped(value, ("enabled", "meter_provider"))
 
 
-def _grouped(value: Any, names: tuple[str, ...]) -> dict[str, Any] | None:
+def _grouped(value: Any, names: tuple[str, ...]) -> DocumentDict | None:
     """A mapping with some of `names`, of which the first is a switch and the last an object of OpenTelemetry."""
     if value is None:
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import unquote_plus
 
+from gmongo._documents import Document
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.errors import InvalidOption
 from gmongo.options.mapping import Options
@@ -45,7 +45,7 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     return _validated(options, {name.lower(): name for name, _ in pairs}, warn)
 
 
-def validated(options: Mapping[str, Any], warn: bool) -> Options:
+def validated(options: Document, warn: bool) -> Options:
     """The values of options converted.
 
     :param warn: warn about what is refused and leave it out, instead of raising.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from itertools import combinations
-from typing import Any
 
+from gmongo._documents import Document
 from gmongo.options.errors import InvalidOption
 from gmongo.options.table import find
 
@@ -36,7 +36,7 @@ TLS_DETAILS = (
 _SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
 _LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
 
-_Options = Mapping[str, Any]
+_Options = Document
 _Rule = tuple[Callable[[_Options, int, bool], object], str]
 
 # (what is wrong, the message). What is wrong takes the options, the number of hosts, and whether the URI is
@@ -109,7 +109,7 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
 )
 
 
-def check_combination(options: Mapping[str, Any], nodes_count: int, srv: bool) -> None:
+def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
     """Check the options of a client against each other, after URI and keyword arguments were merged.
 
     :param options: by their names in lower case, converted.
@@ -120,7 +120,7 @@ def check_combination(options: Mapping[str, Any], nodes_count: int, srv: bool) -
     _raise_first(exclusive_tls_options(options), _broken(_RULES_OF_A_CLIENT, options, nodes_count, srv))
 
 
-def check_uri(options: Mapping[str, Any], nodes_count: int, srv: bool) -> None:
+def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
     """Check only what keyword arguments cannot mend; the parameters are as in :func:`check_combination`."""
     _raise_first(None, _broken(_RULES_OF_A_URI, options, nodes_count, srv))
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ipaddress
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gevent
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable, safely
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
@@ -185,7 +186,7 @@ class SrvName:
         return f"the SRV records of {self.hostname} name the host {host!r}, which {judge} does not allow"
 
 
-def srv_name(hostname: str, options: Mapping[str, Any], timeout: float | None = None) -> SrvName:
+def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
     """The name to resolve, as the options of a client ask for it.
 
     :param hostname: the host of the URI.
@@ -193,7 +194,7 @@ def srv_name(hostname: str, options: Mapping[str, Any], timeout: float | None = 
     :param timeout: of each DNS question, in seconds; by default connectTimeoutMS, or 20 without that.
     :raises gmongo.errors.ConfigurationError: if an option has a value that it does not accept.
     """
-    fields: dict[str, Any] = {}
+    fields: DocumentDict = {}
     for key, field in _FIELDS.items():
         option = find(key)
         value = options.get(key)

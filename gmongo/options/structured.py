@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from bson.binary import UuidRepresentation
 from bson.codec_options import DatetimeConversion
 
+from gmongo._documents import DocumentDict
 from gmongo.options.notices import notice
 from gmongo.options.validators import INT32_MAX, Rejected, integer
 
@@ -72,14 +73,14 @@ def tag_sets(value: Any) -> list[dict[str, str]]:
     return [_tag_set(entry) for entry in entries]
 
 
-def mechanism_properties(value: Any) -> dict[str, Any]:
+def mechanism_properties(value: Any) -> DocumentDict:
     """Properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
 
     Callbacks and ``ALLOWED_HOSTS`` can be given in a mapping only, never in a connection string. Names may be in any
     case; they come out in upper case.
     """
     if isinstance(value, str):
-        properties: dict[str, Any] = dict(_pairs(value, "comma-separated NAME:value pairs"))
+        properties: DocumentDict = dict(_pairs(value, "comma-separated NAME:value pairs"))
         allowed: tuple[str, ...] = STRING_PROPERTIES
     elif isinstance(value, Mapping):
         properties, allowed = dict(value), STRING_PROPERTIES + OBJECT_PROPERTIES

@@ -8,11 +8,11 @@ accepted and has no effect: the endpoint is never asked.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from gevent.ssl import SSLContext
 
+from gmongo._documents import Document
 from gmongo.errors import ConfigurationError
 from gmongo.options.client_values import tls_enabled
 
@@ -27,7 +27,7 @@ class _NoPassword(Exception):
     """The key is encrypted, and there is no password."""
 
 
-def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext | None:
+def tls_context(options: Document) -> ssl.SSLContext | None:
     """How connections are encrypted, or None if they are not.
 
     :param options: of the client, by their names in lower case.

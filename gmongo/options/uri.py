@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.errors import InvalidURI
 from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
 from gmongo.options.hosts import DEFAULT_PORT, split_encoded_hosts
@@ -26,7 +27,7 @@ def read_uri(
     srv_max_hosts: int | None = None,
     srv_allowed_hosts_suffix: str | None = None,
     srv_host_validator: Callable[[str], object] | None = None,
-) -> dict[str, Any]:
+) -> DocumentDict:
     """Parse a connection string; the parameters and what is returned are those of :func:`gmongo.uri_parser.parse_uri`,
     but that the options may be looked up in any case, and that ``own`` has those that neither DNS nor the scheme added.
     """
@@ -66,7 +67,7 @@ def read_uri(
     }
 
 
-def _with_defaults(defaults: Mapping[str, Any], own: Options, validate: bool) -> Options:
+def _with_defaults(defaults: Document, own: Options, validate: bool) -> Options:
     """The options of a URI whose hosts are found by DNS: what DNS says counts less, and TLS is on by default."""
     options = Options({**defaults, **own})
     if "tls" not in options and "ssl" not in options:
@@ -74,7 +75,7 @@ def _with_defaults(defaults: Mapping[str, Any], own: Options, validate: bool) ->
     return options
 
 
-def _checked_arguments(**arguments: Any) -> dict[str, Any]:
+def _checked_arguments(**arguments: Any) -> DocumentDict:
     """The arguments given, by the keys of their options, converted as options are."""
     given = {name: find(name) for name, value in arguments.items() if value is not None}
     return {option.key: option.check(arguments[name]) for name, option in given.items() if option}

@@ -5,12 +5,12 @@ The rules are pure functions; :func:`handle_error` has the topology apply them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from bson.errors import BSONError
 
+from gmongo._documents import Document
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import OVERLOADED
 from gmongo.cmap.connection import Connection
@@ -67,7 +67,7 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
     return ErrorAction.NOTHING
 
 
-def is_state_change(reply: Mapping[str, Any]) -> bool:
+def is_state_change(reply: Document) -> bool:
     """Whether a reply, or a write concern error inside one, says that the server is not primary or recovering."""
     code = reply.get("code")
     if code is not None:

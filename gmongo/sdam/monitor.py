@@ -17,6 +17,7 @@ from gevent import get_hub
 
 from gmongo import _clock
 from gmongo._background import LongWork, RestartingGreenlet, Wakeup
+from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
@@ -276,8 +277,8 @@ class Monitor:
             self._hello_command = "hello"
         return hello
 
-    def _plain_command(self) -> dict[str, Any]:
-        api: Mapping[str, Any] = self._settings.connection.server_api
+    def _plain_command(self) -> DocumentDict:
+        api: Document = self._settings.connection.server_api
         return {self._hello_command: 1, **api, "helloOk": True}
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gmongo._documents import Document
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.server_type import SERVER_TYPE
@@ -25,7 +26,7 @@ class WritableServer:
     """The selector of writes."""
 
     mode = _mode = _PRIMARY
-    tag_sets: Sequence[Mapping[str, Any]] = ({},)
+    tag_sets: Sequence[Document] = ({},)
     max_staleness = -1
 
     def __repr__(self) -> str:
@@ -87,7 +88,7 @@ def _matching(
     return with_tags(fresh_enough(topology, selector.max_staleness, servers), selector.tag_sets)
 
 
-def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Mapping[str, Any]]) -> list[ServerDescription]:
+def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
     """The servers that match the first tag set which any of them matches."""
     for tag_set in tag_sets:
         found = [server for server in servers if _has_tags(server.tags, tag_set)]
@@ -96,7 +97,7 @@ def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Mapping[str, 
     return []
 
 
-def _has_tags(tags: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _has_tags(tags: Document, wanted: Document) -> bool:
     return all(tags.get(name) == value for name, value in wanted.items())
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from gmongo import _clock
+from gmongo._documents import Document
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
@@ -20,10 +21,10 @@ _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
 _NUMBERED = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
 _NO_HOSTS: frozenset[Address] = frozenset()
-_NO_TAGS: Mapping[str, Any] = {}
+_NO_TAGS: Document = {}
 
 
-def server_type_of(hello: Mapping[str, Any]) -> int:
+def server_type_of(hello: Document) -> int:
     """The kind of server that sent this reply."""
     if not hello.get("ok"):
         return SERVER_TYPE.Unknown
@@ -36,7 +37,7 @@ def server_type_of(hello: Mapping[str, Any]) -> int:
     return SERVER_TYPE.Standalone
 
 
-def _member_type_of(hello: Mapping[str, Any]) -> int:
+def _member_type_of(hello: Document) -> int:
     if hello.get("hidden"):
         return SERVER_TYPE.RSOther
     if hello.get("isWritablePrimary", hello.get("ismaster")):
@@ -48,7 +49,7 @@ def _member_type_of(hello: Mapping[str, Any]) -> int:
     return SERVER_TYPE.RSOther
 
 
-def _addresses(hello: Mapping[str, Any]) -> Iterator[Address]:
+def _addresses(hello: Document) -> Iterator[Address]:
     """All members that a reply names."""
     for field in ("hosts", "passives", "arbiters"):
         yield from map(parse_address, hello.get(field, ()))
@@ -110,18 +111,18 @@ class ServerDescription:
     def __init__(
         self,
         address: Address,
-        hello: Mapping[str, Any] | None = None,
+        hello: Document | None = None,
         round_trip_time: float | None = None,
         error: BaseException | None = None,
         min_round_trip_time: float = 0.0,
         *,
         server_type: int | None = None,
-        topology_version: Mapping[str, Any] | None = None,
+        topology_version: Document | None = None,
         last_update_time: float | None = None,
     ) -> None:
         hello = hello or {}
         self._address = address
-        self._hello: Mapping[str, Any] = hello
+        self._hello: Document = hello
         self._round_trip_time = round_trip_time
         self._min_round_trip_time = min_round_trip_time
         self._error = error
@@ -133,7 +134,7 @@ class ServerDescription:
         get = hello.get
         self._topology_version = topology_version or get("topologyVersion")
         self._all_hosts = frozenset(_addresses(hello)) if hello else _NO_HOSTS
-        self._tags: Mapping[str, Any] = get("tags", _NO_TAGS)
+        self._tags: Document = get("tags", _NO_TAGS)
         self._replica_set_name = get("setName")
         primary, me = get("primary"), get("me")
         self._primary = parse_address(primary) if primary else None
@@ -155,7 +156,7 @@ class ServerDescription:
     all_hosts: frozenset[Address] = read_only(
         "_all_hosts", "All members this server knows: hosts, passives and arbiters."
     )
-    tags: Mapping[str, Any] = read_only("_tags", "The member's tags.")
+    tags: Document = read_only("_tags", "The member's tags.")
     replica_set_name: str | None = read_only("_replica_set_name", "The name of its replica set.")
     primary: Address | None = read_only("_primary", "Which member the server takes for the primary.")
     me: Address | None = read_only("_me", "The server's own idea of its address.")
@@ -170,7 +171,7 @@ class ServerDescription:
         "_logical_session_timeout_minutes",
         "After how long the server forgets an unused session; None without sessions.",
     )
-    cluster_time: Mapping[str, Any] | None = read_only("_cluster_time", "The cluster time of the reply.")
+    cluster_time: Document | None = read_only("_cluster_time", "The cluster time of the reply.")
     last_update_time: float = read_only(
         "_last_update_time", "When the server was last checked, on the clock of :mod:`gmongo._clock`."
     )
@@ -178,7 +179,7 @@ class ServerDescription:
     min_round_trip_time: float = read_only(
         "_min_round_trip_time", "The smallest of the last ten, in seconds; 0 with fewer than two."
     )
-    topology_version: Mapping[str, Any] | None = read_only(
+    topology_version: Document | None = read_only(
         "_topology_version", "Orders the replies of one server process: a newer one has a larger counter."
     )
     error: BaseException | None = read_only("_error", "Why the server is Unknown.")

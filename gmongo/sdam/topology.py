@@ -15,6 +15,7 @@ from typing import Any
 
 from gevent import get_hub
 
+from gmongo._documents import Document
 from gmongo._fork import register_after_fork
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
@@ -68,7 +69,7 @@ class Topology:
         self.settings = settings
         self.description = initial_description(settings)
         self.history = History()
-        self.cluster_time: Mapping[str, Any] | None = None  # the newest seen
+        self.cluster_time: Document | None = None  # the newest seen
         self._delivery = Delivery()
         self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery, silent=settings.silent)
         self.servers: dict[Address, Server] = {}
@@ -281,7 +282,7 @@ class Topology:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
 
-    def advance_cluster_time(self, cluster_time: Mapping[str, Any]) -> None:
+    def advance_cluster_time(self, cluster_time: Document) -> None:
         """Remember the newest cluster time seen, for all later commands. It has been checked."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:

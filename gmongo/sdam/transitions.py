@@ -6,11 +6,12 @@ kind of topology, and one for each thing that can be learnt of a replica set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from bson.objectid import ObjectId
 
+from gmongo._documents import Document
 from gmongo._server_facts import wire_versions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
@@ -25,7 +26,7 @@ _MEMBERS = (SERVER_TYPE.RSSecondary, SERVER_TYPE.RSArbiter, SERVER_TYPE.RSOther)
 _NULL_ID = ObjectId("0" * 24)
 
 
-def is_stale(current: Mapping[str, Any] | None, new: Mapping[str, Any] | None, equal_is_stale: bool) -> bool:
+def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
     """Whether the topologyVersion `new` is older than `current`; unknown or of another process is not."""
     if current is None or new is None or current["processId"] != new["processId"]:
         return False

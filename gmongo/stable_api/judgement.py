@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from gmongo._documents import Document
 from gmongo.stable_api.facts import (
     ADVICE,
     ALIASES,
@@ -45,7 +46,7 @@ class Remark(NamedTuple):
     advice: str = ""
 
 
-def remarks_on(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+def remarks_on(name: str, command: Document) -> Iterator[Remark]:
     """All that is to be said of a command.
 
     :param name: its name.
@@ -73,7 +74,7 @@ def remarks_on(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
 # What is inside of some commands
 
 
-def _pipeline(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+def _pipeline(name: str, command: Document) -> Iterator[Remark]:
     pipeline = command.get("pipeline")
     yield from _stages(name, pipeline)
     yield from _operators(name, pipeline)
@@ -120,27 +121,27 @@ def _operators(name: str, value: Any) -> Iterator[Remark]:
             yield from _operators(name, each)
 
 
-def _query(*fields: str) -> Callable[[str, Mapping[str, Any]], Iterator[Remark]]:
+def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
     """A function that looks at the operators in these parameters."""
 
-    def inspect(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+    def inspect(name: str, command: Document) -> Iterator[Remark]:
         for field in fields:
             yield from _operators(name, command.get(field))
 
     return inspect
 
 
-def _filters(field: str) -> Callable[[str, Mapping[str, Any]], Iterator[Remark]]:
+def _filters(field: str) -> Callable[[str, Document], Iterator[Remark]]:
     """A function that looks at the filters in the statements of a write."""
 
-    def inspect(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+    def inspect(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):
             yield from _operators(name, statement.get("q", statement.get("filter")))
 
     return inspect
 
 
-def _indexes(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+def _indexes(name: str, command: Document) -> Iterator[Remark]:
     for index in _documents(command.get("indexes")):
         for option in index:
             if option in INDEX_OPTIONS_OUTSIDE:
@@ -151,21 +152,21 @@ def _indexes(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
                 yield Remark(Verdict.OUTSIDE, name, f"index type {kind}")
 
 
-def _explained(name: str, command: Mapping[str, Any]) -> Iterator[Remark]:
+def _explained(name: str, command: Document) -> Iterator[Remark]:
     explained = command.get(name)
     if isinstance(explained, Mapping) and explained:
         for remark in remarks_on(next(iter(explained)), explained):
             yield remark._replace(command=f"{name} of {remark.command}")
 
 
-def _documents(value: Any) -> list[Mapping[str, Any]]:
+def _documents(value: Any) -> list[Document]:
     """The documents in a list; what is none is left out, and is for the server to complain about."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []
     return [each for each in value if isinstance(each, Mapping)]
 
 
-_CONTENTS: dict[str, Callable[[str, Mapping[str, Any]], Iterator[Remark]]] = {
+_CONTENTS: dict[str, Callable[[str, Document], Iterator[Remark]]] = {
     "aggregate": _pipeline,
     "bulkWrite": _filters("ops"),
     "count": _query("query"),

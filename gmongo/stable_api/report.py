@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
+
+from gmongo._documents import DocumentDict
 
 if TYPE_CHECKING:
     from gmongo.stable_api.audit import Audit, Finding
@@ -72,7 +74,7 @@ def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def _plain(audit: Audit) -> list[dict[str, Any]]:
+def _plain(audit: Audit) -> list[DocumentDict]:
     return [
         {
             "verdict": finding.remark.verdict.name.lower(),

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
 
+from gmongo._documents import DocumentDict
 from gmongo.errors import ConfigurationError
 from gmongo.status.state import process_state
 from gmongo.status.workers import publish, unknown, worker_states
@@ -43,7 +44,7 @@ class StatusPage:
         self._directory = directory
         self._query_text = query_text
 
-    def states(self) -> list[dict[str, Any]]:
+    def states(self) -> list[DocumentDict]:
         """What the page shows now: the state of each process, as :func:`~gmongo.status.process_state` has it."""
         if self._directory is None:
             return [process_state(self._query_text)]
@@ -52,7 +53,7 @@ class StatusPage:
         except (ConfigurationError, OSError) as error:  # it was right when the page was made
             return [unknown("", str(error))]
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: DocumentDict, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request.
 
         :param environ: of the request, as WSGI has it.

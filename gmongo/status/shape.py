@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable
 
 _LARGEST = 2**53  # what JavaScript counts up to
@@ -59,13 +60,13 @@ _STATE = {"process": NUMBER, "version": str, "clients": [_CLIENT]}
 _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?": str}]}]}
 
 
-def picked(state: Any, query_text: bool) -> dict[str, Any]:
+def picked(state: Any, query_text: bool) -> DocumentDict:
     """What is shown of a state: its fields as they must be, without any other, and text that a terminal only shows.
 
     :param query_text: whether the text of slow operations is among them.
     :raises ValueError: it has not the form of a state.
     """
-    found: dict[str, Any] = _picked(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
+    found: DocumentDict = _picked(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
     return found
 
 
@@ -85,7 +86,7 @@ def _picked(value: Any, shape: Any, where: str) -> Any:
     return value
 
 
-def _fields(value: Mapping[str, Any], shape: Mapping[Any, Any], where: str) -> dict[str, Any]:
+def _fields(value: Document, shape: Mapping[Any, Any], where: str) -> DocumentDict:
     if str in shape:  # of any names
         return {printable(name): _picked(each, shape[str], f"a field of {where}") for name, each in value.items()}
     found = {}

@@ -6,6 +6,7 @@ import os
 from typing import Any, TypeGuard
 
 from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
 from gmongo._telemetry.slow import SlowOperations
 from gmongo._telemetry.text import exception_of
@@ -21,7 +22,7 @@ from gmongo.wire.address import address_text
 _SHOWN = 200  # of each kind: a page is for people
 
 
-def process_state(query_text: bool = False) -> dict[str, Any]:
+def process_state(query_text: bool = False) -> DocumentDict:
     """What the clients of this process are and do, as values that JSON has. Nothing is sent, and nothing is waited for.
     Any thread may ask.
 
@@ -43,7 +44,7 @@ def _is_shown(each: Any) -> TypeGuard[Executor]:
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
-def _client(executor: Executor) -> dict[str, Any]:
+def _client(executor: Executor) -> DocumentDict:
     topology = executor.topology
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
@@ -64,7 +65,7 @@ def _client(executor: Executor) -> dict[str, Any]:
     }
 
 
-def _server(description: ServerDescription, pool: Pool | None) -> dict[str, Any]:
+def _server(description: ServerDescription, pool: Pool | None) -> DocumentDict:
     round_trip = description.round_trip_time
     return {
         "address": address_text(description.address),
@@ -76,7 +77,7 @@ def _server(description: ServerDescription, pool: Pool | None) -> dict[str, Any]
     }
 
 
-def _pool(pool: Pool) -> dict[str, Any]:
+def _pool(pool: Pool) -> DocumentDict:
     stats = pool.stats()
     oldest = stats["oldest_wait"]
     return {
@@ -89,7 +90,7 @@ def _pool(pool: Pool) -> dict[str, Any]:
     }
 
 
-def _operations(executor: Executor) -> list[dict[str, Any]]:
+def _operations(executor: Executor) -> list[DocumentDict]:
     """What runs now: who waits for a server, for a connection, for a reply, or before another try."""
     topology, now = executor.topology, _clock.monotonic()
     running = [
@@ -117,7 +118,7 @@ def _operations(executor: Executor) -> list[dict[str, Any]]:
 
 def _running(
     phase: str, operation: str | None, server: str, greenlet: str, seconds: float, connection: int | None = None
-) -> dict[str, Any]:
+) -> DocumentDict:
     return {
         "phase": phase,
         "operation": operation or "",
@@ -128,16 +129,16 @@ def _running(
     }
 
 
-def _slow_operations(executor: Executor) -> list[dict[str, Any]]:
+def _slow_operations(executor: Executor) -> list[DocumentDict]:
     observers = () if executor.observers is None else executor.observers.all
     return [found for each in observers if isinstance(each, SlowOperations) for found in reversed(list(each.last))]
 
 
-def _slow(found: dict[str, Any]) -> dict[str, Any]:
+def _slow(found: DocumentDict) -> DocumentDict:
     return {**found, "agoMS": _ago(found["moment"])}
 
 
-def _happening(happening: Happening) -> dict[str, Any]:
+def _happening(happening: Happening) -> DocumentDict:
     return {
         "what": happening.kind,
         "server": address_text(happening.address),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gmongo._documents import DocumentDict
+
 _MOST_OPERATIONS = 20
 
 
-def tables(states: list[dict[str, Any]]) -> RenderableType:
+def tables(states: list[DocumentDict]) -> RenderableType:
     """All processes side by side: a table of servers and pools, and one of the operations that have run longest.
 
     :param states: as :func:`gmongo.status.worker_states` returns them.
@@ -29,7 +29,7 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _servers(states: list[dict[str, Any]]) -> Table:
+def _servers(states: list[DocumentDict]) -> Table:
     table = _table(
         "Servers",
         *("process", "client", "server", "type", "round trip#", "pool", "in use#", "available#", "connecting#"),
@@ -44,7 +44,7 @@ def _servers(states: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _server(client: dict[str, Any], server: dict[str, Any]) -> list[RenderableType]:
+def _server(client: DocumentDict, server: DocumentDict) -> list[RenderableType]:
     pool, retries = server["pool"] or {}, client["retries"]
     is_known = server["type"] != "Unknown"
     waiting = pool.get("waiting", 0)
@@ -63,7 +63,7 @@ def _server(client: dict[str, Any], server: dict[str, Any]) -> list[RenderableTy
     ]
 
 
-def _operations(states: list[dict[str, Any]]) -> Table:
+def _operations(states: list[DocumentDict]) -> Table:
     running = [
         (state["process"], each) for state in states for client in state["clients"] for each in client["operations"]
     ]
@@ -75,7 +75,7 @@ def _operations(states: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _history(states: list[dict[str, Any]]) -> Table:
+def _history(states: list[DocumentDict]) -> Table:
     happened = [
         (state["process"], each) for state in states for client in state["clients"] for each in client["history"]
     ]

@@ -15,6 +15,7 @@ from gevent.pool import Pool
 from gevent.server import StreamServer
 
 from gmongo._background import Wakeup, spawn_for
+from gmongo._documents import DocumentDict
 from gmongo._safe_log import printable
 from gmongo.errors import ConfigurationError
 from gmongo.status.shape import picked
@@ -119,7 +120,7 @@ def _answer(sock: Any, query_text: bool) -> None:
         sock.sendall(json.dumps(process_state(query_text)).encode())
 
 
-def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[dict[str, Any]]:
+def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[DocumentDict]:
     """The states of all processes that serve theirs in a directory, in the order of their numbers.
 
     A process that does not answer within a second, or answers anything else, is there with ``error`` in place of its
@@ -159,7 +160,7 @@ def _has_ended(process: int) -> bool:
     return False
 
 
-def _ask(path: Path, query_text: bool) -> dict[str, Any] | None:
+def _ask(path: Path, query_text: bool) -> DocumentDict | None:
     limit = gevent.Timeout(_PATIENCE)
     try:
         with limit:
@@ -186,7 +187,7 @@ def _reason(error: Exception) -> str:
     return printable(str(error)) if type(error) is ValueError else type(error).__name__
 
 
-def unknown(process: str, reason: str) -> dict[str, Any]:
+def unknown(process: str, reason: str) -> DocumentDict:
     """What is shown in the place of a state that cannot be had."""
     return {"process": process, "error": reason, "clients": []}
 

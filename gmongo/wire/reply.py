@@ -15,6 +15,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._background import LongWork
+from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
@@ -40,7 +41,7 @@ class Batch:
 
     __slots__ = ("_array", "_codec_options", "_position", "_ready")
 
-    def __init__(self, array: Buffer, codec_options: CodecOptions[Any]) -> None:
+    def __init__(self, array: Buffer, codec_options: CodecOptions[Value]) -> None:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
@@ -127,7 +128,7 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
         start = element_end
 
 
-def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Any]) -> list[Any]:
+def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Any]:
     """Decode a part of an array of documents. Neither their keys nor the user's class decide on their order, or on
     whether one is left out: the class may have an order of its own.
     """
@@ -136,7 +137,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
     return bson.decode_all(b"".join(_documents(array, start, end)), codec_options)
 
 
-def _decode_values(elements: memoryview, codec_options: CodecOptions[Any]) -> list[Any]:
+def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Any]:
     """Decode a part of an array: as the only value of a document, as which it is a list."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
@@ -171,7 +172,7 @@ def _no_document(kind: int) -> ProtocolError:
     return ProtocolError(f"a batch must have documents only, but an element of it has the BSON type {kind:#x}")
 
 
-def decode_cursor(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:
+def decode_cursor(body: Buffer, codec_options: CodecOptions[Value]) -> DocumentDict:
     """Decode a reply that holds a batch of documents.
 
     A small reply is decoded whole. In a large one, or where the user's types must not reach the server's own fields,
@@ -186,14 +187,14 @@ def decode_cursor(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, A
 PLAIN_REPLY = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
 
 
-def reply_options(codec_options: CodecOptions[Any]) -> CodecOptions[Any]:
+def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
     """How a reply is decoded that is the server's, but may hold single values of the user's."""
     return codec_options.with_options(
         document_class=dict, type_registry=DEFAULT_CODEC_OPTIONS.type_registry, unicode_decode_error_handler="replace"
     )
 
 
-def decode_field(body: Buffer, codec_options: CodecOptions[Any], field: str) -> dict[str, Any]:
+def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
     """Decode a reply of which `field`, a document or an array, is the user's.
 
     :raises ProtocolError: a length inside the reply is false.
@@ -213,12 +214,12 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Any], field: str) -> 
     return reply
 
 
-def decodes_plainly(codec_options: CodecOptions[Any]) -> bool:
+def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
     """Whether the server's own fields come out the same with these options as without."""
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
-def cut_batch(body: Buffer, codec_options: CodecOptions[Any]) -> dict[str, Any]:
+def cut_batch(body: Buffer, codec_options: CodecOptions[Value]) -> DocumentDict:
     """Decode a reply with its batch, if it has one, as a :class:`Batch`.
 
     :raises ProtocolError: a length inside the reply is false.

@@ -20,7 +20,7 @@ LEAVES = frozenset(
         "_background",
         "_clock",
         "_cursor_type",
-        "_fields",
+        "_documents",
         "_fork",
         "_locals",
         "_object_ids",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 from bson.typings import _DocumentOut, _DocumentType, _DocumentTypeArg
 
+from gmongo._documents import Document
 from gmongo.collation import Collation
 from gmongo.wire.address import Address as _Address
 
@@ -22,9 +23,9 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_CollationIn = Mapping[str, Any] | Collation
-_Pipeline = Sequence[Mapping[str, Any]]
-ClusterTime = Mapping[str, Any]
+_CollationIn = Document | Collation
+_Pipeline = Sequence[Document]
+ClusterTime = Document
 
 
 def strip_optional(elem: _T | None) -> _T:
