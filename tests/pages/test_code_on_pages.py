@@ -64,7 +64,16 @@ def test_sessions_go_as_they_are_shown(page: Path) -> None:
 
 def test_the_guides_are_sessions() -> None:
     """They import what they use; a line of a session on another page does not."""
-    assert {"tutorial", "documents", "gridfs", "change-streams"} <= {page.stem for page in SESSIONS}
+    guides = {"tutorial", "crud", "documents", "aggregation", "indexes", "transactions", "gridfs", "change-streams"}
+    assert {*guides, "upgrading"} <= {page.stem for page in SESSIONS}
+
+
+def test_upgrading_has_a_section_for_each_version() -> None:
+    changes, upgrading = (
+        re.findall(r"^## (\S+)", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+        for path in ("CHANGELOG.md", "docs/upgrading.md")
+    )
+    assert upgrading == changes
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
