@@ -113,7 +113,7 @@ class RestartingGreenlet:
     :param arguments: for `work`.
     """
 
-    def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         self._work = work
         self._arguments = arguments
         self._stopped = False

@@ -58,7 +58,7 @@ class InheritedOptions:
         return self._read_concern
 
 
-def is_called(kind: str, value: Any) -> bool:
+def is_called(kind: str, value: object) -> bool:
     """Whether the class of a value, or one that it derives from, has this name. Clients and databases of other
     libraries will do by that, as they do for PyMongo."""
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
@@ -90,12 +90,12 @@ def parts_of(client: Client) -> Client:
     return client if isinstance(client, InheritedOptions) else cast(Client, Elsewhere(client))
 
 
-def executor_of(owner: Any) -> Executor:
+def executor_of(owner: object) -> Executor:
     """What runs the operations of a client, a database or a collection; of another library's, what refuses to."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, Elsewhere(owner))
 
 
-def _checked(name: str, value: Any, kind: type) -> Any:
+def _checked(name: str, value: object, kind: type) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
     return value

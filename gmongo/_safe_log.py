@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 
 def printable(text: str) -> str:
@@ -19,7 +18,7 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-def safely(log: Callable[..., None], *arguments: Any, **options: Any) -> None:
+def safely(log: Callable[..., None], *arguments: object, **options: object) -> None:
     """Call a logger's method. What a handler raises is printed if ``logging.raiseExceptions`` asks for that, as
     handlers do with failures of their own. What is thrown into the greenlet from outside goes through.
 

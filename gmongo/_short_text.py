@@ -10,12 +10,14 @@ from typing import Any
 
 from bson.raw_bson import RawBSONDocument
 
+from gmongo._documents import Value
+
 _LARGEST_RAW = 64 * 1024  # bytes: to look at any field of a raw document is to decode them all
 _SHORTEST_CUT = 64  # characters or bytes: a value of that length is left whole, as its type may ask for it
 _BITS_SHOWN = 200
 
 
-def document_text(document: Any, length: int) -> str:
+def document_text(document: Value, length: int) -> str:
     """The beginning of a document as relaxed Extended JSON: no more of the document is looked at than it takes.
 
     A raw document above 64 KiB is shown as its size.
@@ -39,7 +41,7 @@ class _Beginning:
     def __init__(self, length: int) -> None:
         self._missing = length + 1  # what the text of the copy may still lack; brackets that close come after it
 
-    def of(self, value: Any) -> Any:
+    def of(self, value: object) -> Any:
         self._missing -= 1  # any value takes a character at least
         if isinstance(value, (str, bytes)):
             return self._cut(value)

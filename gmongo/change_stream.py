@@ -89,7 +89,7 @@ class ChangeStream(Generic[DocumentType]):
         start_at_operation_time: Timestamp | None,
         session: ClientSession | None,
         start_after: Document | None,
-        comment: Any = None,
+        comment: Value = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
@@ -326,7 +326,7 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
         return {**super()._stage(), "allChangesForCluster": True}
 
 
-def _checked(name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
+def _checked(name: str, value: object, kind: type | tuple[type, ...]) -> Any:
     if value is not None and not isinstance(value, kind):
         wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"{name} must be a {wanted}, not {short(value)}")

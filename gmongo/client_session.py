@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
 
@@ -442,7 +442,7 @@ class _TransactionBlock:
                 self._session._ending.give_up(error, None)
 
 
-def _check(name: str, value: Any, kind: type) -> None:
+def _check(name: str, value: object, kind: type) -> None:
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
 

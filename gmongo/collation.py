@@ -98,7 +98,7 @@ class Collation:
         maxVariable: str | None = None,
         normalization: bool | None = None,
         backwards: bool | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         self._document: DocumentDict = {"locale": _checked("locale", locale, str)}
         for name, value, kind in (
@@ -145,7 +145,7 @@ def validate_collation_or_none(value: Collation | Document | None) -> DocumentDi
     raise TypeError(f"collation must be a Collation, a mapping or None, not {short(value)}")
 
 
-def _checked(name: str, value: Any, kind: type) -> Any:
+def _checked(name: str, value: object, kind: type) -> Any:
     # bool is a kind of int, but strength=True would be a slip.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"collation {name} must be of type {kind.__name__}, not {short(value)}")

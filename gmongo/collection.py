@@ -139,7 +139,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         read_concern: ReadConcern | None = None,
         session: ClientSession | None = None,
         timeout_ms: float | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> None:
         overrides = (codec_options, read_preference, write_concern, read_concern)
         super().__init__(*options_of(database, "Database", overrides))
@@ -169,7 +169,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             command["collation"] = validate_collation_or_none(command["collation"])
         self._administer(command, session)
 
-    def _administer(self, command: DocumentDict, session: ClientSession | None, comment: Any = None) -> Any:
+    def _administer(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Any:
         if comment is not None:
             command["comment"] = comment
         return self._executor.run(WriteCommand(self._context, command), session)
@@ -253,7 +253,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         document: DocumentType | RawBSONDocument,
         bypass_document_validation: bool | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> InsertOneResult:
         """Insert a document.
 
@@ -289,7 +289,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         ordered: bool = True,
         bypass_document_validation: bool | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> InsertManyResult:
         """Insert documents, in as few messages as they fit in. Other greenlets run while they are encoded.
 
@@ -346,7 +346,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         let: Document | None = None,
         sort: KeyOrList | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> UpdateResult:
         """Change the first document that matches.
 
@@ -397,7 +397,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> UpdateResult:
         """Change all documents that match. This is not tried again after a lost connection, as the server could not
         distinguish it from a repetition.
@@ -444,7 +444,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         let: Document | None = None,
         sort: KeyOrList | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> UpdateResult:
         """Replace the first document that matches. Its ``_id`` stays.
 
@@ -480,7 +480,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def _update(
         self,
         filter: _Filter,
-        update: Any,
+        update: Value,
         options: tuple[Any, ...],
         extra: tuple[Any, ...],
         session: ClientSession | None,
@@ -517,7 +517,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> DeleteResult:
         """Delete the first document that matches.
 
@@ -549,7 +549,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> DeleteResult:
         """Delete all documents that match. This is not tried again after a lost connection, as the server could not
         distinguish it from a repetition. To delete all, :meth:`drop` is faster; it takes the indexes, too.
@@ -577,10 +577,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         limit: int,
         filter: _Filter,
         collation: _CollationIn,
-        hint: Any,
+        hint: Value,
         session: ClientSession | None,
         let: Document | None,
-        comment: Any,
+        comment: Value,
     ) -> DeleteResult:
         statement = delete_statement(
             checked_mapping("filter", filter),
@@ -602,7 +602,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         ordered: bool = True,
         bypass_document_validation: bool | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         let: Document | None = None,
     ) -> BulkWriteResult:
         """Run many writes, in as few messages as they fit in. Other greenlets run while they are encoded.
@@ -674,7 +674,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return_key: bool | None = None,
         show_record_id: bool | None = None,
         snapshot: bool | None = None,
-        comment: Any = None,
+        comment: Value = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Document | None = None,
@@ -789,7 +789,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return_key: bool | None = None,
         show_record_id: bool | None = None,
         snapshot: bool | None = None,
-        comment: Any = None,
+        comment: Value = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Document | None = None,
@@ -881,7 +881,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
 
     def find_one(
         self,
-        filter: Any = None,
+        filter: Value = None,
         projection: Document | Sequence[str] | Set[str] | None = None,
         skip: int = 0,
         limit: int = 0,
@@ -900,7 +900,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return_key: bool | None = None,
         show_record_id: bool | None = None,
         snapshot: bool | None = None,
-        comment: Any = None,
+        comment: Value = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Document | None = None,
@@ -992,8 +992,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> DocumentType | None:
         """Delete the first document that matches, and return it.
 
@@ -1034,8 +1034,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> DocumentType | None:
         """Replace the first document that matches, and return it.
 
@@ -1081,8 +1081,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         hint: KeyOrList | None = None,
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> DocumentType | None:
         """Change the first document that matches, and return it.
 
@@ -1129,12 +1129,12 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def _find_and_modify(
         self,
         filter: _Filter,
-        projection: Any,
-        sort: Any,
-        hint: Any,
+        projection: Value,
+        sort: Value,
+        hint: Value,
         session: ClientSession | None,
         let: Document | None,
-        comment: Any,
+        comment: Value,
         fields: DocumentDict,
     ) -> Any:
         if "collation" in fields:
@@ -1153,7 +1153,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     # Counting and collecting
 
     def count_documents(
-        self, filter: _Filter, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, filter: _Filter, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> int:
         """Count the documents that match, exactly. It runs an aggregation, so ``$where``, ``$near`` and ``$nearSphere``
         cannot be in the filter: use ``$expr`` and ``$geoWithin``. :meth:`estimated_document_count` is quicker for the
@@ -1192,7 +1192,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             return 0
         return int(required(result, "n", COUNT, "a count")) if result else 0
 
-    def estimated_document_count(self, comment: Any = None, **kwargs: Any) -> int:
+    def estimated_document_count(self, comment: Value = None, **kwargs: Value) -> int:
         """Count all documents quickly, from the metadata of the collection. The count may be wrong after a crash of the
         server, and counts orphaned documents of a sharded cluster.
 
@@ -1213,9 +1213,9 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         key: str,
         filter: _Filter | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         hint: KeyOrList | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> list[Any]:
         """The distinct values of a field among the documents that match. Elements of arrays are values of their own.
 
@@ -1253,10 +1253,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         pipeline: Sequence[Document],
         session: ClientSession | None = None,
         let: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
         """Run a pipeline, and return a cursor over its result.
 
@@ -1295,10 +1295,10 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self,
         pipeline: Sequence[Document],
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> RawBatchCommandCursor:
         """Run a pipeline, and return a cursor over its result as batches of encoded documents.
 
@@ -1334,7 +1334,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         start_at_operation_time: Timestamp | None = None,
         session: ClientSession | None = None,
         start_after: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
@@ -1395,7 +1395,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     # Indexes
 
     def create_index(
-        self, keys: KeyOrList, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, keys: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> str:
         """Create an index, if it is not there yet.
 
@@ -1422,7 +1422,11 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
 
     def create_indexes(
-        self, indexes: Sequence[IndexModel], session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self,
+        indexes: Sequence[IndexModel],
+        session: ClientSession | None = None,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> list[str]:
         """Create indexes, with one command; those that are there already stay.
 
@@ -1448,7 +1452,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return [document["name"] for document in documents]
 
     def drop_index(
-        self, index_or_name: KeyOrList, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, index_or_name: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> None:
         """Drop an index. That the collection does not exist is no error.
 
@@ -1464,7 +1468,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         """
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
 
-    def drop_indexes(self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any) -> None:
+    def drop_indexes(self, session: ClientSession | None = None, comment: Value = None, **kwargs: Value) -> None:
         """Drop all indexes but the one on ``_id``. That the collection does not exist is no error.
 
         Specification: Index Management, "Standard API".
@@ -1476,7 +1480,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         """
         self._drop_indexes("*", session, comment, kwargs)
 
-    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Any, fields: Document) -> None:
+    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Value, fields: Document) -> None:
         command = {"dropIndexes": self._name, "index": name, **fields}
         try:
             self._administer(command, session, comment)
@@ -1487,7 +1491,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def list_indexes(
         self,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> CommandCursor[DocumentDict]:
@@ -1518,7 +1522,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
                 return CommandCursor._over(self, [], session)
             raise
 
-    def index_information(self, session: ClientSession | None = None, comment: Any = None) -> dict[str, DocumentDict]:
+    def index_information(self, session: ClientSession | None = None, comment: Value = None) -> dict[str, DocumentDict]:
         """The indexes by name.
 
             >>> notes.index_information()
@@ -1539,8 +1543,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self,
         model: Document | SearchIndexModel,
         session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> str:
         """Create an index for Atlas Search. The server builds it after it has replied; :meth:`list_search_indexes`
         shows when it is ready.
@@ -1563,8 +1567,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self,
         models: Sequence[SearchIndexModel],
         session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> list[str]:
         """Create indexes for Atlas Search, with one command.
 
@@ -1585,7 +1589,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         return indexes.names_created(self._search_command(command, session, comment), len(models))
 
     def drop_search_index(
-        self, name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> None:
         """Drop an index for Atlas Search. That the collection does not exist is no error.
 
@@ -1604,7 +1608,12 @@ class Collection(InheritedOptions, Generic[DocumentType]):
                 raise
 
     def update_search_index(
-        self, name: str, definition: Document, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self,
+        name: str,
+        definition: Document,
+        session: ClientSession | None = None,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> None:
         """Give an index for Atlas Search another definition.
 
@@ -1621,7 +1630,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self._search_command(command, session, comment)
 
     def list_search_indexes(
-        self, name: str | None = None, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, name: str | None = None, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> CommandCursor[DocumentDict]:
         """A cursor over the descriptions of the indexes for Atlas Search. Read and write concern of the collection do
         not hold for it.
@@ -1642,14 +1651,14 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
-    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Any) -> Any:
+    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Value) -> Any:
         context = self._context.replace(write_concern=None)
         return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
     # The collection as a whole
 
     def drop(
-        self, session: ClientSession | None = None, comment: Any = None, encrypted_fields: Document | None = None
+        self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
     ) -> None:
         """Drop the collection with its indexes. That it does not exist is no error.
 
@@ -1664,7 +1673,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self._database_with_options.drop_collection(self._name, session, comment, encrypted_fields)
 
     def rename(
-        self, new_name: str, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, new_name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentDict:
         """Rename the collection, within its database. This object keeps the old name.
 
@@ -1686,7 +1695,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         )
         return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
 
-    def options(self, session: ClientSession | None = None, comment: Any = None) -> DocumentDict:
+    def options(self, session: ClientSession | None = None, comment: Value = None) -> DocumentDict:
         """The options that the collection was created with.
 
             >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
@@ -1723,7 +1732,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: collection is not None")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Value) -> NoReturn:
         raise TypeError(f"'Collection' object is not callable; {short(self._name)} is no method of it")
 
     def __eq__(self, other: object) -> bool:
@@ -1807,7 +1816,7 @@ def _selector_of_write(collection: Collection[Value]) -> Any:
     return collection.read_preference if secondaries_write else WRITABLE
 
 
-def _fields_of_write(bypass: bool | None, let: Document | None, comment: Any) -> Document:
+def _fields_of_write(bypass: bool | None, let: Document | None, comment: Value) -> Document:
     """The fields of the command of a single write, which are mostly the same."""
     if bypass is None and let is None and comment is None:
         return _ORDERED
@@ -1822,7 +1831,7 @@ def _returning(return_document: bool, upsert: bool) -> DocumentDict:
     return {"new": return_document, "upsert": checked_flag("upsert", upsert)}
 
 
-def _check_name(name: Any) -> None:
+def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the name of a collection must be a string, not {short(name)}")
     if not name or ".." in name:

@@ -63,7 +63,7 @@ class CommandCursor(Generic[DocumentType]):
         batch_size: int = 0,
         max_await_time_ms: int | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> None:
         namespace = cursor_info.get("ns", collection.full_name)
         reply = CursorReply(
@@ -90,7 +90,7 @@ class CommandCursor(Generic[DocumentType]):
         batch_size: int,
         max_await_time_ms: int | None,
         session: SessionHandle | None,
-        comment: Any,
+        comment: Value,
         deadline: float | None,
     ) -> None:
         self._collection = collection
@@ -115,7 +115,7 @@ class CommandCursor(Generic[DocumentType]):
         session: ClientSession | None,
         batch_size: int = 0,
         max_await_time_ms: int | None = None,
-        comment: Any = None,
+        comment: Value = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
         tailable: bool = False,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
-Bound = Document | Sequence[tuple[str, Any]] | None
+Bound = Document | Sequence[tuple[str, Value]] | None
 """The bounds of an index: a mapping, or pairs of field and value, in the order of its keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
@@ -141,7 +141,7 @@ class Cursor(Generic[DocumentType]):
         return_key: bool | None = None,
         show_record_id: bool | None = None,
         snapshot: bool | None = None,
-        comment: Any = None,
+        comment: Value = None,
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Document | None = None,
@@ -194,7 +194,7 @@ class Cursor(Generic[DocumentType]):
             raise TypeError(f"{_FLAGS[flag]} must be True or False, not {short(wanted)}")
         self._flags |= flag if wanted else 0
 
-    def _set(self, field: str, value: Any) -> None:
+    def _set(self, field: str, value: object) -> None:
         if value is None:
             self._fields.pop(field, None)
         else:
@@ -223,7 +223,7 @@ class Cursor(Generic[DocumentType]):
         if self._cursor is not None:
             raise InvalidOperation("cannot set options after executing query")
 
-    def _change(self, field: str, value: Any) -> Cursor[DocumentType]:
+    def _change(self, field: str, value: object) -> Cursor[DocumentType]:
         self._check_unsent()
         self._set(field, value)
         return self
@@ -334,7 +334,7 @@ class Cursor(Generic[DocumentType]):
         """
         return self._change("hint", None if index is None else checked_hint(index))
 
-    def comment(self, comment: Any) -> Cursor[DocumentType]:
+    def comment(self, comment: Value) -> Cursor[DocumentType]:
         """Attach a comment to the query and what follows it.
 
         :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
@@ -536,7 +536,7 @@ class Cursor(Generic[DocumentType]):
                 self._cursor.read_ahead(*self._ahead)
         return self._cursor
 
-    def explain(self) -> Any:
+    def explain(self) -> DocumentDict:
         """Ask how the server would run the query, without running it for its documents. :meth:`Database.command
         <gmongo.database.Database.command>` with ``explain`` takes a verbosity.
 
@@ -549,7 +549,7 @@ class Cursor(Generic[DocumentType]):
         operation = Explain(self._collection._context, command)
         return self._executor.run(operation, self._session, self._executor.deadline())
 
-    def distinct(self, key: str) -> list[Any]:
+    def distinct(self, key: str) -> list[Value]:
         """The distinct values of a field among the documents that match. Of the options of the query, the filter,
         ``max_time_ms``, ``comment``, ``collation`` and ``hint`` hold, and not ``skip`` and ``limit``.
 
@@ -630,7 +630,7 @@ class Cursor(Generic[DocumentType]):
     def __copy__(self) -> Cursor[DocumentType]:
         return self._copied(copy.copy)
 
-    def __deepcopy__(self, memo: Any) -> Cursor[DocumentType]:
+    def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
         return self._copied(_deepcopied)
 
     def _copied(self, copier: Any) -> Cursor[DocumentType]:
@@ -704,11 +704,11 @@ class RawBatchCursor(Cursor[bytes]):
 
     _raw = True
 
-    def __getitem__(self, index: Any) -> NoReturn:
+    def __getitem__(self, index: object) -> NoReturn:
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
 
 
-def _integer(name: str, value: Any) -> int:
+def _integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
     return value
@@ -720,13 +720,13 @@ def _natural(name: str, value: Any) -> int:
     return int(value)
 
 
-def _bound(name: str, spec: Any) -> Document:
+def _bound(name: str, spec: object) -> Document:
     if not isinstance(spec, (list, tuple, Mapping)):
         raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
     return dict(spec)
 
 
-def _deepcopied(value: Any) -> Any:
+def _deepcopied(value: object) -> Any:
     """A deep copy in which regular expressions, which cannot be copied by every Python, stay the same."""
     if isinstance(value, Mapping):
         kind = SON if isinstance(value, SON) else dict

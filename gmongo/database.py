@@ -230,7 +230,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_concern: ReadConcern | None = None,
         session: ClientSession | None = None,
         check_exists: bool | None = True,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> Collection[DocumentType]: ...
 
     @overload
@@ -243,7 +243,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_concern: ReadConcern | None = None,
         session: ClientSession | None = None,
         check_exists: bool | None = True,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> Collection[OtherType]: ...
 
     def create_collection(
@@ -255,7 +255,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         read_concern: ReadConcern | None = None,
         session: ClientSession | None = None,
         check_exists: bool | None = True,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> Collection[Value]:
         """Create a collection, and return it. One without options need not be created: the first write does so.
 
@@ -302,7 +302,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         self,
         name_or_collection: str | Collection[Value],
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         encrypted_fields: Document | None = None,
     ) -> DocumentDict:
         """Drop a collection with its indexes. That it does not exist is no error.
@@ -329,7 +329,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
                 self._drop(each, session, comment)
         return self._drop(name, session, comment)
 
-    def _drop(self, name: str, session: ClientSession | None, comment: Any) -> DocumentDict:
+    def _drop(self, name: str, session: ClientSession | None, comment: Value) -> DocumentDict:
         command: DocumentDict = {"drop": name}
         if comment is not None:
             command["comment"] = comment
@@ -344,10 +344,10 @@ class Database(InheritedOptions, Generic[DocumentType]):
         self,
         session: ClientSession | None = None,
         filter: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> CommandCursor[DocumentDict]:
         """A cursor over descriptions of the collections.
 
@@ -383,7 +383,11 @@ class Database(InheritedOptions, Generic[DocumentType]):
         )
 
     def list_collection_names(
-        self, session: ClientSession | None = None, filter: Document | None = None, comment: Any = None, **kwargs: Any
+        self,
+        session: ClientSession | None = None,
+        filter: Document | None = None,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> list[str]:
         """The names of the collections.
 
@@ -410,7 +414,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         full: bool = False,
         session: ClientSession | None = None,
         background: bool | None = None,
-        comment: Any = None,
+        comment: Value = None,
     ) -> DocumentDict:
         """Have the server check the data and indexes of a collection, which is locked during that unless
         `background` is True.
@@ -450,43 +454,43 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def command(
         self,
         command: str | Document,
-        value: Any = 1,
+        value: Value = 1,
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
         read_preference: _ReadPreference | None = None,
         codec_options: None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> DocumentDict: ...
 
     @overload
     def command(
         self,
         command: str | Document,
-        value: Any = 1,
+        value: Value = 1,
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
         read_preference: _ReadPreference | None = None,
         *,
         codec_options: CodecOptions[OtherType],
         session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> OtherType: ...
 
     @forgets_locals
     def command(
         self,
         command: str | Document,
-        value: Any = 1,
+        value: Value = 1,
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
         read_preference: _ReadPreference | None = None,
         codec_options: CodecOptions[Value] | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
-        **kwargs: Any,
+        comment: Value = None,
+        **kwargs: Value,
     ) -> Any:
         """Run a command, and return the reply.
 
@@ -529,45 +533,45 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def cursor_command(
         self,
         command: str | Document,
-        value: Any = 1,
+        value: Value = 1,
         read_preference: _ReadPreference | None = None,
         codec_options: None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         max_await_time_ms: int | None = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> CommandCursor[DocumentType]: ...
 
     @overload
     def cursor_command(
         self,
         command: str | Document,
-        value: Any = 1,
+        value: Value = 1,
         read_preference: _ReadPreference | None = None,
         *,
         codec_options: CodecOptions[OtherType],
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         max_await_time_ms: int | None = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> CommandCursor[OtherType]: ...
 
     def cursor_command(
         self,
         command: str | Document,
-        value: Any = 1,
+        value: Value = 1,
         read_preference: _ReadPreference | None = None,
         codec_options: CodecOptions[Value] | None = None,
         session: ClientSession | None = None,
-        comment: Any = None,
+        comment: Value = None,
         max_await_time_ms: int | None = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> CommandCursor[Value]:
         """Run a command whose reply is a cursor, and return the cursor.
 
@@ -619,7 +623,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
         """Run a pipeline that begins without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
         (MongoDB 5.1).
@@ -659,7 +663,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         start_at_operation_time: Timestamp | None = None,
         session: ClientSession | None = None,
         start_after: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
@@ -710,7 +714,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         )._opened()
 
     def dereference(
-        self, dbref: DBRef, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentType | None:
         """The document that a reference points to, or None.
 
@@ -744,7 +748,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: database is not None")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Value) -> NoReturn:
         raise TypeError(f"'Database' object is not callable; {short(self._name)} is no method of MongoClient")
 
     def __eq__(self, other: object) -> bool:
@@ -774,7 +778,7 @@ def _check_name(name: str) -> None:
             raise InvalidName(f"the name of a database must not contain {character!r}, was {short(name)}")
 
 
-def _command_document(command: str | Document, value: Any, comment: Any, fields: Document) -> DocumentDict:
+def _command_document(command: str | Document, value: Value, comment: Value, fields: Document) -> DocumentDict:
     if isinstance(command, str):
         document = {command: value}
     elif isinstance(command, Mapping):

@@ -160,7 +160,7 @@ class ClientEncryption(Generic[DocumentType]):
     @forgets_locals
     def encrypt(
         self,
-        value: Any,
+        value: Value,
         algorithm: str,
         key_id: Binary | UUID | None = None,
         key_alt_name: str | None = None,
@@ -226,7 +226,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     def _encrypt(
         self,
-        value: Any,
+        value: Value,
         algorithm: str,
         key_id: Binary | UUID | None,
         key_alt_name: str | None,
@@ -382,7 +382,7 @@ class ClientEncryption(Generic[DocumentType]):
         encrypted_fields: Document,
         kms_provider: str | None = None,
         master_key: Document | None = None,
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 

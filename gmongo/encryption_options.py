@@ -148,13 +148,13 @@ class AutoEncryptionOpts:
         return self._settings.kms_providers
 
 
-def _check_mappings(**options: Any) -> None:
+def _check_mappings(**options: object) -> None:
     for name, value in options.items():
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{name} must be a mapping such as a dict, not {short(value)}")
 
 
-def _check_flags(**options: Any) -> None:
+def _check_flags(**options: object) -> None:
     for name, flag in options.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be True or False, not {short(flag)}")
@@ -174,7 +174,7 @@ def _check_callback(callback: Callable[..., Any] | None) -> None:
         raise TypeError(f"kms_connect_callback must be callable, not {type(callback)}")
 
 
-def _check_number(option: str, value: Any) -> None:
+def _check_number(option: str, value: object) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise TypeError(f"{option} must be an integer, not {short(value)}")
 
@@ -196,8 +196,8 @@ class RangeOpts:
         self,
         sparsity: int | None = None,
         trim_factor: int | None = None,
-        min: Any | None = None,
-        max: Any | None = None,
+        min: Value | None = None,
+        max: Value | None = None,
         precision: int | None = None,
     ) -> None:
         for option, value in (("sparsity", sparsity), ("trim_factor", trim_factor), ("precision", precision)):

@@ -414,7 +414,7 @@ class EncryptedCollectionError(EncryptionError):
         return self._encrypted_fields
 
 
-def _with_full_error(message: str, details: Any) -> str:
+def _with_full_error(message: str, details: object) -> str:
     if details is None:
         return message
     message = printable(message)  # it is the server's

@@ -200,7 +200,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         tz_aware: bool | None = None,
         connect: bool | None = None,
         type_registry: TypeRegistry | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         named = {
             "document_class": document_class,
@@ -392,7 +392,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return self[name]
 
     def list_databases(
-        self, session: ClientSession | None = None, comment: Any = None, **kwargs: Any
+        self, session: ClientSession | None = None, comment: Value = None, **kwargs: object
     ) -> CommandCursor[DocumentDict]:
         """A cursor over descriptions of the databases.
 
@@ -410,7 +410,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         reply = self._executor.run(ReadCommand(context, command), session)
         return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
 
-    def list_database_names(self, session: ClientSession | None = None, comment: Any = None) -> list[str]:
+    def list_database_names(self, session: ClientSession | None = None, comment: Value = None) -> list[str]:
         """The names of the databases.
 
         Specification: Enumerating Databases.
@@ -422,7 +422,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
-        self, name_or_database: str | Database[Value], session: ClientSession | None = None, comment: Any = None
+        self, name_or_database: str | Database[Value], session: ClientSession | None = None, comment: Value = None
     ) -> None:
         """Drop a database with its collections. That it does not exist is no error.
 
@@ -451,7 +451,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         ordered: bool = True,
         verbose_results: bool = False,
         bypass_document_validation: bool | None = None,
-        comment: Any = None,
+        comment: Value = None,
         let: Document | None = None,
         write_concern: WriteConcern | None = None,
     ) -> ClientBulkWriteResult:
@@ -522,7 +522,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         start_at_operation_time: Timestamp | None = None,
         session: ClientSession | None = None,
         start_after: Document | None = None,
-        comment: Any = None,
+        comment: Value = None,
         full_document_before_change: str | None = None,
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
@@ -825,7 +825,7 @@ def _is_same_library(one: DriverInfo, other: DriverInfo) -> bool:
     return all((mine or None) == (yours or None) for mine, yours in zip(one, other, strict=True))
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: object) -> str:
     """An option as it is given: times are kept in seconds, and most are given in milliseconds."""
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
         return f"{value * 1000:g}"

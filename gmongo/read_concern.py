@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gmongo._documents import DocumentDict
 from gmongo._short_text import short
 
@@ -44,7 +42,7 @@ class ReadConcern:
         """The document sent as ``readConcern``; empty for the default of the server."""
         return {"level": self.__level} if self.__level else {}
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, ReadConcern):
             return self.document == other.document
         return NotImplemented

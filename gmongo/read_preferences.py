@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
@@ -28,7 +27,7 @@ _MONGOS_MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred
 _TagSets = Sequence[Document]
 
 
-def _checked_tag_sets(tag_sets: Any) -> list[Document] | None:
+def _checked_tag_sets(tag_sets: object) -> list[Document] | None:
     if tag_sets is None:
         return None
     if not isinstance(tag_sets, (list, tuple)):
@@ -41,7 +40,7 @@ def _checked_tag_sets(tag_sets: Any) -> list[Document] | None:
     return list(tag_sets)
 
 
-def _checked_max_staleness(max_staleness: Any) -> int:
+def _checked_max_staleness(max_staleness: object) -> int:
     if not isinstance(max_staleness, int):
         raise TypeError(f"max_staleness must be an integer number of seconds or -1, not {short(max_staleness)}")
     if max_staleness != _NO_MAX_STALENESS and max_staleness <= 0:
@@ -49,7 +48,7 @@ def _checked_max_staleness(max_staleness: Any) -> int:
     return max_staleness
 
 
-def _checked_hedge(hedge: Any) -> Document | None:
+def _checked_hedge(hedge: object) -> Document | None:
     if hedge is None:
         return None
     if not isinstance(hedge, Mapping):
@@ -132,7 +131,7 @@ class _ReadPreference:
         """The oldest wire protocol version that can honour this read preference."""
         return 0 if self.__max_staleness == _NO_MAX_STALENESS else wire_versions.MAX_STALENESS
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, _ReadPreference):
             return (
                 self._mode == other.mode

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from gmongo._documents import Document
+from gmongo._documents import Document, Value
 from gmongo.errors import InvalidOperation
 
 __all__ = [
@@ -32,7 +31,7 @@ class _Result:
     def _unknown(self, name: str) -> InvalidOperation:
         return InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
-    def _show(self, value: Any) -> str:
+    def _show(self, value: Value) -> str:
         return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
 
 
@@ -47,12 +46,12 @@ class InsertOneResult(_Result):
 
     __slots__ = ("_inserted_id",)
 
-    def __init__(self, inserted_id: Any, acknowledged: bool) -> None:
+    def __init__(self, inserted_id: Value, acknowledged: bool) -> None:
         self._acknowledged = acknowledged
         self._inserted_id = inserted_id
 
     @property
-    def inserted_id(self) -> Any:
+    def inserted_id(self) -> Value:
         """The ``_id`` of the document; None for a raw document that has none."""
         return self._inserted_id
 
@@ -71,12 +70,12 @@ class InsertManyResult(_Result):
 
     __slots__ = ("_inserted_ids",)
 
-    def __init__(self, inserted_ids: list[Any], acknowledged: bool) -> None:
+    def __init__(self, inserted_ids: list[Value], acknowledged: bool) -> None:
         super().__init__(acknowledged)
         self._inserted_ids = inserted_ids
 
     @property
-    def inserted_ids(self) -> list[Any]:
+    def inserted_ids(self) -> list[Value]:
         """The ``_id`` of each document, in the order of the documents."""
         return self._inserted_ids
 
@@ -131,7 +130,7 @@ class UpdateResult(_Result):
         return modified
 
     @property
-    def upserted_id(self) -> Any:
+    def upserted_id(self) -> Value:
         """The ``_id`` of the document that was inserted because nothing matched; None if there is none.
 
         :raises InvalidOperation: the write was not acknowledged.
@@ -265,7 +264,7 @@ class BulkWriteResult(_BulkResult):
     __slots__ = ()
 
     @property
-    def upserted_ids(self) -> dict[int, Any]:
+    def upserted_ids(self) -> dict[int, Value]:
         """The ``_id`` of each document inserted because nothing matched, by the index of the operation.
 
         :raises InvalidOperation: the write was not acknowledged.
@@ -331,12 +330,12 @@ class ClientBulkWriteResult(_BulkResult):
         """
         return self._verbose("delete_results", "deleteResults")
 
-    def _verbose(self, name: str, field: str) -> Mapping[int, Any]:
+    def _verbose(self, name: str, field: str) -> Mapping[int, Value]:
         if not self._acknowledged:
             raise self._unknown(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results=True was not asked for")
-        results: Mapping[int, Any] = self._bulk_api_result.get(field, {})
+        results: Mapping[int, Value] = self._bulk_api_result.get(field, {})
         return results
 
     def __repr__(self) -> str:

@@ -138,7 +138,7 @@ class _AnyCase(DocumentDict):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and super().__contains__(_spelled(name))
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         return super().get(_spelled(name), default)
 
     def __eq__(self, other: object) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gmongo._documents import DocumentDict
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
@@ -62,7 +60,7 @@ class WriteConcern:
         """Whether the server answers a write at all; False only for ``w=0``."""
         return self.__acknowledged
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, WriteConcern):
             return self.__document == other.document
         return NotImplemented
@@ -74,7 +72,7 @@ class WriteConcern:
         return f"WriteConcern({given})"
 
 
-def _checked_count(name: str, value: Any, expected: str) -> int | None:
+def _checked_count(name: str, value: object, expected: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int):
@@ -84,7 +82,7 @@ def _checked_count(name: str, value: Any, expected: str) -> int | None:
     return value
 
 
-def _checked_flag(name: str, value: Any) -> bool | None:
+def _checked_flag(name: str, value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     raise TypeError(f"{name} must be True or False, not {short(value)}")

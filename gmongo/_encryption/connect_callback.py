@@ -147,7 +147,7 @@ def _usual_context() -> ssl.SSLContext:
     return context
 
 
-def _bridge(secure: Any) -> socket.socket:
+def _bridge(secure: object) -> socket.socket:
     """A plain socket whose bytes go through one with TLS, as TLS with the service begins inside of it."""
     ours, theirs = socket.socketpair()
 

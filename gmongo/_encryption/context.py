@@ -81,7 +81,7 @@ class Context:
         name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
         return name.decode()
 
-    def step(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    def step(self, work: Callable[..., Any], *arguments: object) -> Any:
         """Do something with libmongocrypt.
 
         :raises EncryptionError: it failed.

@@ -59,7 +59,7 @@ class Explicit:
         self._machine.handle.close()
 
     def encrypt(
-        self, value: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: Any
+        self, value: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: object
     ) -> bytes:
         """Encrypt ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})

@@ -144,7 +144,7 @@ class Handle:
         """Set the options of a handle that is not initialized yet."""
         chosen = self.settings
 
-        def must(success: Any) -> None:
+        def must(success: object) -> None:
             _must(crypt, success)
 
         def give(option: Any, document: bytes) -> None:

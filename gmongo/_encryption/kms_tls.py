@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from gmongo._documents import Document
 from gmongo._short_text import short
@@ -48,7 +47,7 @@ class KmsTls:
         return found
 
 
-def _context(provider: str, options: Any) -> ssl.SSLContext:
+def _context(provider: str, options: object) -> ssl.SSLContext:
     where = f'kms_tls_options["{provider}"]'
     if not isinstance(options, Mapping):
         raise TypeError(f"{where} must be a dict, not {short(options)}")

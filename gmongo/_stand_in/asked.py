@@ -94,7 +94,7 @@ class Asked:
         self._classes[kind] = class_name
         asked, own = self, getattr(kind, "__getattr__", object.__getattribute__)
 
-        def __getattr__(instance: Any, name: str) -> Any:
+        def __getattr__(instance: object, name: str) -> Any:
             try:
                 return own(instance, name)
             except AttributeError:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 from gmongo._stand_in.names import ROOTS
 
@@ -64,7 +63,7 @@ def _has_file(module: str) -> bool:
         return False
 
 
-def _leads_on(value: Any, parts: list[str]) -> bool:
+def _leads_on(value: object, parts: list[str]) -> bool:
     if not parts:
         return True
     name, *others = parts

@@ -58,7 +58,7 @@ def _uses(module: ModuleType) -> bool:
     return any(_root(_home(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
 
 
-def _home(value: Any) -> str:
+def _home(value: object) -> str:
     """The module that something comes from; an instance comes from where its class does."""
     if isinstance(value, ModuleType):
         name = value.__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from gmongo.errors import ConfigurationError
 
@@ -16,8 +16,8 @@ class Refused:
 
     why: ClassVar[str]
 
-    def __new__(cls, *arguments: Any, **options: Any) -> NoReturn:
+    def __new__(cls, *arguments: object, **options: object) -> NoReturn:
         raise ConfigurationError(f"gmongo stands in for PyMongo and has no {cls.__name__}: {cls.why}")
 
-    def __class_getitem__(cls, item: Any) -> GenericAlias:
+    def __class_getitem__(cls, item: object) -> GenericAlias:
         return GenericAlias(cls, item)

@@ -35,7 +35,7 @@ class Metrics(Observer):
     :param provider: where they go; None is the global provider.
     """
 
-    def __init__(self, provider: Any) -> None:
+    def __init__(self, provider: object) -> None:
         self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
 
     def operation_ended(self, account: Account, error: BaseException | None) -> None:

@@ -56,7 +56,7 @@ class Traces(Observer):
     :param query_text_max_length: how many characters of a command they show.
     """
 
-    def __init__(self, provider: Any, query_text_max_length: int) -> None:
+    def __init__(self, provider: object, query_text_max_length: int) -> None:
         self._text_length = query_text_max_length
         self._tracer: Tracer | None = None
         if provider is not None:

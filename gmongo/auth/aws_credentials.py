@@ -127,7 +127,7 @@ def _read(what: str, reply: Document, token: str) -> AwsCredentials:
     return AwsCredentials(key_id, secret, session, _moment(reply.get("Expiration")))
 
 
-def _moment(value: Any) -> datetime | None:
+def _moment(value: object) -> datetime | None:
     """An expiration, which is ISO 8601 or, from the token service, seconds since 1970."""
     try:
         if isinstance(value, (int, float)):

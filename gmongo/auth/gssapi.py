@@ -110,14 +110,14 @@ def canonical(host: str, wanted: str) -> str:
     return str(name or host).lower()
 
 
-def _in_a_thread(work: Callable[..., Any], *arguments: Any) -> Any:
+def _in_a_thread(work: Callable[..., Any], *arguments: object) -> Any:
     result = get_hub().threadpool.apply(_caught, (work, *arguments))
     if isinstance(result, Exception):
         raise OperationFailure(f"GSSAPI: {result}") from result
     return result
 
 
-def _caught(work: Callable[..., Any], *arguments: Any) -> Any:
+def _caught(work: Callable[..., Any], *arguments: object) -> Any:
     try:
         return work(*arguments)
     except Exception as error:

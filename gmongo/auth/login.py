@@ -134,7 +134,7 @@ def speculated(hello: Reply) -> Reply | None:
     return reply if isinstance(reply, dict) else None
 
 
-def _best_of(mechanisms: Any) -> str:
+def _best_of(mechanisms: object) -> str:
     """The kind of SCRAM for a user, by what a server's hello says; one that says nothing is old."""
     known = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
     return "SCRAM-SHA-256" if known else "SCRAM-SHA-1"

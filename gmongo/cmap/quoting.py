@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from gmongo._documents import Document, Value
 
@@ -17,7 +16,7 @@ _WORD = re.compile(r"[^\x00-\x20\x7f]+")
 _SHORTEST = 4  # what is shorter is in any text
 
 
-def without_quotes(reply: Document, sent: Any, names: Collection[Value] = ()) -> Document:
+def without_quotes(reply: Document, sent: object, names: Collection[Value] = ()) -> Document:
     """A reply, of which no more is left than the driver reads if it is a refusal; and not the server's words, if they
     quote what was sent.
 
@@ -34,7 +33,7 @@ def without_quotes(reply: Document, sent: Any, names: Collection[Value] = ()) ->
     return shown
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """As what it may be quoted: bytes in part, in base64 or in hexadecimal."""
     if isinstance(value, str):
         yield value

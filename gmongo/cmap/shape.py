@@ -51,7 +51,7 @@ def integer(lowest: int, highest: int = INT32_MAX) -> Check:
     return check
 
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: object) -> bool:
     """Whether it is a whole number, be it sent as an integer or as a double."""
     return (isinstance(value, int) and not isinstance(value, bool)) or (
         isinstance(value, float) and isfinite(value) and value.is_integer()
@@ -64,17 +64,17 @@ def list_of(what: str, is_one: Callable[[Any], bool]) -> Check:
     return lambda value: None if isinstance(value, list) and all(map(is_one, value)) else rule
 
 
-def is_document(value: Any) -> bool:
+def is_document(value: object) -> bool:
     """Whether it is a document."""
     return isinstance(value, Mapping)
 
 
-def is_text(value: Any) -> bool:
+def is_text(value: object) -> bool:
     """Whether it is a string; code is another type, though ``bson`` derives it from this one."""
     return value.__class__ is str
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return None if is_text(value) else "a string"
 
 
@@ -86,7 +86,7 @@ def _address(value: Any) -> str | None:
     return None
 
 
-def _addresses(value: Any) -> str | None:
+def _addresses(value: object) -> str | None:
     if not isinstance(value, list) or any(map(_address, value)):
         return "a list of addresses"
     return None if len(value) <= _MOST_HOSTS else f"a list of at most {_MOST_HOSTS} addresses"
@@ -228,11 +228,11 @@ def check(document: Document, checks: Mapping[str, Check], where: str = "a reply
         raise unexpected(f"{field} of {where}", rule, document[field])
 
 
-def unexpected(what: str, rule: str, value: Any) -> ProtocolError:
+def unexpected(what: str, rule: str, value: object) -> ProtocolError:
     """The error for a value that breaks its rule; it shows the beginning of the value."""
     return ProtocolError(f"{what} must be {rule}, not {_short(value)}")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = short(value)  # however large and deep the value is
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

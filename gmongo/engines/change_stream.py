@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo._documents import DocumentDict
+from gmongo._documents import DocumentDict, Value
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import RESUMABLE_CHANGE_STREAM
 from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
@@ -35,12 +35,12 @@ class Position:
 
     __slots__ = ("_given", "_operation_time", "_starts_after", "resuming", "token")
 
-    def __init__(self, resume_after: Any, start_after: Any, operation_time: Any) -> None:
+    def __init__(self, resume_after: Value, start_after: Value, operation_time: Any) -> None:
         given = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
         self._given = {name: value for name, value in given.items() if value is not None}
         self._operation_time = operation_time
         self._starts_after = start_after is not None  # until the first change
-        self.token: Any = resume_after if start_after is None else start_after
+        self.token: Value = resume_after if start_after is None else start_after
         self.resuming = False
 
     def fields(self) -> DocumentDict:
@@ -53,7 +53,7 @@ class Position:
             return {"startAtOperationTime": self._operation_time}
         return self._given
 
-    def opened(self, has_changes: bool, batch_token: Any, operation_time: Any) -> None:
+    def opened(self, has_changes: bool, batch_token: Value, operation_time: Any) -> None:
         """The server has replied to the `aggregate`.
 
         :param batch_token: the ``postBatchResumeToken`` of the reply, if any.
@@ -67,12 +67,12 @@ class Position:
         elif self._operation_time is None:
             self._operation_time = operation_time
 
-    def saw_nothing(self, batch_token: Any) -> None:
+    def saw_nothing(self, batch_token: Value) -> None:
         """A batch was empty."""
         if batch_token is not None:
             self.token = batch_token
 
-    def delivered(self, token: Any) -> None:
+    def delivered(self, token: Value) -> None:
         """A change is handed out.
 
         :param token: its own, or that of the batch if it is the last one.

@@ -74,7 +74,7 @@ class ServerCursor:
         batch_size: int = 0,
         max_await_time_ms: int | None = None,
         tailable: bool = False,
-        comment: Any = None,
+        comment: Value = None,
         raw: bool = False,
         deadline: float | None = None,
         exhaust: bool = False,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
 from gmongo.execution.executor import Executor
@@ -12,7 +10,7 @@ CURSOR_LIFETIME = "cursor_lifetime"
 ITERATION = "iteration"
 
 
-def limits_each_iteration(mode: Any, executor: Executor, tailable: bool, writes: bool = False) -> bool:
+def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
     """Whether each iteration of a cursor has its limit for itself, rather than the cursor as a whole.
 
     :param mode: what the application asks for; None is the default for the kind of cursor.

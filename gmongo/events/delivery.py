@@ -63,7 +63,7 @@ class Delivery:
         self._delivered = 0
         self._stuck = False  # whether the listener that has the first event does not return
 
-    def note(self, publish: Callable[..., None], *what: Any) -> bool:
+    def note(self, publish: Callable[..., None], *what: object) -> bool:
         """Have ``publish(*what)`` called when its turn comes. Does not switch; :meth:`deliver` must follow.
 
         :returns: False if it will not be delivered, because listeners are too far behind.

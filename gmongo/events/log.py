@@ -72,7 +72,7 @@ def _reading(name: str) -> Callable[..., Any]:
     read = getattr(dict, name)
 
     @wraps(read)
-    def made_first(self: Structured, *arguments: Any) -> Any:
+    def made_first(self: Structured, *arguments: object) -> Any:
         self._make()
         return read(self, *arguments)
 

@@ -60,7 +60,7 @@ class PoolEvents:
         self._logger = silence if silent else connection_log
         self.wanted = asks(self._logger, listeners)
 
-    def note(self, publish: Callable[..., None], *what: Any) -> None:
+    def note(self, publish: Callable[..., None], *what: object) -> None:
         """Have one of the methods below called in turn, if there is a listener or a log. Does not switch."""
         if self.wanted():
             self.delivery.note(publish, *what)
@@ -130,14 +130,14 @@ class PoolEvents:
         self._publish("connection_checked_in", monitoring.ConnectionCheckedInEvent, connection_id)
         self._log_connection("Connection checked in", connection_id)
 
-    def _log_connection(self, message: str, connection_id: int, rest: str = "", **extra: Any) -> None:
+    def _log_connection(self, message: str, connection_id: int, rest: str = "", **extra: object) -> None:
         text = f"{message}: address={self.where}, driver-generated ID={connection_id}{rest}"
         self._log(message, text, driverConnectionId=connection_id, **extra)
 
-    def _log(self, message: str, text: str, **extra: Any) -> None:
+    def _log(self, message: str, text: str, **extra: object) -> None:
         if self._logger.isEnabledFor(DEBUG):
             log(self._logger, text, {"message": message, **self._where, **extra})
 
-    def _publish(self, method: str, event: type, *fields: Any) -> None:
+    def _publish(self, method: str, event: type, *fields: object) -> None:
         if self._listeners:
             publish(self._listeners, method, event(self._address, *fields))

@@ -110,7 +110,7 @@ class TopologyEvents:
                 **where(address),
             )
 
-    def _log(self, message: str, detail: str = "", **extra: Any) -> None:
+    def _log(self, message: str, detail: str = "", **extra: object) -> None:
         if self._logger.isEnabledFor(DEBUG):
             place = f" for {extra['serverHost']}:{extra.get('serverPort')}" if "serverHost" in extra else ""
             text = f"{message}{place} (topology {self._id}){detail}"

@@ -55,7 +55,7 @@ class SelectionEvents:
         message = "Waiting for suitable server to become available"
         self._log(message, asked, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
-    def _log(self, message: str, asked: Asked, topology: Any, level: int = DEBUG, **extra: Any) -> None:
+    def _log(self, message: str, asked: Asked, topology: Any, level: int = DEBUG, **extra: object) -> None:
         if not self._logger.isEnabledFor(level):
             return
         selector, operation, operation_id = asked

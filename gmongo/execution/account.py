@@ -263,7 +263,7 @@ def _telling(methods: list[Callable[..., None]]) -> Callable[..., None]:
     if len(methods) == 1:
         return partial(safely, methods[0])
 
-    def tell(*what: Any) -> None:
+    def tell(*what: object) -> None:
         for method in methods:
             safely(method, *what)
 

@@ -180,7 +180,7 @@ class CommandRunner:
                 self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
             del error  # it refers to this frame
 
-    def reap(self, cursor: Any) -> None:
+    def reap(self, cursor: object) -> None:
         """Have a cursor ended, if there is one, that an interrupted operation had opened."""
         take = self.orphan_taker()
         if cursor is not None and take is not None:

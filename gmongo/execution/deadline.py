@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import inf
-from typing import Any
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
@@ -68,7 +67,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
     return until(deadline_after(seconds))
 
 
-def checked_timeout(name: str, milliseconds: Any) -> float | None:
+def checked_timeout(name: str, milliseconds: object) -> float | None:
     """A limit that was given in milliseconds, in seconds; None stays None.
 
     :param name: of the option, for the message.

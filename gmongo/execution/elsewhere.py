@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gmongo.errors import InvalidOperation
 
@@ -16,7 +16,7 @@ class Elsewhere:
     :param client: the other library's client, or what has it.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: object) -> None:
         self._kind = type(client)
 
     def limited(self, timeout: float | None) -> Elsewhere:

@@ -197,7 +197,7 @@ class Executor:
         limited._timeout = timeout
         return limited
 
-    def for_operation(self, timeout_ms: Any, session: SessionHandle | None) -> Executor:
+    def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
         """The same executor with the limit that a single operation is given; :meth:`deadline` says when that ends.
 
         :param timeout_ms: in milliseconds; 0 is without limit, None is the same as here.

@@ -73,7 +73,7 @@ class SessionHandle(Protocol):
         """Whether nothing can be run in it any more."""
 
 
-def state_of(session: Any) -> Any:
+def state_of(session: object) -> Any:
     """The state of what the caller gave as a session; an implicit session is its own.
 
     :raises ValueError: it is no session.
@@ -86,7 +86,7 @@ def state_of(session: Any) -> Any:
     return state
 
 
-def checked_session(session: Any) -> Any:
+def checked_session(session: object) -> Any:
     """What the caller gave as a session.
 
     :raises ValueError: it is neither a session nor None.

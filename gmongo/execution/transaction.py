@@ -161,7 +161,7 @@ class Transaction:
 
     # Commands
 
-    def decorate(self, command: DocumentDict, after: Any) -> None:
+    def decorate(self, command: DocumentDict, after: object) -> None:
         """Put on a command what makes it part of the transaction; the first one also starts it.
 
         :param after: the time that a causally consistent session has reached, or None.

@@ -81,7 +81,7 @@ class GridFSBucket:
 
     def open_upload_stream_with_id(
         self,
-        file_id: Any,
+        file_id: Value,
         filename: str,
         chunk_size_bytes: int | None = None,
         metadata: Document | None = None,
@@ -142,7 +142,7 @@ class GridFSBucket:
 
     def upload_from_stream_with_id(
         self,
-        file_id: Any,
+        file_id: Value,
         filename: str,
         source: Any,
         chunk_size_bytes: int | None = None,
@@ -168,7 +168,7 @@ class GridFSBucket:
 
     # Reading
 
-    def open_download_stream(self, file_id: Any, session: ClientSession | None = None) -> GridOut:
+    def open_download_stream(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
         """A file to read from.
 
         Specification: GridFS, "File Download".
@@ -206,7 +206,7 @@ class GridFSBucket:
             return NoFile(f"no file with the name {filename!r}")
         return NoFile(f"no version {revision} for filename {filename!r}")
 
-    def download_to_stream(self, file_id: Any, destination: Any, session: ClientSession | None = None) -> None:
+    def download_to_stream(self, file_id: Value, destination: Any, session: ClientSession | None = None) -> None:
         """Write the contents of a file into another, which stays open.
 
         Specification: GridFS, "File Download".
@@ -266,7 +266,7 @@ class GridFSBucket:
 
     # Changing
 
-    def delete(self, file_id: Any, session: ClientSession | None = None) -> None:
+    def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file.
 
         Specification: GridFS, "File Deletion".
@@ -302,7 +302,7 @@ class GridFSBucket:
             files.delete_many({"_id": {"$in": found}}, session=session)
             chunks.delete_many({"files_id": {"$in": found}}, session=session)
 
-    def rename(self, file_id: Any, new_filename: str, session: ClientSession | None = None) -> None:
+    def rename(self, file_id: Value, new_filename: str, session: ClientSession | None = None) -> None:
         """Give a file another name.
 
         Specification: GridFS, "Renaming Stored Files".
@@ -357,6 +357,6 @@ def _copy(file: GridOut, destination: Any) -> None:
         destination.write(chunk)
 
 
-def _check_name(option: str, name: Any) -> None:
+def _check_name(option: str, name: object) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{option} must be a string, not {short(name)}")

@@ -33,14 +33,14 @@ class GridFS:
         self._collection = database[collection]
         self._storage = Storage(self._collection)
 
-    def new_file(self, **kwargs: Any) -> GridIn:
+    def new_file(self, **kwargs: Value) -> GridIn:
         """A new file to write to, which readers see when it is closed.
 
         :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
         """
         return GridIn(self._collection, **kwargs)
 
-    def put(self, data: Any, **kwargs: Any) -> Any:
+    def put(self, data: Any, **kwargs: Value) -> Any:
         """Write a file in one go, and return its ``_id``.
 
             >>> file_id = files.put(b"Hello", filename="greeting")
@@ -56,7 +56,7 @@ class GridFS:
             file.write(data)
         return file._id
 
-    def get(self, file_id: Any, session: ClientSession | None = None) -> GridOut:
+    def get(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
         """A file to read from.
 
         :param file_id: its ``_id``.
@@ -68,7 +68,11 @@ class GridFS:
         return file
 
     def get_version(
-        self, filename: str | None = None, version: int | None = -1, session: ClientSession | None = None, **kwargs: Any
+        self,
+        filename: str | None = None,
+        version: int | None = -1,
+        session: ClientSession | None = None,
+        **kwargs: Value,
     ) -> GridOut:
         """A version of a file to read from.
 
@@ -85,7 +89,7 @@ class GridFS:
         return GridOut(self._collection, file_document=document, session=session)
 
     def get_last_version(
-        self, filename: str | None = None, session: ClientSession | None = None, **kwargs: Any
+        self, filename: str | None = None, session: ClientSession | None = None, **kwargs: Value
     ) -> GridOut:
         """The newest version of a file to read from.
 
@@ -96,7 +100,7 @@ class GridFS:
         """
         return self.get_version(filename, session=session, **kwargs)
 
-    def delete(self, file_id: Any, session: ClientSession | None = None) -> None:
+    def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file, if it exists.
 
         :param file_id: its ``_id``.
@@ -117,7 +121,7 @@ class GridFS:
 
     def find_one(
         self,
-        filter: Any = None,
+        filter: Value = None,
         session: ClientSession | None = None,
         skip: int = 0,
         limit: int = 0,
@@ -165,7 +169,7 @@ class GridFS:
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
-    def exists(self, document_or_id: Any = None, session: ClientSession | None = None, **kwargs: Any) -> bool:
+    def exists(self, document_or_id: Any = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
         """Whether there is such a file; without a parameter, whether there is any.
 
         :param document_or_id: its ``_id``, or a query for its description; None is any file.

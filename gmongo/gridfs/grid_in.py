@@ -54,7 +54,9 @@ class GridIn:
     :raises ValueError: ``chunkSize`` is less than 1.
     """
 
-    def __init__(self, root_collection: Collection[Value], session: ClientSession | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, root_collection: Collection[Value], session: ClientSession | None = None, **kwargs: Value
+    ) -> None:
         self._storage = Storage(root_collection)
         check_acknowledged(root_collection, "root_collection")
         check_session(session)
@@ -76,7 +78,7 @@ class GridIn:
 
     # Writing
 
-    def write(self, data: Any) -> None:
+    def write(self, data: object) -> None:
         """Write bytes, text, or all that a file has.
 
         :param data: bytes; text, if `encoding` was given; or an object with a ``read`` method.
@@ -92,7 +94,7 @@ class GridIn:
             else:
                 self._write_bytes(self._bytes_of(data))
 
-    def _bytes_of(self, data: Any) -> Any:
+    def _bytes_of(self, data: object) -> Any:
         if isinstance(data, (bytes, bytearray, memoryview)):
             return data
         if not isinstance(data, str):
@@ -233,7 +235,7 @@ class GridIn:
 
     # The description
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: object) -> None:
         """Set a field of the description; of a closed file too.
 
         :param name: of the field.
@@ -244,7 +246,7 @@ class GridIn:
         if self._closed:
             self._storage.files.update_one(by_id(self._file["_id"]), {"$set": {field: value}}, session=self._session)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") and name != "_id":
             object.__setattr__(self, name, value)
         elif name in _READ_ONLY:
@@ -328,7 +330,7 @@ class GridIn:
         return True
 
 
-def _checked_size(size: Any) -> int:
+def _checked_size(size: object) -> int:
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"chunk_size must be an integer, not {short(size)}")
     if size < 1:

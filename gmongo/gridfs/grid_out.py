@@ -41,7 +41,7 @@ class GridOut(io.IOBase):
     def __init__(
         self,
         root_collection: Collection[Value],
-        file_id: Any = None,
+        file_id: Value = None,
         file_document: Document | None = None,
         session: ClientSession | None = None,
     ) -> None:
@@ -332,7 +332,7 @@ class GridOut(io.IOBase):
 
     # What files can do
 
-    def write(self, value: Any) -> NoReturn:
+    def write(self, value: object) -> NoReturn:
         """Not possible.
 
         :param value: of no effect.

@@ -69,17 +69,17 @@ class Storage:
             _ensure_index(chunks, _CHUNKS_INDEX, True, session)
         self._prepared = True
 
-    def remove_chunks(self, file_id: Any, session: ClientSession | None = None) -> None:
+    def remove_chunks(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove the contents of a file."""
         self.chunks.delete_many({"files_id": exactly(file_id)}, session=session)
 
 
-def by_id(file_id: Any) -> DocumentDict:
+def by_id(file_id: Value) -> DocumentDict:
     """A query for one file."""
     return {"_id": exactly(file_id)}
 
 
-def exactly(file_id: Any) -> Any:
+def exactly(file_id: Value) -> Any:
     """What a query has to say to match this very ``_id``, even if it looks like a query or is a regular expression."""
     return {"$eq": file_id} if isinstance(file_id, (Mapping, Pattern, Regex)) else file_id
 

@@ -322,7 +322,7 @@ def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> 
         raise thrown
 
 
-def _checked_listener(listener: Any) -> Any:
+def _checked_listener(listener: object) -> Any:
     if not isinstance(listener, _KINDS):
         names = ", ".join(kind.__name__ for kind in _KINDS)
         raise TypeError(f"a listener must be an instance of one of {names}, not {short(listener)}")

@@ -213,7 +213,7 @@ def _update_of(model: _Update) -> tuple[DocumentDict, Any]:
     )
 
 
-def _with_id_first(document: Any) -> Any:
+def _with_id_first(document: Value) -> Any:
     """A document to insert. Its ``_id``, if it has none, is made here, and goes before the other fields."""
     if "_id" in document:
         return document

@@ -45,7 +45,7 @@ class GetMore(CursorOperation):
         *,
         batch_size: int = 0,
         max_time_ms: int | None = None,
-        comment: Any = None,
+        comment: Value = None,
         raw: bool = False,
     ) -> None:
         super().__init__(context, raw=raw)

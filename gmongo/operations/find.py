@@ -47,7 +47,7 @@ def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document,
 _ONLY_DOCUMENTS = frozenset({dict}).issuperset
 
 
-def _batch(value: Any) -> str | None:
+def _batch(value: object) -> str | None:
     return None if isinstance(value, Batch) else DOCUMENTS(value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping, Sequence, Set
-from typing import Any
 
 from gmongo._documents import Document
 from gmongo._short_text import short
@@ -113,7 +112,7 @@ def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "
     return dict.fromkeys(fields, 1)
 
 
-def _pair(item: Any) -> tuple[str, Direction]:
+def _pair(item: object) -> tuple[str, Direction]:
     if isinstance(item, str):
         return item, ASCENDING
     if not isinstance(item, (list, tuple)):
@@ -123,7 +122,7 @@ def _pair(item: Any) -> tuple[str, Direction]:
     return _checked_pair(*item)
 
 
-def _checked_pair(name: Any, direction: Any) -> tuple[str, Direction]:
+def _checked_pair(name: object, direction: object) -> tuple[str, Direction]:
     if not isinstance(name, str):
         raise TypeError(f"the name of a key must be a string, not {short(name)}")
     if not isinstance(direction, (int, str, Mapping)):

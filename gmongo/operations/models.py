@@ -337,7 +337,7 @@ class IndexModel(_Model):
     _fields = ("document",)
     __slots__ = ("_document",)
 
-    def __init__(self, keys: KeyOrList, **kwargs: Any) -> None:
+    def __init__(self, keys: KeyOrList, **kwargs: Value) -> None:
         pairs = index_list(keys)
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
@@ -372,7 +372,7 @@ class SearchIndexModel(_Model):
     _fields = ("document",)
     __slots__ = ("_document",)
 
-    def __init__(self, definition: Document, name: str | None = None, type: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, definition: Document, name: str | None = None, type: str | None = None, **kwargs: Value) -> None:
         self._document: DocumentDict = {} if name is None else {"name": name}
         self._document["definition"] = checked_mapping("definition", definition)
         if type is not None:
@@ -473,7 +473,7 @@ def _begins_with_operator(document: Document) -> bool:
     return isinstance(first, str) and first.startswith("$")
 
 
-def checked_flag(name: str, value: Any) -> bool:
+def checked_flag(name: str, value: object) -> bool:
     """A flag called `name`; raises :class:`TypeError` if it is neither True nor False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {short(value)}")

@@ -296,7 +296,7 @@ def check_written(reply: Document, count: int) -> None:
                 raise unexpected(f"index in {field} of a reply", f"from 0 to {count - 1}", each["index"])
 
 
-def ensure_id(document: Any) -> Any:
+def ensure_id(document: Value) -> Any:
     """Give a document its ``_id`` if it has none, in place.
 
     :returns: the ``_id``; None for a raw document, which stays as it is.
@@ -310,14 +310,14 @@ def ensure_id(document: Any) -> Any:
 
 def update_statement(
     filter: Document,
-    update: Any,
+    update: Value,
     *,
     multi: bool = False,
     upsert: bool = False,
     collation: Document | None = None,
-    array_filters: Any = None,
-    hint: Any = None,
-    sort: Any = None,
+    array_filters: Value = None,
+    hint: Value = None,
+    sort: Value = None,
 ) -> DocumentDict:
     """One element of an update command."""
     statement: DocumentDict = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
@@ -333,7 +333,7 @@ def update_statement(
 
 
 def delete_statement(
-    filter: Document, *, limit: int, collation: Document | None = None, hint: Any = None
+    filter: Document, *, limit: int, collation: Document | None = None, hint: Value = None
 ) -> DocumentDict:
     """One element of a delete command.
 

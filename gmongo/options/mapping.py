@@ -24,7 +24,7 @@ class Options(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self._items[name.lower()]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._items[name.lower()] = value
 
     def __delitem__(self, name: str) -> None:

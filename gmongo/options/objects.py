@@ -27,28 +27,28 @@ def document_class(value: Any) -> type[Any]:
         raise Rejected("dict, RawBSONDocument or a subclass of MutableMapping", wrong_type=True) from None
 
 
-def type_registry(value: Any) -> TypeRegistry | None:
+def type_registry(value: object) -> TypeRegistry | None:
     """A :class:`bson.codec_options.TypeRegistry`, or None."""
     if value is None or isinstance(value, TypeRegistry):
         return value
     raise Rejected("a bson.codec_options.TypeRegistry", wrong_type=True)
 
 
-def tzinfo(value: Any) -> datetime.tzinfo | None:
+def tzinfo(value: object) -> datetime.tzinfo | None:
     """A time zone, or None."""
     if value is None or isinstance(value, datetime.tzinfo):
         return value
     raise Rejected("a datetime.tzinfo", wrong_type=True)
 
 
-def read_preference(value: Any) -> Any:
+def read_preference(value: object) -> Any:
     """One of the classes of :mod:`gmongo.read_preferences`."""
     if isinstance(value, _ReadPreference):
         return value
     raise Rejected("a read preference, such as ReadPreference.SECONDARY", wrong_type=True)
 
 
-def event_listeners(value: Any) -> list[Any]:
+def event_listeners(value: object) -> list[Any]:
     """A list of listeners of :mod:`gmongo.monitoring`."""
     if not isinstance(value, (list, tuple)):
         raise Rejected("a list of event listeners", wrong_type=True)
@@ -58,7 +58,7 @@ def event_listeners(value: Any) -> list[Any]:
     return list(value)
 
 
-def function(value: Any) -> Callable[..., Any] | None:
+def function(value: object) -> Callable[..., Any] | None:
     """Something that can be called, or None."""
     if value is not None and not callable(value):
         raise Rejected("a callable", wrong_type=True)
@@ -66,7 +66,7 @@ def function(value: Any) -> Callable[..., Any] | None:
     return chosen
 
 
-def tracing(value: Any) -> DocumentDict | None:
+def tracing(value: object) -> DocumentDict | None:
     """A mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
     checked = _grouped(value, ("enabled", "query_text_max_length", "tracer_provider"))
     length = checked.get("query_text_max_length") if checked else None
@@ -77,12 +77,12 @@ def tracing(value: Any) -> DocumentDict | None:
     return checked
 
 
-def metrics(value: Any) -> DocumentDict | None:
+def metrics(value: object) -> DocumentDict | None:
     """True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
     return {"enabled": value} if isinstance(value, bool) else _grouped(value, ("enabled", "meter_provider"))
 
 
-def _grouped(value: Any, names: tuple[str, ...]) -> DocumentDict | None:
+def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
     """A mapping with some of `names`, of which the first is a switch and the last an object of OpenTelemetry."""
     if value is None:
         return None
@@ -101,7 +101,7 @@ def _grouped(value: Any, names: tuple[str, ...]) -> DocumentDict | None:
 def instance_of(class_name: str) -> Validator:
     """A validator of instances of the class with that name, or None."""
 
-    def validate(value: Any) -> Any:
+    def validate(value: object) -> Any:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):
             return value
         raise Rejected(f"an instance of {class_name}", wrong_type=True)

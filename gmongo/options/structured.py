@@ -6,7 +6,6 @@ They follow the contract of :mod:`gmongo.options.validators`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import unquote_plus
 
 from bson.binary import UuidRepresentation
@@ -52,7 +51,7 @@ _UUID_REPRESENTATIONS = {
 _DATETIME_CONVERSIONS = {conversion.name: conversion for conversion in DatetimeConversion}
 
 
-def write_acknowledgement(value: Any) -> int | str:
+def write_acknowledgement(value: object) -> int | str:
     """The option ``w``: a number of members, or the name of a mode."""
     if isinstance(value, str) and not _looks_like_a_number(value):
         return value
@@ -64,7 +63,7 @@ def write_acknowledgement(value: Any) -> int | str:
     return number
 
 
-def tag_sets(value: Any) -> list[dict[str, str]]:
+def tag_sets(value: object) -> list[dict[str, str]]:
     """One tag set such as ``dc:ny,rack:1``, or a list of them; the empty string is the empty tag set.
 
     Names and values are percent-encoded where they have a comma, and names where they have a colon.
@@ -73,7 +72,7 @@ def tag_sets(value: Any) -> list[dict[str, str]]:
     return [_tag_set(entry) for entry in entries]
 
 
-def mechanism_properties(value: Any) -> DocumentDict:
+def mechanism_properties(value: object) -> DocumentDict:
     """Properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
 
     Callbacks and ``ALLOWED_HOSTS`` can be given in a mapping only, never in a connection string. Names may be in any
@@ -93,7 +92,7 @@ def mechanism_properties(value: Any) -> DocumentDict:
     return properties
 
 
-def compressors(value: Any) -> list[str]:
+def compressors(value: object) -> list[str]:
     """Names of compressors in the order of preference; unknown ones are warned about and left out."""
     if isinstance(value, str):
         names = value.split(",")
@@ -107,14 +106,14 @@ def compressors(value: Any) -> list[str]:
     return [name for name in names if name in COMPRESSORS]
 
 
-def uuid_representation(value: Any) -> int:
+def uuid_representation(value: object) -> int:
     """The name of a representation of UUIDs, converted to the number that ``bson`` uses."""
     if not isinstance(value, str) or value not in _UUID_REPRESENTATIONS:
         raise Rejected(f"one of {', '.join(_UUID_REPRESENTATIONS)}")
     return _UUID_REPRESENTATIONS[value]
 
 
-def datetime_conversion(value: Any) -> DatetimeConversion:
+def datetime_conversion(value: object) -> DatetimeConversion:
     """A :class:`bson.codec_options.DatetimeConversion`, its name or its number; None is the default."""
     if value is None:
         return DatetimeConversion.DATETIME
@@ -127,7 +126,7 @@ def datetime_conversion(value: Any) -> DatetimeConversion:
         raise Rejected(rule, wrong_type=not isinstance(value, (int, str))) from None
 
 
-def allowed_hosts_suffix(value: Any) -> str:
+def allowed_hosts_suffix(value: object) -> str:
     """The domain that hosts from SRV records have to lie in, in lower case and without outer dots.
 
     One label is accepted only if it is reserved for private use, such as ``localhost`` or ``internal``; a
@@ -144,7 +143,7 @@ def allowed_hosts_suffix(value: Any) -> str:
     return suffix
 
 
-def _tag_set(entry: Any) -> dict[str, str]:
+def _tag_set(entry: object) -> dict[str, str]:
     if isinstance(entry, Mapping):
         return dict(entry)
     if not isinstance(entry, str):

@@ -61,7 +61,7 @@ class Option:
         """The name in lower case, under which results carry the option."""
         return self.name.lower()
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: object) -> Any:
         """Convert `value`.
 
         :raises InvalidOption: (or :class:`InvalidOptionType`) if the option does not accept it.

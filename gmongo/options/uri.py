@@ -75,7 +75,7 @@ def _with_defaults(defaults: Document, own: Options, validate: bool) -> Options:
     return options
 
 
-def _checked_arguments(**arguments: Any) -> DocumentDict:
+def _checked_arguments(**arguments: object) -> DocumentDict:
     """The arguments given, by the keys of their options, converted as options are."""
     given = {name: find(name) for name, value in arguments.items() if value is not None}
     return {option.key: option.check(arguments[name]) for name, option in given.items() if option}

@@ -35,7 +35,7 @@ class Rejected(Exception):
         self.wrong_type = wrong_type
 
 
-def boolean(value: Any) -> bool:
+def boolean(value: object) -> bool:
     """True and False, or the strings ``true`` and ``false``."""
     if isinstance(value, bool):
         return value
@@ -46,7 +46,7 @@ def boolean(value: Any) -> bool:
     raise Rejected("True or False", wrong_type=True)
 
 
-def optional_boolean(value: Any) -> bool:
+def optional_boolean(value: object) -> bool:
     """As :func:`boolean`; None counts as False."""
     return False if value is None else boolean(value)
 
@@ -58,7 +58,7 @@ def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -
     """
     rule = f"an integer from {minimum} to {maximum}"
 
-    def validate(value: Any) -> int | None:
+    def validate(value: object) -> int | None:
         if value is None and optional:
             return None
         number = _as_integer(value, rule)
@@ -69,7 +69,7 @@ def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -
     return validate
 
 
-def staleness(value: Any) -> int:
+def staleness(value: object) -> int:
     """-1, which is without limit, or a positive number of seconds."""
     number = _as_integer(value, "an integer: a positive number of seconds, or -1")
     if number != -1 and not 0 < number <= INT32_MAX:
@@ -77,7 +77,7 @@ def staleness(value: Any) -> int:
     return number
 
 
-def milliseconds(value: Any) -> float:
+def milliseconds(value: object) -> float:
     """A number of milliseconds from 0, kept in milliseconds."""
     rule = f"a number of milliseconds from 0 to {_TOO_MANY_MILLISECONDS - 1}"
     number = _as_number(value, rule)
@@ -86,12 +86,12 @@ def milliseconds(value: Any) -> float:
     return number
 
 
-def seconds(value: Any) -> float:
+def seconds(value: object) -> float:
     """A number of milliseconds from 0, converted to seconds."""
     return milliseconds(value) / 1000
 
 
-def positive_seconds(value: Any) -> float:
+def positive_seconds(value: object) -> float:
     """A number of milliseconds above 0, converted to seconds."""
     converted = seconds(value)
     if converted == 0:
@@ -99,24 +99,24 @@ def positive_seconds(value: Any) -> float:
     return converted
 
 
-def optional_seconds(value: Any) -> float | None:
+def optional_seconds(value: object) -> float | None:
     """As :func:`seconds`; None stays None and 0 stays 0."""
     return None if value is None else seconds(value)
 
 
-def limit_in_seconds(value: Any) -> float | None:
+def limit_in_seconds(value: object) -> float | None:
     """As :func:`seconds`, where 0 and None both mean "no limit" and give None."""
     return optional_seconds(value) or None
 
 
-def string(value: Any) -> str:
+def string(value: object) -> str:
     """Any string."""
     if isinstance(value, str):
         return value
     raise Rejected("a string", wrong_type=True)
 
 
-def optional_string(value: Any) -> str | None:
+def optional_string(value: object) -> str | None:
     """Any string, or None."""
     return None if value is None else string(value)
 
@@ -138,7 +138,7 @@ def one_of(*choices: str) -> Validator:
     """A validator of a fixed set of strings."""
     rule = f"one of {', '.join(choices)}"
 
-    def validate(value: Any) -> str:
+    def validate(value: object) -> str:
         if not isinstance(value, str) or value not in choices:
             raise Rejected(rule)
         return value
@@ -146,7 +146,7 @@ def one_of(*choices: str) -> Validator:
     return validate
 
 
-def appname(value: Any) -> str | None:
+def appname(value: object) -> str | None:
     """A string of at most 128 bytes of UTF-8."""
     name = optional_string(value)
     if name is not None and len(name.encode("utf-8")) > _MAX_APPNAME_BYTES:
@@ -154,7 +154,7 @@ def appname(value: Any) -> str | None:
     return name
 
 
-def service_name(value: Any) -> str:
+def service_name(value: object) -> str:
     """The name of a service in an SRV record (RFC 6335, up to 62 characters)."""
     name = string(value)
     if not _SERVICE_NAME.fullmatch(name):
@@ -162,7 +162,7 @@ def service_name(value: Any) -> str:
     return name
 
 
-def _as_integer(value: Any, rule: str) -> int:
+def _as_integer(value: object, rule: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise Rejected(rule, wrong_type=True)
     if isinstance(value, str) and not _DIGITS.fullmatch(value):
@@ -170,7 +170,7 @@ def _as_integer(value: Any, rule: str) -> int:
     return int(value)
 
 
-def _as_number(value: Any, rule: str) -> float:
+def _as_number(value: object, rule: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise Rejected(rule, wrong_type=True)
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import bson
 from bson.errors import BSONError
@@ -130,7 +130,7 @@ class Monitor:
         if self._rtt_monitor is not None:
             self._rtt_monitor.mark_forked(error)
 
-    def _owner_gone(self, _reference: Any) -> None:
+    def _owner_gone(self, _reference: object) -> None:
         # The garbage may be collected in any thread.
         self._loop.run_callback_threadsafe(self.stop)
 
@@ -234,7 +234,7 @@ class Monitor:
             duration = _clock.monotonic() - started
             self._publish(self._events.heartbeat_failed, self.address, connection, duration, error, awaited)
 
-    def _publish(self, publish: Callable[..., None], *what: Any) -> None:
+    def _publish(self, publish: Callable[..., None], *what: object) -> None:
         """Deliver an event of this greenlet's, without waiting for the listeners of others."""
         self._events.delivery.note(publish, *what)
         self._events.delivery.deliver(wait=False)

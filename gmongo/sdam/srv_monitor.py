@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from gevent import get_hub
 
@@ -55,7 +55,7 @@ class SrvMonitor:
         """End the greenlet. Does not switch."""
         self._background.stop()
 
-    def _owner_gone(self, _reference: Any) -> None:
+    def _owner_gone(self, _reference: object) -> None:
         # The garbage may be collected in any thread.
         self._loop.run_callback_threadsafe(self.stop)
 

@@ -145,7 +145,7 @@ class TopologyDescription:
         """
         return address in self._servers
 
-    def has_readable_server(self, read_preference: Any = None) -> bool:
+    def has_readable_server(self, read_preference: object = None) -> bool:
         """Whether a server takes reads of a kind.
 
         :param read_preference: the kind; None is that of the primary.

@@ -93,13 +93,13 @@ def _stages(name: str, pipeline: Any) -> Iterator[Remark]:
                     yield from _stages(name, inner)
 
 
-def _coll_stats(name: str, content: Any) -> Iterator[Remark]:
+def _coll_stats(name: str, content: object) -> Iterator[Remark]:
     if isinstance(content, Mapping):
         for field in content.keys() - COLL_STATS_INSIDE:
             yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in the version")
 
 
-def _inner_pipelines(operator: str, content: Any) -> list[Any]:
+def _inner_pipelines(operator: str, content: object) -> list[Any]:
     if not isinstance(content, Mapping):
         return []
     if operator == "$facet":
@@ -107,7 +107,7 @@ def _inner_pipelines(operator: str, content: Any) -> list[Any]:
     return [content.get("pipeline")] if operator in ("$lookup", "$unionWith") else []
 
 
-def _operators(name: str, value: Any) -> Iterator[Remark]:
+def _operators(name: str, value: object) -> Iterator[Remark]:
     """The operators in filters, projections and expressions, however deep."""
     if isinstance(value, Mapping):
         for key, content in value.items():
@@ -159,7 +159,7 @@ def _explained(name: str, command: Document) -> Iterator[Remark]:
             yield remark._replace(command=f"{name} of {remark.command}")
 
 
-def _documents(value: Any) -> list[Document]:
+def _documents(value: object) -> list[Document]:
     """The documents in a list; what is none is left out, and is for the server to complain about."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []

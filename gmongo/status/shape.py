@@ -60,7 +60,7 @@ _STATE = {"process": NUMBER, "version": str, "clients": [_CLIENT]}
 _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?": str}]}]}
 
 
-def picked(state: Any, query_text: bool) -> DocumentDict:
+def picked(state: object, query_text: bool) -> DocumentDict:
     """What is shown of a state: its fields as they must be, without any other, and text that a terminal only shows.
 
     :param query_text: whether the text of slow operations is among them.
@@ -70,7 +70,7 @@ def picked(state: Any, query_text: bool) -> DocumentDict:
     return found
 
 
-def _picked(value: Any, shape: Any, where: str) -> Any:
+def _picked(value: object, shape: Any, where: str) -> Any:
     if isinstance(shape, tuple) and not isinstance(shape[0], type):  # a mapping, or None
         return None if value is None else _picked(value, shape[0], where)
     if isinstance(shape, list):
@@ -99,7 +99,7 @@ def _fields(value: Document, shape: Mapping[Any, Any], where: str) -> DocumentDi
     return found
 
 
-def _of(kind: type, value: Any, where: str) -> Any:
+def _of(kind: type, value: object, where: str) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"{where} must be {_NAMES[kind]}")
     return value

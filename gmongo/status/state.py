@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
@@ -39,7 +39,7 @@ def process_state(query_text: bool = False) -> DocumentDict:
     return picked({"process": os.getpid(), "version": __version__, "clients": clients}, query_text)
 
 
-def _is_shown(each: Any) -> TypeGuard[Executor]:
+def _is_shown(each: object) -> TypeGuard[Executor]:
     """Whether it is the executor of a client that is open, and not one of the driver's own that sends plaintext."""
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 

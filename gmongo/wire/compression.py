@@ -6,7 +6,7 @@ import importlib
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gevent import get_hub
 
@@ -142,7 +142,7 @@ def _off_the_loop(work: Callable[..., bytes], data: bytes, size: int, *arguments
     return outcome
 
 
-def _caught(work: Callable[..., bytes], *arguments: Any) -> bytes | Exception:
+def _caught(work: Callable[..., bytes], *arguments: object) -> bytes | Exception:
     try:
         return work(*arguments)
     except Exception as error:
@@ -195,7 +195,7 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 }
 
 
-def choose(offered: Sequence[str], accepted: Any, zlib_level: int) -> Compressor | None:
+def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
     """The compressor for the requests on a connection: the first of ours that the server's hello names, or None.
 
     :param accepted: the field ``compression`` of a hello.

@@ -134,7 +134,7 @@ class TlsTransport(Transport):
             raise TransportError("connection closed by the server")
         return count
 
-    def _perform(self, step: Callable[..., Any], *arguments: Any) -> Any:
+    def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
         """Take a step of the engine, and move bytes between it and the socket until it is done."""
         if self._interruption is not None:
             raise without_frames(self._interruption)

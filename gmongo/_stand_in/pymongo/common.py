@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gmongo import MAX_SUPPORTED_WIRE_VERSION, MIN_SUPPORTED_WIRE_VERSION
 from gmongo.operations.client_writes import USUAL_LIMITS
 from gmongo.options.structured import _UUID_REPRESENTATIONS
@@ -36,7 +34,7 @@ SERVER_SELECTION_TIMEOUT = 30
 LOCAL_THRESHOLD_MS = 15
 
 
-def validate_read_preference(_name: Any, value: Any) -> _ReadPreference:
+def validate_read_preference(_name: object, value: object) -> _ReadPreference:
     """`value`, if it is a read preference.
 
     :raises TypeError: it is none.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from gmongo.collection import Collection
 from gmongo.database import Database
@@ -37,7 +36,7 @@ _USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCurso
 
 
 class _GridFile(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         for module in _USERS.get(name, ()):
             setattr(module, name, value)
