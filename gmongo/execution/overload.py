@@ -63,7 +63,18 @@ class Overload:
     :param jitter: where the random numbers from 0 to 1 come from.
     """
 
-    __slots__ = ("base", "bucket", "exhausted", "jitter", "max_retries", "others", "retargeting", "retries", "slept")
+    __slots__ = (
+        "base",
+        "bucket",
+        "errors",
+        "exhausted",
+        "jitter",
+        "max_retries",
+        "others",
+        "retargeting",
+        "retries",
+        "slept",
+    )
 
     def __init__(
         self,
@@ -79,6 +90,7 @@ class Overload:
         self.bucket = TokenBucket()
         self.retries = 0
         self.others = 0  # further tries for another reason, such as an election
+        self.errors = 0  # tries that failed, whether another one followed or not
         self.slept = 0.0
         self.exhausted = 0
 

@@ -172,6 +172,7 @@ class Retry:
 
         :param error: of `attempt`; it is given the labels that the server leaves to the driver.
         """
+        self._overload.errors += 1
         self.latest = error
         if attempt.is_retryable_write:
             error = with_retry_writes_hint(error)

@@ -22,6 +22,7 @@ class Happening(NamedTuple):
     :param address: of the server.
     :param error: why, if there is a reason.
     :param times: how often, since something else happened to the server; `moment` is that of the last time.
+    :param first: the moment of the first time.
     """
 
     moment: float
@@ -29,6 +30,7 @@ class Happening(NamedTuple):
     address: Address
     error: BaseException | None = None
     times: int = 1
+    first: float = 0.0
 
 
 class History:
@@ -57,13 +59,15 @@ class History:
 
     def _add(self, kind: str, address: Address, error: BaseException | None = None) -> None:
         times, happenings = 1, self.happenings
+        moment = first = _clock.monotonic()
         for last in reversed(happenings):
             if last.address == address:
                 if last.kind == kind and type(last.error) is type(error):
                     happenings.remove(last)
                     times += last.times
+                    first = last.first
                 break
-        happenings.append(Happening(_clock.monotonic(), kind, address, error, times))
+        happenings.append(Happening(moment, kind, address, error, times, first))
 
 
 def _change(was: ServerDescription, now: ServerDescription) -> str | None:

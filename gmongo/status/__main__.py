@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
-
-import gevent
 
 from gmongo.errors import ConfigurationError
 from gmongo.status.workers import worker_states
@@ -20,15 +17,18 @@ def main(arguments: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m gmongo.status",
-        description="Show the states of the processes that serve theirs in a directory, again each second, or once.",
+        description="Show the states of the processes that serve theirs in a directory, again each second, or once: "
+        "what is wrong, servers, pools, operations, events. Keys choose, sort and scroll.",
     )
     parser.add_argument("directory", type=Path, help="where the processes serve their states (gmongo.status.publish)")
-    parser.add_argument("--once", action="store_true", help="show them once, and end")
+    parser.add_argument(
+        "--once", action="store_true", help="show them once, and end; so it does if the output is no terminal"
+    )
     chosen = parser.parse_args(arguments)
     try:
         from rich.console import Console
-        from rich.live import Live
 
+        from gmongo.status.screen import watch
         from gmongo.status.terminal import tables
     except ImportError:
         print("python -m gmongo.status needs the package rich (pip install gmongo[status])", file=sys.stderr)
@@ -38,22 +38,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     console = Console()
     try:
-        if chosen.once:
-            console.print(tables(worker_states(chosen.directory)))
-            return 0
-        with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
-            while True:
-                live.update(_shown(chosen.directory, tables), refresh=True)
-                gevent.sleep(1)
+        if chosen.once or not console.is_terminal:
+            console.print(tables(worker_states(chosen.directory), console.width))
+        else:
+            watch(console, lambda: worker_states(chosen.directory))
+        return 0
     except KeyboardInterrupt:
         return 0
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return 1
-
-
-def _shown(directory: Path, tables: Any) -> Any:
-    return tables(worker_states(directory))
 
 
 if __name__ == "__main__":

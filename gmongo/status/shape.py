@@ -46,7 +46,7 @@ _SLOW = {
     "server?": str,
     "error?": str,
 }
-_HAPPENING = {**dict.fromkeys(("what", "server", "error"), str), "times": NUMBER, "agoMS": NUMBER}
+_HAPPENING = {**dict.fromkeys(("what", "server", "error"), str), **dict.fromkeys(("times", "agoMS", "sinceMS"), NUMBER)}
 _CLIENT = {
     "number": NUMBER,
     **dict.fromkeys(("application", "topology", "replicaSet"), str),
@@ -54,9 +54,9 @@ _CLIENT = {
     "operations": [_OPERATION],
     "slow": [_SLOW],
     "history": [_HAPPENING],
-    "retries": dict.fromkeys(("tokens", "retries", "slept", "exhausted", "others"), NUMBER),
+    "retries": dict.fromkeys(("tokens", "retries", "slept", "exhausted", "others", "errors"), NUMBER),
 }
-_STATE = {"process": NUMBER, "version": str, "clients": [_CLIENT]}
+_STATE = {"process": NUMBER, "version": str, "requests": NUMBER, "clients": [_CLIENT]}
 _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?": str}]}]}
 
 

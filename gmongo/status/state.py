@@ -18,6 +18,7 @@ from gmongo.sdam.history import Happening
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.status.shape import picked
 from gmongo.wire.address import address_text
+from gmongo.wire.message import next_request_id
 
 _SHOWN = 200  # of each kind: a page is for people
 
@@ -26,7 +27,8 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """What the clients of this process are and do, as values that JSON has. Nothing is sent, and nothing is waited for.
     Any thread may ask.
 
-    A mapping with ``process`` (its number), ``version`` (of gmongo) and ``clients``: for each client that is not
+    A mapping with ``process`` (its number), ``version`` (of gmongo), ``requests`` (how many it has sent, checks of
+    servers included; each look counts as one) and ``clients``: for each client that is not
     closed, ``number`` (in the order in which they were made), ``application`` (its ``appName``), ``topology``,
     ``servers`` with their pools, ``operations`` (what runs, and what it waits for), ``slow`` (operations, with
     ``slow_operation_ms``), ``history`` (checks that failed, elections) and ``retries``. Times are in milliseconds.
@@ -36,7 +38,9 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """
     executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client(each) for each in executors]
-    return picked({"process": os.getpid(), "version": __version__, "clients": clients}, query_text)
+    # A request has a number, one more than the one before. To take the next is to know how many there were.
+    state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
+    return picked(state, query_text)
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
@@ -45,7 +49,7 @@ def _is_shown(each: object) -> TypeGuard[Executor]:
 
 
 def _client(executor: Executor) -> DocumentDict:
-    topology = executor.topology
+    topology, overload = executor.topology, executor.overload
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
     happened = list(topology.history.happenings)
@@ -61,7 +65,7 @@ def _client(executor: Executor) -> DocumentDict:
         "operations": _operations(executor)[:_SHOWN],
         "slow": [_slow(each) for each in _slow_operations(executor)],
         "history": [_happening(each) for each in reversed(happened)],
-        "retries": {**executor.overload.stats(), "others": executor.overload.others},
+        "retries": {**overload.stats(), "others": overload.others, "errors": overload.errors},
     }
 
 
@@ -145,6 +149,7 @@ def _happening(happening: Happening) -> DocumentDict:
         "error": _reason(happening.error),
         "times": happening.times,
         "agoMS": _ago(happening.moment),
+        "sinceMS": _ago(happening.first),
     }
 
 

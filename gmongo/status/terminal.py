@@ -1,99 +1,96 @@
-"""The states of processes as tables for a terminal."""
+"""The states of processes as text and tables for a terminal."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from gmongo._documents import DocumentDict
+from gmongo.status.summary import summary
+from gmongo.status.views import VIEWS, WIDE, Column, Order, Row, View, duration
 
-_MOST_OPERATIONS = 20
+_MOST = 20
+_STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
-def tables(states: list[DocumentDict]) -> RenderableType:
-    """All processes side by side: a table of servers and pools, and one of the operations that have run longest.
+def tables(states: list[DocumentDict], width: int = WIDE) -> RenderableType:
+    """Everything: what is wrong, and the first rows of all tables.
 
     :param states: as :func:`gmongo.status.worker_states` returns them.
+    :param width: of the terminal, in characters.
     """
+    shown = (table(view, states, width, view.order, _MOST) for view in VIEWS)
+    return Group(headline(states), problems(states), *shown)
+
+
+def headline(states: list[DocumentDict]) -> RenderableType:
+    """All processes in a line."""
     if not states:
         return Text("no process serves its state here")
-    return Group(_servers(states), _operations(states), _history(states))
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", expand=True, header_style="dim")
-    for column in columns:
-        name, is_number = column.removesuffix("#"), column.endswith("#")
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
-    return table
-
-
-def _servers(states: list[DocumentDict]) -> Table:
-    table = _table(
-        "Servers",
-        *("process", "client", "server", "type", "round trip#", "pool", "in use#", "available#", "connecting#"),
-        *("waiting#", "longest wait#", "retries#", "tokens#", "error"),
+    whole = summary(states)
+    return Text(
+        f"{_counted(whole['processes'], 'process', 'processes')}, {_counted(whole['clients'], 'client', 'clients')}: "
+        f"{whole['inUse']} of {_counted(whole['total'], 'connection', 'connections')} in use, "
+        f"{whole['waiting']} waiting, {_counted(whole['errors'], 'error', 'errors')}"
     )
-    for state in states:
-        if "error" in state:
-            table.add_row(str(state["process"]), *[""] * 12, Text(state["error"], "red"))
-        for client in state["clients"]:
-            for server in client["servers"]:
-                table.add_row(str(state["process"]), *_server(client, server))
-    return table
 
 
-def _server(client: DocumentDict, server: DocumentDict) -> list[RenderableType]:
-    pool, retries = server["pool"] or {}, client["retries"]
-    is_known = server["type"] != "Unknown"
-    waiting = pool.get("waiting", 0)
-    return [
-        Text(f"{client['number']} {client['application']}".strip()),
-        Text(server["address"]),
-        Text(server["type"], "" if is_known else "red"),
-        _time(server["roundTripMS"]),
-        Text(pool.get("state", ""), "" if pool.get("state") == "ready" else "yellow"),
-        *(str(pool.get(name, "")) for name in ("inUse", "available", "pending")),
-        Text(str(waiting), "red" if waiting else ""),
-        _time(pool.get("oldestWaitMS")),
-        str(retries["retries"] + retries["others"]),
-        f"{retries['tokens']:g}",
-        Text(server["error"]),
-    ]
+def problems(states: list[DocumentDict]) -> RenderableType:
+    """What is wrong, each with its whole error."""
+    found = summary(states)["wrong"]
+    if not found:
+        return Text("Nothing is wrong." if states else "", "green")
+    lines: list[RenderableType] = [Text(f"Wrong: {len(found)}", "bold red")]
+    for each in found:
+        since = "" if each["sinceMS"] is None else f" for {duration(each['sinceMS'])}"
+        lines.append(Text.assemble(("! " + each["what"], "red"), " ", (each["server"], "bold"), since))
+        lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_extent(each), each["error"]) if text]
+    return Group(*lines)
 
 
-def _operations(states: list[DocumentDict]) -> Table:
-    running = [
-        (state["process"], each) for state in states for client in state["clients"] for each in client["operations"]
-    ]
-    running.sort(key=lambda item: -float(item[1]["sinceMS"]))
-    table = _table(f"Running operations: {len(running)}", "process", "phase", "operation", "server", "for#", "greenlet")
-    for process, each in running[:_MOST_OPERATIONS]:
-        shown = (each["phase"], each["operation"], each["server"])
-        table.add_row(str(process), *map(Text, shown), _time(each["sinceMS"]), Text(each["greenlet"]))
-    return table
+def _extent(found: DocumentDict) -> str:
+    """Since which event, how many, and in which processes."""
+    event = f"since: {found['event']}; " if found["event"] else ""
+    many = f"{found['count']} times " if found["count"] > len(found["in"]) else ""
+    return f"{event}{many}in process {', '.join(map(str, found['in']))}"
 
 
-def _history(states: list[DocumentDict]) -> Table:
-    happened = [
-        (state["process"], each) for state in states for client in state["clients"] for each in client["history"]
-    ]
-    happened.sort(key=lambda item: float(item[1]["agoMS"]))
-    table = _table("Checks that failed, elections", "process", "what", "server", "times#", "ago#", "reason")
-    for process, each in happened[:_MOST_OPERATIONS]:
-        table.add_row(
-            str(process),
-            Text(each["what"]),
-            Text(each["server"]),
-            str(each["times"]),
-            _time(each["agoMS"]),
-            Text(each["error"]),
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def table(view: View, states: list[DocumentDict], width: int, order: Order, most: int | None = None) -> RenderableType:
+    """A table with the rows in an order.
+
+    :param width: of the terminal, in characters.
+    :param most: how many rows are shown; None is all.
+    """
+    columns, rows = view.shown(width), list(view.rows(states))
+    title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
+    by = next(each for each in view.columns if each.name == order.column)
+    rows.sort(key=lambda row: _rank(by.value(row)), reverse=order.descending)
+    made = Table(title=Text(title, "bold"), title_justify="left", box=None, header_style="dim", pad_edge=False)
+    for each in columns:
+        is_number = all(isinstance(each.value(row), (int, float, type(None))) for row in rows)
+        mark = ("↓" if order.descending else "↑") if each is by else ""
+        made.add_column(
+            f"{each.name}{mark}", justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
         )
-    return table
+    for row in rows[:most]:
+        made.add_row(*(_cell(each, row) for each in columns))
+    return Group(Text(), made if rows else Text(title, "bold"))
 
 
-def _time(milliseconds: float | None) -> str:
-    if milliseconds is None:
-        return ""
-    return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+def _rank(value: Any) -> tuple[int, Any]:
+    """What rows are sorted by: nothing before numbers before text."""
+    return (0, 0) if value is None else (1 + isinstance(value, str), value)
+
+
+def _cell(column: Column, row: Row) -> Text:
+    text = column.shown(row)
+    is_bad = column.name == "error" or (column.name == "waiting" and row["waiting"])
+    return Text(text, "red" if is_bad else _STYLES.get(text, ""))

@@ -225,7 +225,7 @@ MUTATIONS = (
         "t31",
         "what goes on pushes out what went before",
         HISTORY,
-        "            happenings.remove(last)\n",
+        "                    happenings.remove(last)\n",
         "",
         "status/test_page",
     ),

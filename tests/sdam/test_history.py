@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from gmongo import _clock
 from gmongo.sdam.history import History
 from gmongo.sdam.server_description import ServerDescription
 
@@ -70,3 +71,12 @@ def test_what_repeats_is_counted_until_something_else_happens_to_the_server() ->
         ("h0", ValueError, 1),
         ("h0", OSError, 1),
     ]
+
+
+def test_what_repeats_has_the_moment_of_its_first_and_of_its_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History()
+    for moment in (3.0, 5.0, 9.0):
+        monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
+        history.check_failed(ServerDescription(("h0", 1), error=OSError()))
+    (failed,) = history.happenings
+    assert (failed.first, failed.moment) == (3.0, 9.0)

@@ -218,7 +218,7 @@ def test_a_worker_that_does_not_answer_holds_up_no_other(tmp_path: Path, monkeyp
 STATE = process_state()
 CLIENT: dict[str, Any] = {
     "number": 1, "application": "", "topology": "", "replicaSet": "", "servers": [], "operations": [], "slow": [],
-    "history": [], "retries": {"tokens": 1, "retries": 0, "slept": 0, "exhausted": 0, "others": 0},
+    "history": [], "retries": {"tokens": 1, "retries": 0, "slept": 0, "exhausted": 0, "others": 0, "errors": 0},
 }  # fmt: skip
 POOL = dict.fromkeys(
     ("generation", "total", "available", "pending", "waiting", "inUse", "minPoolSize", "maxPoolSize"), 0
@@ -309,13 +309,13 @@ def test_of_what_a_worker_answers_only_what_is_known_is_shown_as_text(tmp_path: 
         **{name: evil if value == "" else value for name, value in CLIENT.items()},
         "servers": [{**SERVER, "address": evil, "error": evil, evil: evil, "pool": {**POOL, "inUseBy": {evil: 1}}}],
         "operations": [{**dict.fromkeys(("phase", "operation", "server", "greenlet"), evil), **TIMES}],
-        "history": [{**dict.fromkeys(("what", "server", "error"), evil), "times": 1, "agoMS": 1}],
+        "history": [{**dict.fromkeys(("what", "server", "error"), evil), "times": 1, "agoMS": 1, "sinceMS": 1}],
     }  # fmt: skip
     state = {**state_with(client), "error": "another", "secret": "hunter2"}
     with answering(tmp_path / "7.sock", lambda sock: sock.sendall(json.dumps(state).encode())):
         page, terminal = shown(tmp_path)
     (row,) = [each for each in page if each["process"] == 7]
-    assert row.keys() == {"process", "version", "clients"}
+    assert row.keys() == {"process", "version", "requests", "clients"}
     assert "hunter2" not in json.dumps(page)
     assert repr(evil)[1:-1] == row["clients"][0]["servers"][0]["address"]
     assert "\x1b" not in row["clients"][0]["application"]
@@ -342,7 +342,7 @@ def test_the_terminal(tmp_path: Path, deployment: Any, started: Any) -> None:
     eventually(lambda: states(tmp_path), 20)
     shown = run(str(tmp_path), "--once")
     assert shown.returncode == 0
-    for word in ("Servers", "Standalone", deployment.members[0].address, "Running operations", "worker"):
+    for word in ("Servers", "Standalone", deployment.members[0].address, "Operations", "worker"):
         assert word in shown.stdout
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1

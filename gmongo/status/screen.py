@@ -1,0 +1,118 @@
+"""The states of processes on a terminal's screen, again each second. Keys choose, sort and scroll."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gevent.select import select
+from rich.console import Console, Group
+from rich.live import Live
+from rich.segment import Segments
+from rich.text import Text
+
+from gmongo import _clock
+from gmongo._documents import DocumentDict
+from gmongo.status.terminal import headline, problems, table
+from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW, Order
+
+_PAGES = {"1": (SERVERS, POOLS), "2": (OPERATIONS,), "3": (SLOW,), "4": (EVENTS,)}
+_STEPS = {"\x1b[A": -1, "k": -1, "\x1b[B": 1, "j": 1, "\x1b[5~": -10, "\x1b[6~": 10, " ": 10}
+_HELP = "1 pools 2 operations 3 slow 4 events  s sort r reverse ↑↓ scroll p pause q quit"
+_KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
+_REFRESH = 1.0  # seconds
+
+States = list[DocumentDict]
+
+
+class Screen:
+    """What is looked at, and from where on."""
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self._page = "1"
+        self._offset = 0
+        self._orders = {page: views[-1].order for page, views in _PAGES.items()}  # the last table is sorted by keys
+
+    def press(self, key: str, width: int) -> None:
+        """Do what a key is for; others do nothing.
+
+        :param width: of the terminal, in characters.
+        """
+        if key in _PAGES:
+            self._page, self._offset = key, 0
+        elif key == "p":
+            self.is_paused = not self.is_paused
+        elif key == "r":
+            order = self._orders[self._page]
+            self._orders[self._page] = order._replace(descending=not order.descending)
+        elif key == "s":
+            self._sort_by_next(width)
+        self._offset = max(0, self._offset + _STEPS.get(key, 0))
+
+    def _sort_by_next(self, width: int) -> None:
+        names = [each.name for each in _PAGES[self._page][-1].shown(width)]
+        now = self._orders[self._page].column
+        following = names.index(now) + 1 if now in names else 0
+        self._orders[self._page] = Order(names[following % len(names)])
+
+    def shown(self, states: States, console: Console) -> Group:
+        """As much as the terminal has lines for, from where it is scrolled to."""
+        width, height = console.size
+        *above, sorted_one = _PAGES[self._page]
+        found = Group(
+            headline(states),
+            *([problems(states)] if self._page == "1" else []),
+            *(table(view, states, width, view.order) for view in above),
+            table(sorted_one, states, width, self._orders[self._page]),
+        )
+        lines = console.render_lines(found, console.options.update(height=None), pad=False, new_lines=True)
+        room = max(1, height - 1)
+        self._offset = min(self._offset, max(0, len(lines) - room))
+        part = lines[self._offset : self._offset + room]
+        keys = Text("PAUSED " * self.is_paused + _HELP, "dim", no_wrap=True, overflow="ellipsis")
+        return Group(keys, *(Segments(line) for line in part))
+
+
+def watch(console: Console, read: Callable[[], States]) -> None:
+    """Show states until a key ends it.
+
+    :param console: where to.
+    :param read: returns the states as they are now.
+    """
+    screen = Screen()
+    with _keys() as pressed, Live(console=console, auto_refresh=False, screen=True) as live:
+        while True:
+            states, until = read(), _clock.monotonic() + _REFRESH
+            while screen.is_paused or _clock.monotonic() < until:
+                live.update(screen.shown(states, console), refresh=True)
+                for key in pressed(_REFRESH if screen.is_paused else until - _clock.monotonic()):
+                    if key == "q":
+                        return
+                    screen.press(key, console.width)
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], list[str]]]:
+    """A function that waits for keys, so many seconds at the most. Without a terminal there are none."""
+    fd = sys.stdin.fileno()
+    is_terminal = os.isatty(fd)
+
+    def pressed(seconds: float) -> list[str]:
+        found, _, _ = select([fd] if is_terminal else [], [], [], max(0.0, seconds))
+        text = os.read(fd, 64).decode(errors="ignore") if found else ""
+        return _KEY.findall(text)
+
+    before = termios.tcgetattr(fd) if is_terminal else None
+    try:
+        if is_terminal:
+            tty.setcbreak(fd)
+        yield pressed
+    finally:
+        if before is not None:
+            termios.tcsetattr(fd, termios.TCSADRAIN, before)
