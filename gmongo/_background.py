@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gevent import Greenlet, GreenletExit, Timeout, get_hub, getcurrent, sleep
+from greenlet import greenlet
 
 from gmongo import _clock
 from gmongo._safe_log import safely
+
+if TYPE_CHECKING:
+    from gevent._interfaces import IWatcher
 
 Owner = TypeVar("Owner")
 Item = TypeVar("Item")
@@ -53,7 +57,7 @@ class Wakeup:
 
     def __init__(self) -> None:
         self._hub = get_hub()
-        self._sleeper: Any = None
+        self._sleeper: greenlet | None = None
         self._is_set = False
 
     def set(self) -> None:
@@ -89,7 +93,7 @@ class Wakeup:
             self._sleeper.switch()
 
 
-def hold_hub() -> Any:
+def hold_hub() -> IWatcher:
     """A timer that keeps the hub running until it is closed. It is never meant to go off.
 
     A greenlet that waits for another one that does not hold the hub needs it: with no timer and no socket to wait for,

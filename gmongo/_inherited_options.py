@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from bson.codec_options import CodecOptions
 
@@ -15,6 +15,10 @@ from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
 
 Client = TypeVar("Client")
+T = TypeVar("T")
+
+Options = tuple[CodecOptions[Value], _ReadPreference, WriteConcern, ReadConcern]
+Overrides = tuple[CodecOptions[Value] | None, _ReadPreference | None, WriteConcern | None, ReadConcern | None]
 
 
 class InheritedOptions:
@@ -32,10 +36,10 @@ class InheritedOptions:
         write_concern: WriteConcern,
         read_concern: ReadConcern,
     ) -> None:
-        self._codec_options: CodecOptions[Value] = _checked("codec_options", codec_options, CodecOptions)
-        self._read_preference: _ReadPreference = _checked("read_preference", read_preference, _ReadPreference)
-        self._write_concern: WriteConcern = _checked("write_concern", write_concern, WriteConcern)
-        self._read_concern: ReadConcern = _checked("read_concern", read_concern, ReadConcern)
+        self._codec_options = _checked("codec_options", codec_options, CodecOptions)
+        self._read_preference = _checked("read_preference", read_preference, _ReadPreference)
+        self._write_concern = _checked("write_concern", write_concern, WriteConcern)
+        self._read_concern = _checked("read_concern", read_concern, ReadConcern)
 
     @property
     def codec_options(self) -> CodecOptions[Value]:
@@ -64,7 +68,7 @@ def is_called(kind: str, value: object) -> bool:
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 
-def options_of(owner: Any, kind: str, overrides: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
     """The four options in the constructor's order: those of `overrides` that are not None, and else the owner's.
 
     :param owner: a client, a database or a collection, whose public attributes are asked.
@@ -95,7 +99,7 @@ def executor_of(owner: object) -> Executor:
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, Elsewhere(owner))
 
 
-def _checked(name: str, value: object, kind: type) -> Any:
+def _checked(name: str, value: T, kind: type) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(value)}")
     return value

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice
 from reprlib import Repr
-from typing import Any
 
 from bson.raw_bson import RawBSONDocument
 
@@ -41,7 +40,7 @@ class _Beginning:
     def __init__(self, length: int) -> None:
         self._missing = length + 1  # what the text of the copy may still lack; brackets that close come after it
 
-    def of(self, value: object) -> Any:
+    def of(self, value: Value) -> Value:
         self._missing -= 1  # any value takes a character at least
         if isinstance(value, (str, bytes)):
             return self._cut(value)
@@ -55,14 +54,14 @@ class _Beginning:
             return [self.of(each) for each in self._taken(value)]
         return value
 
-    def _taken(self, values: Iterable[Any]) -> Iterator[Any]:
+    def _taken(self, values: Iterable[Value]) -> Iterator[Value]:
         if self._missing > 0:
             for each in values:
                 yield each
                 if self._missing <= 0:
                     return
 
-    def _cut(self, value: Any) -> Any:
+    def _cut(self, value: Value) -> Value:
         """A string or bytes. Base64 of a part is part of the base64 if it is cut after a multiple of three."""
         longest = max(self._missing, _SHORTEST_CUT) // 3 * 3 + 3
         self._missing -= len(value)
@@ -75,7 +74,7 @@ class _Beginning:
 class _Short(Repr):
     """As `reprlib` has it, without a look at all of what is large: nothing is sorted, nor shown in full first."""
 
-    def repr_dict(self, x: Mapping[Any, Any], level: int) -> str:
+    def repr_dict(self, x: Mapping[Value, Value], level: int) -> str:
         if not x:
             return "{}"
         if level <= 0:
@@ -86,7 +85,7 @@ class _Short(Repr):
         ]
         return "{" + ", ".join([*pieces, *(["..."] if len(x) > self.maxdict else [])]) + "}"
 
-    def repr_set(self, x: Set[Any], level: int) -> str:
+    def repr_set(self, x: Set[Value], level: int) -> str:
         return self.repr_list(list(islice(x, self.maxset + 1)), level)
 
     repr_frozenset = repr_set
@@ -94,7 +93,7 @@ class _Short(Repr):
     def repr_int(self, x: int, level: int) -> str:
         return super().repr_int(x, level) if x.bit_length() <= _BITS_SHOWN else f"<integer of {x.bit_length()} bits>"
 
-    def repr_instance(self, x: Any, level: int) -> str:
+    def repr_instance(self, x: object, level: int) -> str:
         if isinstance(x, (bytes, bytearray, memoryview)):
             text = repr(bytes(x[: self.maxother]))
             return text if len(x) <= self.maxother else f"{text[: self.maxother - 3]}..."

@@ -27,6 +27,8 @@ from gmongo.wire.reply import decodes_plainly
 if TYPE_CHECKING:
     from gmongo.collection import Collection
 
+T = TypeVar("T")
+
 __all__ = ["ChangeStream", "ClusterChangeStream", "CollectionChangeStream", "DatabaseChangeStream"]
 
 DocumentType = TypeVar("DocumentType", bound=Document)
@@ -100,7 +102,7 @@ class ChangeStream(Generic[DocumentType]):
             fullDocumentBeforeChange=_checked("full_document_before_change", full_document_before_change, str),
             showExpandedEvents=_checked("show_expanded_events", show_expanded_events, bool),
         )
-        self._pipeline = list(_checked("pipeline", pipeline, (list, tuple)) or ())
+        self._pipeline = [*(_checked("pipeline", pipeline, (list, tuple)) or ())]
         self._max_await_time_ms = _natural("max_await_time_ms", max_await_time_ms)
         self._batch_size = _natural("batch_size", batch_size)
         self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
@@ -115,7 +117,7 @@ class ChangeStream(Generic[DocumentType]):
         self._codec_options = self._collection.codec_options
         # The token of a change goes back to the server as it came, whatever the application decodes changes into.
         self._decodes = not decodes_plainly(self._codec_options)
-        self._decoding: Any = _RAW if self._decodes else self._codec_options
+        self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._interrupted = False
@@ -221,7 +223,7 @@ class ChangeStream(Generic[DocumentType]):
                 raise
         return self._deliver(change)
 
-    def _ask(self) -> Any:
+    def _ask(self) -> Value:
         """The next change, after at most one `getMore`; the cursor is opened anew before it, after it, or both."""
         cursor = self._cursor
         if cursor is None or self._interrupted:
@@ -240,7 +242,7 @@ class ChangeStream(Generic[DocumentType]):
     def _is_resumable(self, error: PyMongoError) -> bool:
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
-    def _deliver(self, change: Any) -> Any:
+    def _deliver(self, change: Value) -> Value:
         """Move on behind a change, and decode it for the application."""
         cursor, position = self._cursor, self._position
         assert cursor is not None
@@ -326,16 +328,16 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
         return {**super()._stage(), "allChangesForCluster": True}
 
 
-def _checked(name: str, value: object, kind: type | tuple[type, ...]) -> Any:
+def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
         wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"{name} must be a {wanted}, not {short(value)}")
     return value
 
 
-def _natural(name: str, value: Any) -> Any:
+def _natural(name: str, value: int | None) -> int | None:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
-    if _checked(name, value, int) is not None and value < 0:
+    if value is not None and _checked(name, value, int) < 0:
         raise ValueError(f"{name} must be >= 0, not {value}")
     return value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from gmongo import options as client_options
 from gmongo import pool_options
@@ -24,6 +24,7 @@ from gmongo.options.errors import InvalidOption
 from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
 from gmongo.options.notices import notice
 from gmongo.options.uri import read_uri
+from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
 from gmongo.wire.address import Address
@@ -179,12 +180,12 @@ class ClientOptions(InheritedOptions):
         return server_monitoring_mode
 
     @property
-    def server_selector(self) -> Callable[..., Any] | None:
+    def server_selector(self) -> Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None:
         """The application's function that narrows the choice of servers."""
         return self.merged.get("server_selector")
 
     @property
-    def event_listeners(self) -> list[Any]:
+    def event_listeners(self) -> list[object]:
         """The listeners of this client, and those that were registered for all."""
         return self.listeners.all
 

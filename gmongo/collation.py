@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._short_text import short
+
+T = TypeVar("T")
 
 __all__ = [
     "Collation",
@@ -145,7 +147,7 @@ def validate_collation_or_none(value: Collation | Document | None) -> DocumentDi
     raise TypeError(f"collation must be a Collation, a mapping or None, not {short(value)}")
 
 
-def _checked(name: str, value: object, kind: type) -> Any:
+def _checked(name: str, value: T, kind: type) -> T:
     # bool is a kind of int, but strength=True would be a slip.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"collation {name} must be of type {kind.__name__}, not {short(value)}")

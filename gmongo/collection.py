@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
@@ -65,7 +65,7 @@ from gmongo.results import (
     InsertOneResult,
     UpdateResult,
 )
-from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
             command["collation"] = validate_collation_or_none(command["collation"])
         self._administer(command, session)
 
-    def _administer(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Any:
+    def _administer(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Value:
         if comment is not None:
             command["comment"] = comment
         return self._executor.run(WriteCommand(self._context, command), session)
@@ -481,8 +481,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         self,
         filter: _Filter,
         update: Value,
-        options: tuple[Any, ...],
-        extra: tuple[Any, ...],
+        options: tuple[Value, ...],
+        extra: tuple[Value, ...],
         session: ClientSession | None,
         multi: bool = False,
     ) -> UpdateResult:
@@ -1136,7 +1136,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         let: Document | None,
         comment: Value,
         fields: DocumentDict,
-    ) -> Any:
+    ) -> Value:
         if "collation" in fields:
             fields["collation"] = validate_collation_or_none(fields["collation"])
         command = without_none(
@@ -1216,7 +1216,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         comment: Value = None,
         hint: KeyOrList | None = None,
         **kwargs: Value,
-    ) -> list[Any]:
+    ) -> list[Value]:
         """The distinct values of a field among the documents that match. Elements of arrays are values of their own.
 
             >>> sorted(notes.distinct("tags"))
@@ -1651,7 +1651,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
-    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Value) -> Any:
+    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Value) -> Value:
         context = self._context.replace(write_concern=None)
         return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
@@ -1732,7 +1732,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: collection is not None")
 
-    def __call__(self, *args: Any, **kwargs: Value) -> NoReturn:
+    def __call__(self, *args: object, **kwargs: Value) -> NoReturn:
         raise TypeError(f"'Collection' object is not callable; {short(self._name)} is no method of it")
 
     def __eq__(self, other: object) -> bool:
@@ -1804,7 +1804,7 @@ def aggregate_cursor(
     return cursor
 
 
-def _selector_of_write(collection: Collection[Value]) -> Any:
+def _selector_of_write(collection: Collection[Value]) -> Selector:
     """The read preference of a pipeline that writes: it runs on a secondary only if all servers can do that."""
     topology = parts_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from bson.codec_options import CodecOptions
 
-from gmongo._documents import DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
@@ -24,6 +24,9 @@ from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
+
+T = TypeVar("T")
+Made = TypeVar("Made", bound="CommandCursor[Value]")
 
 __all__ = ["CommandCursor", "RawBatchCommandCursor"]
 
@@ -109,7 +112,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @classmethod
     def _run(
-        cls,
+        cls: type[Made],
         collection: Collection[Value],
         operation: CursorOperation,
         session: ClientSession | None,
@@ -120,7 +123,7 @@ class CommandCursor(Generic[DocumentType]):
         timeout_mode: str | None = None,
         tailable: bool = False,
         awaits: bool = False,
-    ) -> Any:
+    ) -> Made:
         """Run the operation that opens a cursor, and return the cursor.
 
         :param tailable: whether it goes on at the end of its documents.
@@ -156,7 +159,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @classmethod
     def _over(
-        cls, collection: Collection[Value], documents: Sequence[Any], session: ClientSession | None
+        cls, collection: Collection[Value], documents: Sequence[Document], session: ClientSession | None
     ) -> CommandCursor[Value]:
         """A cursor over documents that are all there."""
         return cls(collection, {"id": 0, "firstBatch": list(documents)}, None, session=session)
@@ -272,11 +275,11 @@ class RawBatchCommandCursor(CommandCursor[bytes]):
 
     _raw = True
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> NoReturn:
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCommandCursor")
 
 
-def take_list(cursor: Iterable[Any], length: int | None) -> list[Any]:
+def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
     """The remaining documents of a cursor, or at most `length` of them."""
     if length is None:
         return list(cursor)

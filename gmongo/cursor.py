@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.code import Code
 from bson.son import SON
@@ -245,7 +245,7 @@ class Cursor(Generic[DocumentType]):
         :raises ValueError: there are no keys.
         :raises InvalidOperation: the query has been sent.
         """
-        keys: Any = [(key_or_list, direction)] if direction is not None else key_or_list
+        keys: Value = [(key_or_list, direction)] if direction is not None else key_or_list
         return self._change("sort", index_document(keys))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
@@ -633,7 +633,7 @@ class Cursor(Generic[DocumentType]):
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
         return self._copied(_deepcopied)
 
-    def _copied(self, copier: Any) -> Cursor[DocumentType]:
+    def _copied(self, copier: Callable[[Value], Value]) -> Cursor[DocumentType]:
         clone = self.__class__.__new__(self.__class__)
         clone.__dict__.update(self.__dict__)
         clone._cursor, clone._closed = None, False
@@ -714,10 +714,11 @@ def _integer(name: str, value: object) -> int:
     return value
 
 
-def _natural(name: str, value: Any) -> int:
-    if _integer(name, value) < 0:
-        raise ValueError(f"{name} must be >= 0, not {value}")
-    return int(value)
+def _natural(name: str, value: object) -> int:
+    number = _integer(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be >= 0, not {number}")
+    return int(number)
 
 
 def _bound(name: str, spec: object) -> Document:
@@ -726,7 +727,7 @@ def _bound(name: str, spec: object) -> Document:
     return dict(spec)
 
 
-def _deepcopied(value: object) -> Any:
+def _deepcopied(value: Value) -> Value:
     """A deep copy in which regular expressions, which cannot be copied by every Python, stay the same."""
     if isinstance(value, Mapping):
         kind = SON if isinstance(value, SON) else dict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
@@ -491,7 +491,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
         session: ClientSession | None = None,
         comment: Value = None,
         **kwargs: Value,
-    ) -> Any:
+    ) -> Value:
         """Run a command, and return the reply.
 
             >>> database.command("ping")["ok"]
@@ -748,7 +748,7 @@ class Database(InheritedOptions, Generic[DocumentType]):
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: database is not None")
 
-    def __call__(self, *args: Any, **kwargs: Value) -> NoReturn:
+    def __call__(self, *args: object, **kwargs: Value) -> NoReturn:
         raise TypeError(f"'Database' object is not callable; {short(self._name)} is no method of MongoClient")
 
     def __eq__(self, other: object) -> bool:

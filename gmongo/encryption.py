@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 import bson
@@ -256,7 +256,7 @@ class ClientEncryption(Generic[DocumentType]):
         return bson.encode(document, codec_options=self._codec_options)
 
     @forgets_locals
-    def decrypt(self, value: Binary) -> Any:
+    def decrypt(self, value: Binary) -> Value:
         """Decrypt a ciphertext. It says by itself which key and which algorithm it was encrypted with.
 
         :param value: a binary of subtype 6.

@@ -5,7 +5,7 @@ key management services.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from bson.int64 import Int64
 
@@ -169,7 +169,7 @@ def _spawn_arguments(given: Sequence[str] | None) -> list[str]:
     return [str(each) for each in given] + ([] if has_limit else [f"{_IDLE_OPTION}=60"])
 
 
-def _check_callback(callback: Callable[..., Any] | None) -> None:
+def _check_callback(callback: Callable[..., object] | None) -> None:
     if callback is not None and not callable(callback):
         raise TypeError(f"kms_connect_callback must be callable, not {type(callback)}")
 

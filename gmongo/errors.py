@@ -8,7 +8,7 @@ its children), which carry a code and the reply.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bson.errors import InvalidDocument
 
@@ -18,6 +18,8 @@ from gmongo._server_facts import codes
 
 if TYPE_CHECKING:
     from gmongo.results import ClientBulkWriteResult
+
+_Address = tuple[str, int | None]
 
 __all__ = [
     "AutoReconnect",
@@ -95,10 +97,10 @@ class AutoReconnect(ConnectionFailure):
     :param errors: the errors behind this one: a list, or a reply of the server; None is none.
     """
 
-    errors: Document | Sequence[Any]
-    details: Document | Sequence[Any]
+    errors: Document | Sequence[object]
+    details: Document | Sequence[object]
 
-    def __init__(self, message: str = "", errors: Document | Sequence[Any] | None = None) -> None:
+    def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
         labels = errors.get("errorLabels") if isinstance(errors, Mapping) else None
         super().__init__(message, labels)
         self.errors = self.details = errors or []
@@ -152,7 +154,7 @@ class PoolClearedError(AutoReconnect):
     :param address: the address of the pool, as host and port.
     """
 
-    def __init__(self, message: str, address: Any = None) -> None:
+    def __init__(self, message: str, address: _Address | None = None) -> None:
         super().__init__(message)
         self.address = address
 
@@ -165,7 +167,7 @@ class PoolClosedError(ConnectionFailure):
     :param address: the address of the pool, as host and port.
     """
 
-    def __init__(self, address: Any = None) -> None:
+    def __init__(self, address: _Address | None = None) -> None:
         super().__init__("Attempted to check out a Connection from closed connection pool")
         self.address = address
 
@@ -185,7 +187,9 @@ class WaitQueueTimeoutError(ConnectionFailure):
     :param details: the rest of the text: the limits, and what the connections are in use for.
     """
 
-    def __init__(self, message: str, address: Any = None, holders: Iterable[Document] = (), details: str = "") -> None:
+    def __init__(
+        self, message: str, address: _Address | None = None, holders: Iterable[Document] = (), details: str = ""
+    ) -> None:
         super().__init__(message + details)
         self.message = message
         self.address = address
@@ -300,7 +304,7 @@ class BulkWriteError(OperationFailure):
     def __init__(self, results: Document) -> None:
         super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
 
-    def __reduce__(self) -> tuple[Any, Any]:
+    def __reduce__(self) -> tuple[object, ...]:
         return self.__class__, (self.details,)
 
     @property
@@ -331,11 +335,11 @@ class ClientBulkWriteException(OperationFailure):
         self.verbose = verbose
         self._partial_result = partial_result
 
-    def __reduce__(self) -> tuple[Any, Any]:
+    def __reduce__(self) -> tuple[object, ...]:
         return self.__class__, (self.details, self.verbose, self._partial_result)
 
     @property
-    def error(self) -> Any:
+    def error(self) -> PyMongoError | None:
         """The error that ended the bulk as a whole, if there was one."""
         return self.details.get("error")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
@@ -783,7 +783,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle a MongoClient; make one in each process")
 
-    def eq_props(self) -> tuple[Any, ...]:
+    def eq_props(self) -> tuple[object, ...]:
         """What makes two clients equal: that they are for the same deployment."""
         options = self._options
         return tuple(sorted(options.seeds)), options.replica_set_name, options.srv_hostname, options.srv_service_name
@@ -832,7 +832,7 @@ def _shown(name: str, value: object) -> str:
     return repr(value)
 
 
-def _check_bulk(models: list[Any], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
+def _check_bulk(models: list[Value], acknowledged: bool, ordered: bool, verbose_results: bool) -> None:
     checked_flag("ordered", ordered)
     checked_flag("verbose_results", verbose_results)
     if acknowledged:

@@ -5,7 +5,7 @@ Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import parts_of
@@ -15,6 +15,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.operations.run_command import WriteCommand
 
 if TYPE_CHECKING:
+    from gmongo.client_session import ClientSession
     from gmongo.database import Database
 
 _CLUSTERED = {"key": {"_id": 1}, "unique": True}
@@ -46,7 +47,9 @@ class _CreateStateCollection(WriteCommand):
         return super().command(hello)
 
 
-def create_state_collections(database: Database[Value], name: str, encrypted_fields: Document, session: Any) -> None:
+def create_state_collections(
+    database: Database[Value], name: str, encrypted_fields: Document, session: ClientSession | None
+) -> None:
     """Create the collections beside one that is about to be created.
 
     :raises ConfigurationError: the server is older than MongoDB 7.0.
@@ -56,7 +59,9 @@ def create_state_collections(database: Database[Value], name: str, encrypted_fie
         database._executor.run(operation, session)
 
 
-def encrypted_fields_of(database: Database[Value], name: str, session: Any, *, ask: bool) -> Document | None:
+def encrypted_fields_of(
+    database: Database[Value], name: str, session: ClientSession | None, *, ask: bool
+) -> Document | None:
     """What the options of the client say of a collection, or the server.
 
     :param ask: whether to ask the server, if the options say nothing.

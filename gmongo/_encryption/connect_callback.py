@@ -7,7 +7,6 @@ import ssl
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gevent import Timeout, socket, spawn
@@ -111,7 +110,7 @@ class HTTPProxyKMSConnect:
                 plain.close()
                 raise
 
-    def _tunnel(self, sock: Any, context: KMSConnectContext) -> None:
+    def _tunnel(self, sock: socket.socket, context: KMSConnectContext) -> None:
         host = f"[{context.host}]" if ":" in context.host else context.host
         target = f"{host}:{context.port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
@@ -147,11 +146,11 @@ def _usual_context() -> ssl.SSLContext:
     return context
 
 
-def _bridge(secure: object) -> socket.socket:
+def _bridge(secure: socket.socket) -> socket.socket:
     """A plain socket whose bytes go through one with TLS, as TLS with the service begins inside of it."""
     ours, theirs = socket.socketpair()
 
-    def pass_on(source: Any, target: Any) -> None:
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
         try:
             while data := source.recv(64 * 1024):
                 target.sendall(data)

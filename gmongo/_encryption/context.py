@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 from bson.errors import BSONError
 from gevent import get_hub
@@ -13,6 +13,8 @@ from gmongo._encryption.handle import Handle
 from gmongo._encryption.hooks import in_worker
 from gmongo._encryption.library import Native, ffi, lib
 from gmongo.errors import EncryptionError
+
+T = TypeVar("T")
 
 # A step that works on less takes a few milliseconds at most, whatever is in it.
 AT_ONCE_BELOW = 16 * 1024
@@ -81,7 +83,7 @@ class Context:
         name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
         return name.decode()
 
-    def step(self, work: Callable[..., Any], *arguments: object) -> Any:
+    def step(self, work: Callable[..., T], *arguments: object) -> T:
         """Do something with libmongocrypt.
 
         :raises EncryptionError: it failed.
@@ -96,12 +98,12 @@ class Context:
         finally:
             del outcome  # an error refers to this frame
 
-    def _in_pool(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    def _in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Do it in a thread. If this greenlet is interrupted meanwhile, the context is left to the thread to close."""
         # Both sides take one when they are done, each in one step of the interpreter.
         tokens = ["last", "first"]
 
-        def in_thread() -> Any:
+        def in_thread() -> T | Exception | None:
             outcome = None
             if not self._left_to_thread:
                 outcome = in_worker(lambda: _outcome_of(work, arguments))
@@ -111,7 +113,8 @@ class Context:
 
         waiting = get_hub().threadpool.spawn(in_thread)  # who is interrupted in here has not begun
         try:
-            return waiting.get()
+            outcome: T | Exception = waiting.get()
+            return outcome
         except BaseException:
             self._left_to_thread = True
             if tokens.pop() == "last":  # it has just been done
@@ -119,7 +122,7 @@ class Context:
             raise
 
 
-def _outcome_of(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _outcome_of(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
     """What a step returns, or raises."""
     try:
         return work(*arguments)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.operation import EncryptedOperation
 from gmongo._locals import forgets_locals
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import Operation
+from gmongo.execution.operation import Operation, Result
 from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.sessions import SessionHandle
 from gmongo.sdam.topology import Topology
@@ -28,7 +26,7 @@ class EncryptingExecutor(Executor):
         self._encrypter = encrypter
 
     @forgets_locals
-    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         if deadline is None:
             deadline = self.deadline()
         encrypted = EncryptedOperation(operation, self._encrypter, deadline)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bson
 from bson import Binary
@@ -48,7 +48,7 @@ class Explicit:
         settings: Settings,
         keys: Collection[Value],
         tls: KmsTls,
-        connect_callback: Callable[[KMSConnectContext], Any] | None,
+        connect_callback: Callable[[KMSConnectContext], object] | None,
     ) -> None:
         self._vault = KeyVault(keys)
         self._executor = keys._executor
@@ -111,7 +111,7 @@ class Explicit:
         found = self._machine.run(make, 0, self._executor.deadline(), heavy=True)
         return [] if found is None else list(bson.decode(found, RAW)["v"])
 
-    def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: Any = None) -> bytes:
+    def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: float | None = None) -> bytes:
         found = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
         if found is None:
             raise EncryptionError(ValueError("libmongocrypt had nothing to do"))

@@ -6,7 +6,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import bson
 
@@ -147,7 +146,7 @@ class Handle:
         def must(success: object) -> None:
             _must(crypt, success)
 
-        def give(option: Any, document: bytes) -> None:
+        def give(option: Native, document: bytes) -> None:
             with MongoCryptBinaryIn(document) as binary:
                 must(option(crypt, binary.bin))
 
@@ -175,7 +174,7 @@ class Handle:
             must(lib.mongocrypt_setopt_key_expiration(crypt, chosen.key_expiration_ms))
 
 
-def _must(crypt: Native, success: Any) -> None:
+def _must(crypt: Native, success: object) -> None:
     if not success:
         raise _error_of(crypt)
 

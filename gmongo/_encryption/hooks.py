@@ -9,12 +9,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from gevent.monkey import get_original
 
 from gmongo import _clock
 from gmongo._encryption.library import Native, ffi, lib, secure_random, sha_256, sign_rsaes_pkcs1_v1_5
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.modes import Mode
+
+T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
 # A thread that has worked for so long stands back for so long, in seconds. Only to let go of the interpreter is not
@@ -32,7 +37,7 @@ uint32_t*, mongocrypt_status_t*)"
 _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_status_t*)"
 
 
-def in_worker(work: Callable[[], Any]) -> Any:
+def in_worker(work: Callable[[], T]) -> T:
     """Do something in a thread that has no loop, with rests for those that have."""
     me = _identity()
     _turns[me] = _clock.monotonic()
@@ -61,7 +66,7 @@ def install(crypt: Native) -> bool:
     )
 
 
-def _view(binary: Native) -> Any:
+def _view(binary: Native) -> Native:
     return ffi.buffer(binary.data, binary.len) if binary.len else b""
 
 
@@ -83,7 +88,7 @@ def _hook(signature: str, work: Callable[..., None]) -> Native:
     return ffi.callback(signature, call)
 
 
-def _cipher(mode_of: Callable[[bytes], Any], direction: str) -> Native:
+def _cipher(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     def work(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
@@ -101,7 +106,7 @@ def _cipher(mode_of: Callable[[bytes], Any], direction: str) -> Native:
     return _hook(_CIPHER, work)
 
 
-def _authentication(algorithm: Any) -> Native:
+def _authentication(algorithm: Callable[[], hashlib._Hash]) -> Native:
     def work(key: Native, source: Native, target: Native) -> None:
         code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
         for start in range(0, len(data), _CHUNK_SIZE):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import _socket
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
 
 from gevent import sleep, spawn
+from gevent.socket import socket
 
 from gmongo._encryption.connect_callback import KMSConnectContext
 from gmongo._encryption.kms_tls import KmsTls
@@ -31,7 +32,7 @@ class Kms:
     :param connect_callback: of the application, makes the TCP connections; None is gmongo itself.
     """
 
-    def __init__(self, tls: KmsTls, connect_callback: Callable[[KMSConnectContext], Any] | None) -> None:
+    def __init__(self, tls: KmsTls, connect_callback: Callable[[KMSConnectContext], object] | None) -> None:
         self._tls = tls
         self._callback = connect_callback
 
@@ -97,17 +98,17 @@ def _seconds(deadline: float | None) -> float:
     return _TIMEOUT if left is None else min(_TIMEOUT, left)
 
 
-def _limit(where: str, what: str, deadline: float | None) -> Any:
+def _limit(where: str, what: str, deadline: float | None) -> AbstractContextManager[None]:
     seconds = _seconds(deadline)
     return interrupt_after(seconds, NetworkTimeout(f"{where} {what} within {max(seconds, 0):.3g} seconds"))
 
 
-def _answer_of(callback: Callable[[KMSConnectContext], Any], context: KMSConnectContext) -> Any:
+def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
     """The socket that an application connects. It does so in a greenlet of its own: an error that comes from there is
     one of the network, an error that comes into this one comes from outside, such as a kill.
     """
 
-    def called() -> Any:
+    def called() -> object:
         try:
             return callback(context)
         except Exception as error:
@@ -127,7 +128,7 @@ def _answer_of(callback: Callable[[KMSConnectContext], Any], context: KMSConnect
     return answer
 
 
-def _taken_over(sock: Any) -> _socket.socket:
+def _taken_over(sock: socket) -> _socket.socket:
     """A socket of the application's, or of gevent's, without the object around it."""
     family, kind, number = sock.family, sock.type, sock.detach()
     taken = _socket.socket(family, kind, 0, fileno=number)

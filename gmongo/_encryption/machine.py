@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import bson
 
@@ -106,7 +106,7 @@ class Machine:
 
 
 @contextmanager
-def _explained() -> Any:
+def _explained() -> Iterator[None]:
     """Errors of the driver's own on the way, as errors of encryption. What others throw goes through as it is."""
     try:
         yield

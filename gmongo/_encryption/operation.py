@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConversion
@@ -13,7 +13,9 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.encoding import one_document
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.execution.operation import Operation
+from gmongo.errors import PyMongoError
+from gmongo.execution.operation import Operation, Result
+from gmongo.sdam.selection import Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW
@@ -97,11 +99,11 @@ class EncryptedOperation(Operation):
         self._body = body if len(body) > WHOLE_BELOW else bytes(body)
         return self.inner.decode(self._body)
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         self._address = address
         return self.inner.result(reply, address)
 
-    def decrypted(self, result: Any) -> Any:
+    def decrypted(self, result: Result) -> Result:
         """What the other operation returns for the reply, decrypted. The connection has been given back by now.
 
         :param result: what it returns for the encrypted reply.
@@ -115,26 +117,26 @@ class EncryptedOperation(Operation):
         found = self.inner.result(self.inner.decode(decrypted), self._address)
         return found if self._pin is None else self.inner.pinned(found, self._pin)
 
-    def unacknowledged_result(self) -> Any:
+    def unacknowledged_result(self) -> Result:
         return self.inner.unacknowledged_result()
 
-    def keeps_cursor_open(self, result: Any) -> bool:
+    def keeps_cursor_open(self, result: Result) -> bool:
         return self.inner.keeps_cursor_open(result)
 
-    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Result:
         return self.inner.orphaned_cursor(reply, address)
 
-    def late_cursor(self, body: Buffer, address: Address) -> Any:
+    def late_cursor(self, body: Buffer, address: Address) -> Result:
         return self.inner.late_cursor(body, address)
 
-    def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+    def pinned(self, result: Result, pin: PinnedConnection) -> Result:
         self._pin = pin
         return self.inner.pinned(result, pin)
 
-    def selector_in(self, transaction: Transaction) -> Any:
+    def selector_in(self, transaction: Transaction) -> Selector:
         return self.inner.selector_in(transaction)
 
-    def failed_in(self, transaction: Transaction, error: Any, overloaded: bool) -> None:
+    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         self.inner.failed_in(transaction, error, overloaded)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bson.raw_bson import RawBSONDocument
 from gevent import sleep
@@ -19,6 +19,8 @@ from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.events import log
 from gmongo.execution.context import OperationContext
 from gmongo.operations.run_command import RunCommand
+from gmongo.wire.address import Address
+from gmongo.wire.message import Buffer
 
 if TYPE_CHECKING:
     from gmongo.mongo_client import MongoClient
@@ -80,12 +82,12 @@ class _Analyse(RunCommand):
 
     takes_session = False
 
-    def decode(self, body: Any) -> DocumentDict:
+    def decode(self, body: Buffer) -> DocumentDict:
         self._encoded = bytes(body)
         sent = [value for field, value in self._command.items() if field not in (self.name, *_OF_THE_SCHEMA)]
         return dict(without_quotes(super().decode(body), sent))
 
-    def result(self, reply: DocumentDict, address: Any) -> bytes:
+    def result(self, reply: DocumentDict, address: Address) -> bytes:
         return self._encoded
 
 

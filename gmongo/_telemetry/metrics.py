@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter_provider
@@ -23,6 +23,8 @@ from gmongo.execution.executor import Executor
 from gmongo.wire.address import Address, address_text
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import Histogram, MeterProvider
+
     from gmongo.cmap.pool import Pool
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
@@ -35,7 +37,7 @@ class Metrics(Observer):
     :param provider: where they go; None is the global provider.
     """
 
-    def __init__(self, provider: object) -> None:
+    def __init__(self, provider: MeterProvider | None) -> None:
         self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
 
     def operation_ended(self, account: Account, error: BaseException | None) -> None:
@@ -83,7 +85,7 @@ class Instruments:
     """
 
     def __init__(self, meter: Meter) -> None:
-        def histogram(name: str, description: str) -> Any:
+        def histogram(name: str, description: str) -> Histogram:
             return meter.create_histogram(
                 f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_SECONDS
             )
@@ -200,10 +202,10 @@ _OF_CLIENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, float]]],
         lambda executor: {"": executor.overload.exhausted},
     ),
 )
-_instruments: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
+_instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary()
 
 
-def _instruments_of(provider: Any) -> Instruments:
+def _instruments_of(provider: MeterProvider) -> Instruments:
     found = _instruments.get(provider)
     if found is None:
         found = _instruments[provider] = Instruments(provider.get_meter("gmongo", __version__))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gmongo._documents import Document
 from gmongo.errors import ConfigurationError
 from gmongo.options.notices import notice
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
 
 _PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 _YES = frozenset({"1", "true", "yes"})
@@ -30,9 +34,9 @@ class TelemetrySettings:
 
     traces: bool = False
     query_text_max_length: int = 0
-    tracer_provider: Any = None
+    tracer_provider: TracerProvider | None = None
     metrics: bool = False
-    meter_provider: Any = None
+    meter_provider: MeterProvider | None = None
     slow: float | None = None
 
 

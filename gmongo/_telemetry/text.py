@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gmongo._documents import Document
 from gmongo._short_text import document_text
@@ -46,9 +45,10 @@ def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     return {"exception.type": kind_of(error), "exception.message": message or type(error).__name__}
 
 
-def _code_of(error: Any) -> str:
+def _code_of(error: BaseException) -> str:
     """The server's number and name for an error."""
-    details = error.details if isinstance(error.details, Mapping) else {}
+    found = getattr(error, "details", None)
+    details = found if isinstance(found, Mapping) else {}
     name, code = details.get("codeName"), getattr(error, "code", None)
     shown = name if isinstance(name, str) and name.isidentifier() else type(error).__name__
     return shown if code is None else f"{shown} (code {code})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opentelemetry import context as contexts
 from opentelemetry import trace
@@ -30,6 +30,8 @@ from gmongo._version import __version__
 from gmongo.execution.account import Account, Observer, Wait
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
     from gmongo.errors import PyMongoError
     from gmongo.events.command import Sent
     from gmongo.execution.transaction import Transaction
@@ -56,7 +58,7 @@ class Traces(Observer):
     :param query_text_max_length: how many characters of a command they show.
     """
 
-    def __init__(self, provider: object, query_text_max_length: int) -> None:
+    def __init__(self, provider: TracerProvider | None, query_text_max_length: int) -> None:
         self._text_length = query_text_max_length
         self._tracer: Tracer | None = None
         if provider is not None:
@@ -174,7 +176,7 @@ class Traces(Observer):
             attributes["db.query.text"] = query_text(command, self._text_length)
         return attributes
 
-    def command_ended(self, account: Account, sent: Sent, reply: Any, error: BaseException | None) -> None:
+    def command_ended(self, account: Account, sent: Sent, reply: Document | None, error: BaseException | None) -> None:
         span: Span | None = account.notes.pop(sent.request_id, None)
         if span is None:
             return
@@ -232,7 +234,7 @@ def _none_is_set() -> bool:
     return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _IN_ENVIRONMENT
 
 
-def _tracer_of(provider: Any) -> Tracer:
+def _tracer_of(provider: TracerProvider) -> Tracer:
     tracer: Tracer = provider.get_tracer("gmongo", __version__)
     return tracer
 

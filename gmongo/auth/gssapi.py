@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gevent import get_hub
 from gevent import socket as gevent_socket
@@ -13,11 +14,16 @@ from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.credential import Credential
 from gmongo.errors import ConfigurationError, OperationFailure
 
+if TYPE_CHECKING:
+    from gssapi import SecurityContext
+
+T = TypeVar("T")
+
 _NO_LAYER = 1  # neither integrity nor confidentiality after the authentication
 _LAYER_AND_SIZE = 4
 
 
-def gssapi_library() -> Any:
+def gssapi_library() -> ModuleType:
     """The module ``gssapi``.
 
     :raises ConfigurationError: it is not installed.
@@ -43,7 +49,7 @@ class GssapiConversation(SaslConversation):
         super().__init__(credential.source)
         self._credential = credential
         self._host = host
-        self._context: Any = None
+        self._context: SecurityContext = None
         self._answered = False
 
     def begin(self) -> bytes:
@@ -57,7 +63,7 @@ class GssapiConversation(SaslConversation):
         self._context, token = _in_a_thread(self._open, gssapi_library(), service)
         return token or b""
 
-    def _open(self, gssapi: Any, service: str) -> tuple[Any, bytes | None]:
+    def _open(self, gssapi: ModuleType, service: str) -> tuple[SecurityContext, bytes | None]:
         kinds, credential = gssapi.NameType, self._credential
         user = gssapi.Name(credential.username, kinds.user)
         if credential.password is None:
@@ -110,14 +116,14 @@ def canonical(host: str, wanted: str) -> str:
     return str(name or host).lower()
 
 
-def _in_a_thread(work: Callable[..., Any], *arguments: object) -> Any:
-    result = get_hub().threadpool.apply(_caught, (work, *arguments))
+def _in_a_thread(work: Callable[..., T], *arguments: object) -> T:
+    result: T | Exception = get_hub().threadpool.apply(_caught, (work, *arguments))
     if isinstance(result, Exception):
         raise OperationFailure(f"GSSAPI: {result}") from result
     return result
 
 
-def _caught(work: Callable[..., Any], *arguments: object) -> Any:
+def _caught(work: Callable[..., T], *arguments: object) -> T | Exception:
     try:
         return work(*arguments)
     except Exception as error:

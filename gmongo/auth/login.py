@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gmongo.auth.aws import AwsConversation
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
@@ -130,7 +130,7 @@ def speculation(conversation: Conversation) -> Command:
 
 def speculated(hello: Reply) -> Reply | None:
     """The reply to what was begun within the hello; None if the server did not take it up."""
-    reply: Any = hello.get("speculativeAuthenticate")
+    reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None
 
 

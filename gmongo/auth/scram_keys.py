@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from typing import Any
 
 import gevent
 from gevent.threadpool import ThreadPool
@@ -22,7 +21,7 @@ class ScramKeys:
 
     def __init__(self) -> None:
         self._kept: dict[_Question, Keys] = {}
-        self._under_way: dict[_Question, Any] = {}
+        self._under_way: dict[_Question, gevent.Greenlet[..., Keys]] = {}
         self._process = os.getpid()
 
     def __repr__(self) -> str:

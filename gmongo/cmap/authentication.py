@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bson
 
@@ -79,7 +79,7 @@ class Authentication:
         with self._limited(shortest, True):
             self._login.authenticate_again(self._run, seconds)
 
-    def _limited(self, seconds: float | None, ref: bool) -> AbstractContextManager[Any]:
+    def _limited(self, seconds: float | None, ref: bool) -> AbstractContextManager[None]:
         limit = None if seconds is None else seconds + self._login.patience
         error = self._connection.timeout_error(self._options.connect_timeout or 0, "connectTimeoutMS")
         return interrupt_after(limit, error, ref)

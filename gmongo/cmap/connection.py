@@ -6,11 +6,12 @@ import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import InvalidBSON
+from bson.objectid import ObjectId
 from gevent.exceptions import ConcurrentObjectUseError
 from greenlet import greenlet
 
@@ -94,7 +95,7 @@ class Connection:
         self.socket_timeout = socket_timeout
         self.id = 0
         self.generation = 0
-        self.service_id: Any = None
+        self.service_id: ObjectId | None = None
         self.idle_since = 0.0
         self.hello: Hello
         self.inherited = False  # whether this is a forked child's copy of a connection of its parent's

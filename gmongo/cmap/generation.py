@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from bson.objectid import ObjectId
 
 
 class Generations:
@@ -12,23 +12,23 @@ class Generations:
 
     def __init__(self) -> None:
         self.current = 0
-        self._services: dict[Any, list[int]] = {}  # service ID -> [generation, connections]
+        self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, connections]
 
-    def of(self, service_id: Any) -> int:
+    def of(self, service_id: ObjectId | None) -> int:
         """The generation a connection must have so as not to be stale."""
         if service_id is None:
             return self.current
         entry = self._services.get(service_id)
         return entry[0] if entry else 0
 
-    def advance(self, service_id: Any = None) -> None:
+    def advance(self, service_id: ObjectId | None = None) -> None:
         """Begin a new generation. An unknown service gets no entry (CMAP-A25)."""
         if service_id is None:
             self.current += 1
         elif service_id in self._services:
             self._services[service_id][0] += 1
 
-    def join(self, service_id: Any) -> int:
+    def join(self, service_id: ObjectId | None) -> int:
         """Count a connection of a service; returns its generation."""
         if service_id is None:
             return self.current
@@ -36,10 +36,10 @@ class Generations:
         entry[1] += 1
         return entry[0]
 
-    def leave(self, service_id: Any) -> None:
+    def leave(self, service_id: ObjectId | None) -> None:
         """Count a connection of a service out; the last one takes the entry with it."""
-        entry = self._services.get(service_id)
-        if entry is not None:
+        if service_id in self._services:
+            entry = self._services[service_id]
             entry[1] -= 1
             if entry[1] == 0:
                 del self._services[service_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from bson.objectid import ObjectId
 
 from gmongo._documents import Document
 from gmongo._server_facts import sizes
@@ -49,7 +49,7 @@ class Hello:
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
         self.sessions_supported: bool = reply.get("logicalSessionTimeoutMinutes") is not None
         self.connection_id: int | None = reply.get("connectionId")
-        self.service_id: Any = reply.get("serviceId")
+        self.service_id: ObjectId | None = reply.get("serviceId")
 
 
 def read_hello(reply: Document, duration: float) -> Hello:

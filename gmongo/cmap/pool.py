@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from weakref import ref
 
+from bson.objectid import ObjectId
 from gevent import getcurrent
 
 from gmongo import _clock
@@ -241,7 +241,9 @@ class Pool:
         self.machine.ready()
         self.finish()
 
-    def clear(self, cause: BaseException | None = None, service_id: Any = None, interrupt: bool = False) -> None:
+    def clear(
+        self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
+    ) -> None:
         """Make all connections stale, or those of one service; without a service, also pause the pool.
 
         :param cause: the error that is the reason, for :class:`PoolClearedError`.

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from math import isfinite
 from numbers import Number
-from typing import Any
 
 import bson
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
-from gmongo._documents import Document
+from gmongo._documents import Document, Value
 from gmongo._short_text import short
 from gmongo.errors import ProtocolError
 from gmongo.wire.address import parse_address
@@ -33,7 +32,7 @@ _LONGEST_HASH = 64
 _SHOWN = 100
 
 # Returns the rule that a value breaks, to follow "must be", or None.
-Check = Callable[[Any], str | None]
+Check = Callable[[Value], str | None]
 
 
 def kind(rule: str, *types: type) -> Check:
@@ -45,7 +44,7 @@ def integer(lowest: int, highest: int = INT32_MAX) -> Check:
     """A whole number in a range; some servers send it as a double."""
     rule = f"an integer from {lowest} to {highest}"
 
-    def check(value: Any) -> str | None:
+    def check(value: Value) -> str | None:
         return None if is_integer(value) and lowest <= value <= highest else rule
 
     return check
@@ -58,7 +57,7 @@ def is_integer(value: object) -> bool:
     )
 
 
-def list_of(what: str, is_one: Callable[[Any], bool]) -> Check:
+def list_of(what: str, is_one: Callable[[Value], bool]) -> Check:
     """A list whose elements all satisfy `is_one`."""
     rule = f"a list of {what}"
     return lambda value: None if isinstance(value, list) and all(map(is_one, value)) else rule
@@ -78,7 +77,7 @@ def _text(value: object) -> str | None:
     return None if is_text(value) else "a string"
 
 
-def _address(value: Any) -> str | None:
+def _address(value: Value) -> str | None:
     try:
         parse_address(value)
     except (ValueError, AttributeError, TypeError):
@@ -92,13 +91,13 @@ def _addresses(value: object) -> str | None:
     return None if len(value) <= _MOST_HOSTS else f"a list of at most {_MOST_HOSTS} addresses"
 
 
-def _topology_version(value: Any) -> str | None:
+def _topology_version(value: Value) -> str | None:
     if is_document(value) and isinstance(value.get("processId"), ObjectId) and isinstance(value.get("counter"), int):
         return None
     return "a document with a processId and a counter"
 
 
-def _cluster_time(value: Any) -> str | None:
+def _cluster_time(value: Value) -> str | None:
     if not is_document(value) or not isinstance(value.get("clusterTime"), Timestamp):
         return "a document with a clusterTime"
     signature = value.get("signature")
@@ -109,13 +108,13 @@ def _cluster_time(value: Any) -> str | None:
     return None if len(bson.encode(value)) <= _LARGEST_CLUSTER_TIME else f"at most {_LARGEST_CLUSTER_TIME} bytes long"
 
 
-def _last_write(value: Any) -> str | None:
+def _last_write(value: Value) -> str | None:
     if is_document(value) and isinstance(value.get("lastWriteDate"), (datetime, type(None))):
         return None
     return "a document with a date lastWriteDate"
 
 
-def _has_index(value: Any) -> bool:
+def _has_index(value: Value) -> bool:
     return is_document(value) and isinstance(value.get("index"), int)
 
 

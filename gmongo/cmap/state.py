@@ -12,7 +12,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from enum import Enum
 from operator import attrgetter
-from typing import Any
+
+from bson.objectid import ObjectId
 
 from gmongo import _clock
 from gmongo._background import Wakeup
@@ -369,7 +370,7 @@ class StateMachine:
             self._may_populate = True
             self.upkeep_wakeup.set()
 
-    def clear(self, cause: BaseException | None, service_id: Any, interrupt: bool) -> list[Connection]:
+    def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
         """Make all connections stale, or those of one service; without a service, also pause (CMAP-A07).
 
         :returns: the connections in use or pending to interrupt (CMAP-157, CMAP-A09).

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
 
 from gmongo import _clock
 from gmongo._background import hold_hub
+
+if TYPE_CHECKING:
+    from gevent._interfaces import IWatcher
 
 Item = TypeVar("Item")
 
@@ -36,7 +39,7 @@ class Waiter(Generic[Item]):
         self.error: BaseException | None = None
         self._hub = get_hub()
         self._asleep = False
-        self._waking: Any = None
+        self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, timed_out: Callable[[], Exception]) -> Item:
         """Switch to the hub until something has been handed over. Anything may be thrown here.
@@ -59,7 +62,7 @@ class Waiter(Generic[Item]):
         return self.item
 
     def _sleep_for(self, limit: float, timed_out: Callable[[], Exception]) -> None:
-        timeout: Any = Timeout(max(limit, 0))
+        timeout = Timeout(max(limit, 0))
         try:
             with timeout:
                 self._sleep()
@@ -69,7 +72,7 @@ class Waiter(Generic[Item]):
             if self.item is None and self.error is None:  # else its turn had come, and only the loop was late
                 raise timed_out() from None
         finally:
-            timeout = None  # it refers to this frame once it has been thrown
+            del timeout  # it refers to this frame once it has been thrown
 
     def _sleep(self) -> None:
         switch = self._hub.switch
@@ -100,7 +103,7 @@ class WaitQueue(Generic[Item]):
     __slots__ = ("_holding", "waiters")
 
     def __init__(self) -> None:
-        self._holding: Any = None  # the timer that holds the hub
+        self._holding: IWatcher | None = None  # the timer that holds the hub
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # any of them may leave, at little cost
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:

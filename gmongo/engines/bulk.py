@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _Statement = tuple[str, Document, bool]  # kind, element of the command, whether it may be tried again
 
 
-def statement_of(model: Any) -> _Statement:
+def statement_of(model: object) -> _Statement:
     """A write model as an element of a command.
 
     :raises TypeError: it is not a write model, or what it writes is of the wrong type.
@@ -89,7 +89,7 @@ class _Run:
         self.retryable = self.retryable and retryable
 
 
-def inserts(documents: list[Any]) -> list[_Run]:
+def inserts(documents: list[Value]) -> list[_Run]:
     """The one run that inserts documents."""
     run = _Run()
     run.kind = "insert"

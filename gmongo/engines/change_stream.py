@@ -5,7 +5,7 @@ Nothing here does I/O; :mod:`gmongo.change_stream` does.
 
 from __future__ import annotations
 
-from typing import Any
+from bson.timestamp import Timestamp
 
 from gmongo._documents import DocumentDict, Value
 from gmongo._server_facts import codes, wire_versions
@@ -35,7 +35,7 @@ class Position:
 
     __slots__ = ("_given", "_operation_time", "_starts_after", "resuming", "token")
 
-    def __init__(self, resume_after: Value, start_after: Value, operation_time: Any) -> None:
+    def __init__(self, resume_after: Value, start_after: Value, operation_time: Timestamp | None) -> None:
         given = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
         self._given = {name: value for name, value in given.items() if value is not None}
         self._operation_time = operation_time
@@ -53,7 +53,7 @@ class Position:
             return {"startAtOperationTime": self._operation_time}
         return self._given
 
-    def opened(self, has_changes: bool, batch_token: Value, operation_time: Any) -> None:
+    def opened(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
         """The server has replied to the `aggregate`.
 
         :param batch_token: the ``postBatchResumeToken`` of the reply, if any.

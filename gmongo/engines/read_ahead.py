@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from gevent import Greenlet, sleep, spawn
 
@@ -233,7 +232,7 @@ class ReadAhead:
             holding.close()
 
 
-def checked_allowance(batches: Any, max_bytes: Any) -> tuple[int, int]:
+def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
     """The arguments of ``read_ahead``.
 
     :raises TypeError: one is no integer.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bson.codec_options import CodecOptions
 from gevent import sleep
@@ -94,7 +94,7 @@ class ServerCursor:
         self._raw = raw
         if exhaust:
             self._work = LongWork()
-        self.documents: deque[Any] = deque()  # decoded, and not yet taken
+        self.documents: deque[Value] = deque()  # decoded, and not yet taken
         self._batch: Batch | None = None
         self.retrieved = 0
         self.wire_version = 0  # of the connection that was last asked
@@ -151,7 +151,7 @@ class ServerCursor:
         if self.lease.ahead is not None and self.lease.ahead.start():
             sleep(0)
 
-    def next_document(self) -> Any:
+    def next_document(self) -> Value:
         """The next document.
 
         :raises StopIteration: there are no more, or a tailable cursor has none for now.
@@ -169,7 +169,7 @@ class ServerCursor:
             if self.lease.cursor_id == 0 or (not self._fetch(deadline) and self._tailable):
                 raise StopIteration
 
-    def try_next_document(self) -> Any:
+    def try_next_document(self) -> Value:
         """The next document, or None if there is none after asking the server at most once."""
         asked = False
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gevent import sleep
 
@@ -120,7 +120,7 @@ class TransactionEnd:
 def with_transaction(
     ending: TransactionEnd,
     callback: Callable[[], T],
-    start: Callable[[], Any],
+    start: Callable[[], object],
     deadline: float | None,
     jitter: Callable[[], float] = random.random,
 ) -> T:

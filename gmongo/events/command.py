@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
+
+from bson.objectid import ObjectId
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
@@ -12,6 +14,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.events.log import (
     Details,
+    Later,
     Structured,
     asks,
     command_log,
@@ -23,10 +26,12 @@ from gmongo.events.log import (
 )
 from gmongo.monitoring import (
     CommandFailedEvent,
+    CommandListener,
     CommandStartedEvent,
     CommandSucceededEvent,
     publish,
 )
+from gmongo.wire.address import Address
 
 # Commands whose content is never shown.
 SENSITIVE = frozenset(
@@ -86,6 +91,13 @@ class Sent:
         self.started = _clock.monotonic()
 
 
+class Shows(Protocol):
+    """What the publisher asks an operation."""
+
+    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
+        """A reply as events and logs show it."""
+
+
 class CommandEvents:
     """The publisher of one client.
 
@@ -98,13 +110,13 @@ class CommandEvents:
     wanted: Callable[[], bool]
     """Whether there is a listener or a log. The hot path asks before it calls any method below."""
 
-    def __init__(self, listeners: tuple[Any, ...], *, silent: bool = False) -> None:
+    def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool = False) -> None:
         self._listeners = listeners
         self._logger = silence if silent else command_log
         self._is_logged = asks(self._logger)
         self.wanted = asks(self._logger, listeners)
 
-    def shown(self, operation: Any, reply: DocumentDict) -> Document:
+    def shown(self, operation: Shows, reply: DocumentDict) -> Document:
         """A reply to `operation` as it is published. To show a large one is to decode it at once, which holds the loop:
         for listeners only. A log takes the beginning of it.
         """
@@ -147,13 +159,7 @@ class CommandEvents:
         if self._is_logged():
             self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
 
-    def _log(
-        self,
-        message: str,
-        sent: Sent,
-        later: dict[str, tuple[Callable[[Any], Any], Any]],
-        duration: float | None = None,
-    ) -> None:
+    def _log(self, message: str, sent: Sent, later: Later, duration: float | None = None) -> None:
         connection = sent.connection
         fields = {
             "message": message,
@@ -175,7 +181,7 @@ class CommandEvents:
         log(self._logger, Details(structured), structured)
 
 
-def _rest(sent: Sent) -> tuple[Any, ...]:
+def _rest(sent: Sent) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
     """The fields that both end events have last."""
     connection = sent.connection
     return (

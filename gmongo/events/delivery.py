@@ -15,7 +15,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Any
 
 from bson.errors import BSONError
 from gevent import Greenlet, getcurrent
@@ -46,7 +45,7 @@ class _Turn:
         self.delivering = False  # whether the greenlet is in a listener just now
         self.awake: Event | None = None  # set when its turn has come
         self.context: Context | None = None  # of the greenlet, once it has left the events to a substitute
-        self.substitute: Greenlet[..., Any] | None = None
+        self.substitute: Greenlet[..., None] | None = None
 
 
 class Delivery:
@@ -55,7 +54,7 @@ class Delivery:
     __slots__ = ("_delivered", "_dropped", "_events", "_held", "_left", "_stuck", "_turns")
 
     def __init__(self) -> None:
-        self._events: deque[tuple[_Turn, Callable[..., None], tuple[Any, ...]]] = deque()
+        self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
         self._turns: dict[greenlet, _Turn] = {}
         self._held = 0
         self._left = 0  # events whose greenlets have gone on
@@ -179,7 +178,7 @@ class Delivery:
         self._report_dropped()
         self.deliver()
 
-    def _replace(self, ended: Greenlet[..., Any], turn: _Turn) -> None:
+    def _replace(self, ended: Greenlet[..., None], turn: _Turn) -> None:
         """A substitute has ended. If it was killed before it began, another one takes its place."""
         if turn.substitute is ended and turn.context is not None and turn.size:
             self._wake(turn)

@@ -10,10 +10,9 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any
 
 from gmongo import _short_text
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._safe_log import safely
 from gmongo.wire.address import Address
 
@@ -35,12 +34,16 @@ silence = logging.Logger("gmongo.silence")
 silence.disabled = True
 
 
-def asks(logger: logging.Logger, listeners: Sequence[Any] = ()) -> Callable[[], bool]:
+def asks(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
     """A function that says whether an event is wanted: there is a listener, or the logger is at ``DEBUG`` now.
 
     It is called several times in an operation, so it is one call and not two.
     """
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
+
+
+Later = dict[str, tuple[Callable[[Value], str], Value]]
+"""Values by name that are made later: what makes each, and of what."""
 
 
 class Structured(DocumentDict):
@@ -54,7 +57,7 @@ class Structured(DocumentDict):
 
     __slots__ = ("_later",)
 
-    def __init__(self, fields: Document, later: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
+    def __init__(self, fields: Document, later: Later) -> None:
         super().__init__(fields)
         self._later = later
         self.update(later)  # they have their places; they are made when they are first read
@@ -64,15 +67,15 @@ class Structured(DocumentDict):
             name, (make, value) = self._later.popitem()
             self[name] = make(value)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, (dict(self),)
 
 
-def _reading(name: str) -> Callable[..., Any]:
+def _reading(name: str) -> Callable[..., object]:
     read = getattr(dict, name)
 
     @wraps(read)
-    def made_first(self: Structured, *arguments: object) -> Any:
+    def made_first(self: Structured, *arguments: object) -> object:
         self._make()
         return read(self, *arguments)
 

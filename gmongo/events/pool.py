@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from bson.objectid import ObjectId
 
 from gmongo import monitoring
 from gmongo._documents import Document, DocumentDict
@@ -45,7 +46,7 @@ class PoolEvents:
     def __init__(
         self,
         address: Address,
-        listeners: tuple[Any, ...],
+        listeners: tuple[monitoring.ConnectionPoolListener, ...],
         delivery: Delivery,
         made: Callable[[Address, float], None] | None = None,
         *,
@@ -80,7 +81,7 @@ class PoolEvents:
         self._publish("pool_ready", monitoring.PoolReadyEvent)
         self._log("Connection pool ready", f"Connection pool ready for {self.where}")
 
-    def pool_cleared(self, service_id: Any, interrupt: bool) -> None:
+    def pool_cleared(self, service_id: ObjectId | None, interrupt: bool) -> None:
         text, extra = f"Connection pool for {self.where} cleared", {}
         if service_id is not None:
             text, extra = f"{text} for serviceId {service_id}", {"serviceId": str(service_id)}

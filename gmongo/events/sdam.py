@@ -5,14 +5,21 @@ Listeners come first, as in the other publishers: an interruption in a log handl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+from bson.objectid import ObjectId
 
 from gmongo import monitoring
-from gmongo._documents import DocumentDict
+from gmongo._documents import Document, DocumentDict
 from gmongo.events.delivery import Delivery
 from gmongo.events.log import DEBUG, document_text, log, milliseconds, silence, topology_log, where
 from gmongo.monitoring import EventListeners, publish
 from gmongo.wire.address import Address
+
+if TYPE_CHECKING:
+    from gmongo.cmap.connection import Connection
+    from gmongo.sdam.server_description import ServerDescription
+    from gmongo.sdam.topology_description import TopologyDescription
 
 
 class TopologyEvents:
@@ -27,7 +34,7 @@ class TopologyEvents:
     __slots__ = ("_id", "_listeners", "_logger", "delivery")
 
     def __init__(
-        self, topology_id: Any, listeners: EventListeners, delivery: Delivery, *, silent: bool = False
+        self, topology_id: ObjectId, listeners: EventListeners, delivery: Delivery, *, silent: bool = False
     ) -> None:
         self._logger = silence if silent else topology_log
         self.delivery = delivery
@@ -42,7 +49,7 @@ class TopologyEvents:
         publish(self._listeners.topology, "closed", monitoring.TopologyClosedEvent(self._id))
         self._log("Stopped topology monitoring")
 
-    def topology_changed(self, previous: Any, new: Any) -> None:
+    def topology_changed(self, previous: TopologyDescription, new: TopologyDescription) -> None:
         if self._listeners.topology:
             event = monitoring.TopologyDescriptionChangedEvent(previous, new, self._id)
             publish(self._listeners.topology, "description_changed", event)
@@ -63,12 +70,12 @@ class TopologyEvents:
         publish(self._listeners.server, "closed", monitoring.ServerClosedEvent(address, self._id))
         self._log("Stopped server monitoring", **where(address))
 
-    def server_changed(self, previous: Any, new: Any) -> None:
+    def server_changed(self, previous: ServerDescription, new: ServerDescription) -> None:
         if self._listeners.server:
             event = monitoring.ServerDescriptionChangedEvent(previous, new, new.address, self._id)
             publish(self._listeners.server, "description_changed", event)
 
-    def heartbeat_started(self, address: Address, connection: Any, awaited: bool) -> None:
+    def heartbeat_started(self, address: Address, connection: Connection | None, awaited: bool) -> None:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
@@ -76,7 +83,7 @@ class TopologyEvents:
             self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
 
     def heartbeat_succeeded(
-        self, address: Address, connection: Any, duration: float, reply: Any, awaited: bool
+        self, address: Address, connection: Connection | None, duration: float, reply: Document, awaited: bool
     ) -> None:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)
@@ -94,7 +101,7 @@ class TopologyEvents:
             )
 
     def heartbeat_failed(
-        self, address: Address, connection: Any, duration: float, error: Exception, awaited: bool
+        self, address: Address, connection: Connection | None, duration: float, error: Exception, awaited: bool
     ) -> None:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
@@ -117,7 +124,7 @@ class TopologyEvents:
             log(self._logger, text, {"message": message, "topologyId": self._id, **extra})
 
 
-def _of(connection: Any) -> DocumentDict:
+def _of(connection: Connection | None) -> DocumentDict:
     """The IDs of a monitor's connection, as far as they are known."""
     if connection is None:
         return {}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gmongo._documents import DocumentDict
 from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, server_selection_log, silence, where
 from gmongo.wire.address import Address
+
+if TYPE_CHECKING:
+    from gmongo.sdam.selection import Selector
+    from gmongo.sdam.topology_description import TopologyDescription
 
 
 class Named(NamedTuple):
@@ -24,7 +28,7 @@ class Asked(NamedTuple):
     :param operation_id: what ties it together with others in events and logs, if it is one of several.
     """
 
-    selector: Any
+    selector: Selector
     operation: str
     operation_id: int | None
 
@@ -42,20 +46,22 @@ class SelectionEvents:
         self._logger = silence if silent else server_selection_log
         self.wanted = asks(self._logger)
 
-    def started(self, asked: Asked, topology: Any) -> None:
+    def started(self, asked: Asked, topology: TopologyDescription) -> None:
         self._log("Server selection started", asked, topology)
 
-    def succeeded(self, asked: Asked, topology: Any, address: Address) -> None:
+    def succeeded(self, asked: Asked, topology: TopologyDescription, address: Address) -> None:
         self._log("Server selection succeeded", asked, topology, **where(address))
 
-    def failed(self, asked: Asked, topology: Any, error: BaseException) -> None:
+    def failed(self, asked: Asked, topology: TopologyDescription, error: BaseException) -> None:
         self._log("Server selection failed", asked, topology, failure=repr(error))
 
-    def waiting(self, asked: Asked, topology: Any, remaining: float) -> None:
+    def waiting(self, asked: Asked, topology: TopologyDescription, remaining: float) -> None:
         message = "Waiting for suitable server to become available"
         self._log(message, asked, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
-    def _log(self, message: str, asked: Asked, topology: Any, level: int = DEBUG, **extra: object) -> None:
+    def _log(
+        self, message: str, asked: Asked, topology: TopologyDescription, level: int = DEBUG, **extra: object
+    ) -> None:
         if not self._logger.isEnabledFor(level):
             return
         selector, operation, operation_id = asked

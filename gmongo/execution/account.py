@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from gmongo import _clock
+from gmongo._documents import Document, Value
 from gmongo._safe_log import safely
 from gmongo.wire.message import Buffer
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
     from gmongo.sdam.topology import Topology
     from gmongo.wire.address import Address
+
+T = TypeVar("T")
 
 
 class Wait(Enum):
@@ -79,7 +82,7 @@ class Account:
         self.exchanging = 0.0  # from the first byte sent to the reply decoded
         self.decoding = 0.0  # a part of the exchange
         self.round_trip = 0.0  # of an empty command to the server of the last try
-        self.notes: dict[Any, Any] = {}  # what an observer keeps until the end, by the observer
+        self.notes: dict[object, Value] = {}  # what an observer keeps until the end, by the observer
 
     def elapsed(self) -> float:
         """For how long it has been running, in seconds."""
@@ -137,7 +140,7 @@ class Account:
         if wait is not None:
             self.waited(wait, self.wait_started, error)
 
-    def decode(self, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
+    def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
         """Decode a reply, and note how long that takes."""
         started = _clock.monotonic()
         try:
@@ -192,7 +195,7 @@ class Observer:
     def command_started(self, account: Account, sent: Sent) -> None:
         """A command is about to be sent."""
 
-    def command_ended(self, account: Account, sent: Sent, reply: Any, error: BaseException | None) -> None:
+    def command_ended(self, account: Account, sent: Sent, reply: Document | None, error: BaseException | None) -> None:
         """The reply to a command has come, or will not come.
 
         :param reply: None if there is none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
@@ -12,10 +12,10 @@ from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import TIMES, check
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
-from gmongo.execution.operation import Operation
+from gmongo.execution.operation import Operation, Result
 from gmongo.execution.sessions import ServerSession, Session
 from gmongo.execution.transaction import State, Transaction
-from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address, address_text
 
@@ -33,7 +33,7 @@ class Attempt:
     """
 
     # Every operation makes one, so `__init__` sets only what all have. The rest are class attributes until needed.
-    selector: Any = WRITABLE  # which servers suit
+    selector: Selector = WRITABLE  # which servers suit
     session: Session | None = None  # of the application or of a cursor
     address: Address | None = None  # of the server
     hello: Hello | None = None  # of the connection that failed
@@ -50,7 +50,7 @@ class Attempt:
         if not operation.is_write:
             self.selector = operation.context.selector
 
-    def run(self, executor: Executor) -> Any:
+    def run(self, executor: Executor) -> Result:
         """Select a server, check a connection out, and run the operation once."""
         topology = executor.topology
         self.epoch = topology.epoch
@@ -128,12 +128,12 @@ class Attempt:
         self.address = self.address or transaction.pinned_address
         return operation.pin or transaction.pin, transaction
 
-    def _keeps_connection(self, executor: Executor, result: Any) -> bool:
+    def _keeps_connection(self, executor: Executor, result: Result) -> bool:
         """Whether the connection stays with the cursor that was opened on it."""
         operation = self.operation
         return (operation.pins_connection or executor.load_balanced) and operation.keeps_cursor_open(result)
 
-    def _run_pinned(self, pin: PinnedConnection, executor: Executor) -> Any:
+    def _run_pinned(self, pin: PinnedConnection, executor: Executor) -> Result:
         operation = self.operation
         self.address, self.hello = pin.connection.address, pin.connection.hello
         if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
@@ -150,7 +150,7 @@ class Attempt:
         kept = operation.opens_cursor and operation.keeps_cursor_open(result)
         return operation.pinned(result, pin.share()) if kept else result
 
-    def _run_in_background(self, connection: Connection, executor: Executor) -> Any:
+    def _run_in_background(self, connection: Connection, executor: Executor) -> Result:
         connection.hold_hub(False)
         try:
             return executor.commands.run(self, connection)

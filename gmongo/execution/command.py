@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bson
 from bson.errors import BSONError
@@ -19,8 +18,8 @@ from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.classify import error_of, misread, raise_error_of
 from gmongo.execution.deadline import remaining
 from gmongo.execution.decorate import Decorator
-from gmongo.execution.late_reply import LateReply
-from gmongo.execution.operation import Operation
+from gmongo.execution.late_reply import LateReply, OrphanTaker
+from gmongo.execution.operation import Operation, Result
 from gmongo.execution.sessions import ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.message import MORE_TO_COME, next_request_id
@@ -45,9 +44,9 @@ class CommandRunner:
         self._wanted = events.wanted
         self._decorator = Decorator(topology, sessions)
         # What takes cursors that were opened for an operation that was interrupted; None if it is gone.
-        self.orphan_taker: Callable[[], Callable[[Any], None] | None] = _no_taker
+        self.orphan_taker: OrphanTaker = _no_taker
 
-    def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Any:
+    def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command; returns the operation's result.
 
         An error takes effect on connection, session and server before it leaves here, while the connection is still

@@ -8,7 +8,7 @@ from typing import Any
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._documents import Document, Value
-from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.selection import WRITABLE, Selector
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class OperationContext:
     database: str
     collection: str = ""
     codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS
-    selector: Any = WRITABLE
+    selector: Selector = WRITABLE
     read_concern: Document | None = None
     write_concern: Document | None = None
 

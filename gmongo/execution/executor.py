@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gevent import getcurrent, sleep
 from greenlet import greenlet
@@ -21,7 +21,7 @@ from gmongo.events.command import CommandEvents
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.command import CommandRunner
 from gmongo.execution.deadline import checked_timeout, current_deadline, deadline_after
-from gmongo.execution.operation import Operation
+from gmongo.execution.operation import Operation, Result
 from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.retry import Retry, RetryPolicy
 from gmongo.execution.sessions import (
@@ -69,7 +69,7 @@ class Executor:
         self.number = next(_numbers)  # which client of the process it is of, for people
         register_after_fork(self)
 
-    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation to its end, trying again where that is allowed, and return its result.
 
         :param session: a client session, or the session of a cursor; None takes a server session for this run.
@@ -144,7 +144,7 @@ class Executor:
         if bucket.missing and operation.retries_overload:  # housekeeping commands do not measure the load
             bucket.deposit(1 if retry is None else 11)
 
-    def reap(self, operation: Operation, result: Any) -> None:
+    def reap(self, operation: Operation, result: Result) -> None:
         """An interruption came after the result: see that a cursor which it opened is ended."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)

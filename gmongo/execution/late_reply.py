@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
-from gmongo.execution.operation import Operation
+from gmongo.execution.operation import Operation, Result
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
+
+OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
@@ -22,9 +24,7 @@ class LateReply:
 
     __slots__ = ("_address", "_operation", "_orphan_taker")
 
-    def __init__(
-        self, operation: Operation, address: Address, orphan_taker: Callable[[], Callable[[Any], None] | None]
-    ) -> None:
+    def __init__(self, operation: Operation, address: Address, orphan_taker: OrphanTaker) -> None:
         self._operation = operation
         self._address = address
         self._orphan_taker = orphan_taker

@@ -6,16 +6,18 @@ It runs operations as the plain one does, and gives each an :class:`Account` of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gmongo import _clock
 from gmongo._documents import Document
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.account import Account, Observers, Wait, account_of
 from gmongo.execution.executor import Executor
+from gmongo.execution.operation import Result
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
+from gmongo.monitoring import CommandListener
 
 if TYPE_CHECKING:
     from gmongo.errors import PyMongoError
@@ -33,7 +35,7 @@ class ObservedCommands(CommandEvents):
 
     __slots__ = ("_listened",)
 
-    def __init__(self, listeners: tuple[Any, ...], observers: Observers) -> None:
+    def __init__(self, listeners: tuple[CommandListener, ...], observers: Observers) -> None:
         super().__init__(listeners)
         self._listened = listened = self.wanted
         self.wanted = lambda: observers.active or listened()
@@ -62,7 +64,7 @@ class ObservedCommands(CommandEvents):
             _command_ended(sent, duration, None, error)
 
 
-def _command_ended(sent: Sent, duration: float, reply: Any, error: BaseException | None) -> None:
+def _command_ended(sent: Sent, duration: float, reply: Document | None, error: BaseException | None) -> None:
     account: Account | None = sent.account
     if account is not None:
         account.exchanging += duration
@@ -74,7 +76,7 @@ class Observed(Executor):
 
     observers: Observers  # never None
 
-    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Any:
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         observers, account = self.observers, operation.account
         observers.active = account is not None or observers.wanted()
         if account is not None:  # a part of a larger operation, which has the account
@@ -104,7 +106,7 @@ class Observed(Executor):
 
     def _run_part(
         self, account: Account, operation: Operation, session: SessionHandle | None, deadline: float | None
-    ) -> Any:
+    ) -> Result:
         account.begin_try()
         try:
             return super().run(operation, session, deadline)
@@ -112,7 +114,9 @@ class Observed(Executor):
             account.end_try(error)
             raise
 
-    def operation_scope(self, name: str, context: OperationContext, session: SessionHandle | None) -> Any:
+    def operation_scope(
+        self, name: str, context: OperationContext, session: SessionHandle | None
+    ) -> AbstractContextManager[Account | None]:
         if not self.observers.wanted():
             return super().operation_scope(name, context, session)
         if session is None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import bson
 
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import Check, unexpected
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
 from gmongo.execution.context import OperationContext
-from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from gmongo.execution.transaction import Transaction
 
 
-def required(reply: Document, name: str, check: Check, where: str = "a reply") -> Any:
+Result: TypeAlias = Any
+"""What an operation returns: a document, a value or a cursor that is open. Its class says which."""
+
+
+def required(reply: Document, name: str, check: Check, where: str = "a reply") -> Value:
     """A field that a reply must have.
 
     :param check: what it has to be.
@@ -136,26 +140,26 @@ class Operation:
         """Decode the reply."""
         return bson.decode(body)
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         """What the operation returns for a reply that is not an error.
 
         :param address: of the server that replied.
         """
         return reply
 
-    def unacknowledged_result(self) -> Any:
+    def unacknowledged_result(self) -> Result:
         """What the operation returns when it asked for no reply."""
         return None
 
-    def keeps_cursor_open(self, result: Any) -> bool:
+    def keeps_cursor_open(self, result: Result) -> bool:
         """Whether a result is a cursor that is still open, so that its connection is kept behind a load balancer."""
         return False
 
-    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
         """The cursor that the reply to an interrupted operation opened; None if there is none."""
         return None
 
-    def late_cursor(self, body: Buffer, address: Address) -> Any:
+    def late_cursor(self, body: Buffer, address: Address) -> object:
         """The cursor that the reply to an interrupted operation opened; None if there is none.
 
         :param body: of the reply, which has come late.
@@ -163,13 +167,13 @@ class Operation:
         """
         return None
 
-    def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+    def pinned(self, result: Result, pin: PinnedConnection) -> Result:
         """The same result with the connection that is kept for it."""
         return result
 
     # In a transaction
 
-    def selector_in(self, transaction: Transaction) -> Any:
+    def selector_in(self, transaction: Transaction) -> Selector:
         """The read preference that holds in a transaction.
 
         :raises InvalidOperation: a read would not go to the primary.

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from bson.binary import Binary, UuidRepresentation
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
     from gmongo.sdam.topology import Topology
+
+T = TypeVar("T")
 
 
 class ServerSession:
@@ -73,7 +75,7 @@ class SessionHandle(Protocol):
         """Whether nothing can be run in it any more."""
 
 
-def state_of(session: object) -> Any:
+def state_of(session: object) -> ImplicitSession | SessionState:
     """The state of what the caller gave as a session; an implicit session is its own.
 
     :raises ValueError: it is no session.
@@ -86,7 +88,7 @@ def state_of(session: object) -> Any:
     return state
 
 
-def checked_session(session: object) -> Any:
+def checked_session(session: T) -> T:
     """What the caller gave as a session.
 
     :raises ValueError: it is neither a session nor None.

@@ -19,6 +19,7 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
+from gmongo.sdam.selection import WRITABLE, Selector
 
 if TYPE_CHECKING:
     from gmongo.cmap.pin import PinnedConnection
@@ -52,7 +53,7 @@ class TransactionSettings(NamedTuple):
 
     read_concern: Document
     write_concern: Document
-    selector: Any
+    selector: Selector
     max_commit_time_ms: int | None
 
 
@@ -72,7 +73,7 @@ class Transaction:
 
     def __init__(self) -> None:
         self.state = State.NONE
-        self.settings = TransactionSettings({}, {}, None, None)
+        self.settings = TransactionSettings({}, {}, WRITABLE, None)
         self.pinned_address: Address | None = None  # the mongos it runs on
         self.pin: PinnedConnection | None = None  # behind a load balancer, the connection it runs on
         self.recovery_token: Document | None = None

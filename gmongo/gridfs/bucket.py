@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
@@ -16,6 +16,9 @@ from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_ackn
 from gmongo.operations.keys import KeyOrList
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 class GridFSBucket:
@@ -120,11 +123,11 @@ class GridFSBucket:
     def upload_from_stream(
         self,
         filename: str,
-        source: Any,
+        source: object,
         chunk_size_bytes: int | None = None,
         metadata: Document | None = None,
         session: ClientSession | None = None,
-    ) -> Any:
+    ) -> Value:
         """Write a file in one go, and return its ``_id``. If that fails, what was stored is removed.
 
         Specification: GridFS, "File Upload".
@@ -144,7 +147,7 @@ class GridFSBucket:
         self,
         file_id: Value,
         filename: str,
-        source: Any,
+        source: object,
         chunk_size_bytes: int | None = None,
         metadata: Document | None = None,
         session: ClientSession | None = None,
@@ -206,7 +209,9 @@ class GridFSBucket:
             return NoFile(f"no file with the name {filename!r}")
         return NoFile(f"no version {revision} for filename {filename!r}")
 
-    def download_to_stream(self, file_id: Value, destination: Any, session: ClientSession | None = None) -> None:
+    def download_to_stream(
+        self, file_id: Value, destination: SupportsWrite[bytes], session: ClientSession | None = None
+    ) -> None:
         """Write the contents of a file into another, which stays open.
 
         Specification: GridFS, "File Download".
@@ -221,7 +226,7 @@ class GridFSBucket:
             _copy(file, destination)
 
     def download_to_stream_by_name(
-        self, filename: str, destination: Any, revision: int = -1, session: ClientSession | None = None
+        self, filename: str, destination: SupportsWrite[bytes], revision: int = -1, session: ClientSession | None = None
     ) -> None:
         """Write the contents of a revision of a file into another file, which stays open.
 
@@ -340,7 +345,7 @@ class GridFSBucket:
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched filename {filename!r}")
 
 
-def revision_of(storage: Storage, query: Document, revision: int | None, session: ClientSession | None) -> Any:
+def revision_of(storage: Storage, query: Document, revision: int | None, session: ClientSession | None) -> Value:
     """The description of a revision of a file, or None.
 
     :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
@@ -352,7 +357,7 @@ def revision_of(storage: Storage, query: Document, revision: int | None, session
     return storage.files.find_one(query, sort=[("uploadDate", direction)], skip=skip, session=session)
 
 
-def _copy(file: GridOut, destination: Any) -> None:
+def _copy(file: GridOut, destination: SupportsWrite[bytes]) -> None:
     while chunk := file.readchunk():
         destination.write(chunk)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gmongo._documents import Document, Value
 from gmongo.client_session import ClientSession
@@ -40,7 +39,7 @@ class GridFS:
         """
         return GridIn(self._collection, **kwargs)
 
-    def put(self, data: Any, **kwargs: Value) -> Any:
+    def put(self, data: object, **kwargs: Value) -> Value:
         """Write a file in one go, and return its ``_id``.
 
             >>> file_id = files.put(b"Hello", filename="greeting")
@@ -169,7 +168,7 @@ class GridFS:
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
-    def exists(self, document_or_id: Any = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
+    def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
         """Whether there is such a file; without a parameter, whether there is any.
 
         :param document_or_id: its ``_id``, or a query for its description; None is any file.

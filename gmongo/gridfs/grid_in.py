@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bson.binary import Binary
 from bson.int64 import Int64
@@ -24,6 +24,7 @@ from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import FileExists
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
+from gmongo.wire.message import Buffer
 
 # Chunks are sent together when so many bytes have come.
 _BUFFER_SIZE = 4 * 1024 * 1024
@@ -89,12 +90,13 @@ class GridIn:
         if self._closed:
             raise ValueError("cannot write to a closed file")
         with until(self._deadline):
-            if hasattr(data, "read"):
-                self._write_file(data)
+            read = getattr(data, "read", None)
+            if read is not None:
+                self._write_file(read)
             else:
                 self._write_bytes(self._bytes_of(data))
 
-    def _bytes_of(self, data: object) -> Any:
+    def _bytes_of(self, data: object) -> Buffer:
         if isinstance(data, (bytes, bytearray, memoryview)):
             return data
         if not isinstance(data, str):
@@ -103,16 +105,16 @@ class GridIn:
             raise TypeError("must specify an encoding for file in order to write str")
         return data.encode(self._encoding)
 
-    def _write_file(self, source: Any) -> None:
+    def _write_file(self, read: Callable[[int], object]) -> None:
         """Copy a file to its end. If it fails, the upload is aborted."""
         try:
-            while data := source.read(self.chunk_size):
+            while data := read(self.chunk_size):
                 self._write_bytes(self._bytes_of(data))
         except BaseException as error:
             self._give_up(error)
             raise
 
-    def _write_bytes(self, data: Any) -> None:
+    def _write_bytes(self, data: Buffer) -> None:
         view = memoryview(data).cast("B")
         self._length += len(view)
         size = self.chunk_size
@@ -125,7 +127,7 @@ class GridIn:
                 if len(self._chunks) * size >= _BUFFER_SIZE:
                     self._flush()
 
-    def writelines(self, sequence: Iterable[Any]) -> None:
+    def writelines(self, sequence: Iterable[object]) -> None:
         """Write one after the other. No line ends are added.
 
         :param sequence: what :meth:`write` takes, of each.
@@ -254,7 +256,7 @@ class GridIn:
         else:
             self.set(name, value)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
@@ -297,7 +299,7 @@ class GridIn:
         self._when_closed("length")
         return self._file.get("md5")
 
-    def _when_closed(self, field: str) -> Any:
+    def _when_closed(self, field: str) -> Value:
         if field not in self._file:
             raise AttributeError  # __getattr__ says more
         return self._file[field]

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, cast
+from typing import NoReturn, cast
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
@@ -76,7 +76,7 @@ class GridOut(io.IOBase):
     # The description
 
     @property
-    def _id(self) -> Any:
+    def _id(self) -> Value:
         """The ``_id`` of the file."""
         return id_of(self._description())
 
@@ -122,7 +122,7 @@ class GridOut(io.IOBase):
         """Its MD5 digest, if the writer made one."""
         return self._description().get("md5")
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if not name.startswith("__") and "_file" in self.__dict__:
             description = self._description()
             if name in description:
@@ -253,7 +253,7 @@ class GridOut(io.IOBase):
             )
         self._chunk = bytes(data[offset:] if offset else data)
 
-    def _next_chunk(self, number: int) -> Any:
+    def _next_chunk(self, number: int) -> Value:
         if self._cursor is None or self._next != number:
             self._forget()
             query: DocumentDict = {"files_id": exactly(self._id)}
@@ -340,7 +340,7 @@ class GridOut(io.IOBase):
         """
         raise io.UnsupportedOperation("write")
 
-    def writelines(self, lines: Iterable[Any]) -> NoReturn:
+    def writelines(self, lines: Iterable[object]) -> NoReturn:
         """Not possible.
 
         :param lines: of no effect.

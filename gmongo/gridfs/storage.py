@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from re import Pattern
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
@@ -21,6 +21,9 @@ from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
+
+if TYPE_CHECKING:
+    from gmongo.database import Database
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
 """The size of chunks unless another is asked for, in bytes. With its other fields, a chunk is just below 256 KB."""
@@ -79,12 +82,12 @@ def by_id(file_id: Value) -> DocumentDict:
     return {"_id": exactly(file_id)}
 
 
-def exactly(file_id: Value) -> Any:
+def exactly(file_id: Value) -> Value:
     """What a query has to say to match this very ``_id``, even if it looks like a query or is a regular expression."""
     return {"$eq": file_id} if isinstance(file_id, (Mapping, Pattern, Regex)) else file_id
 
 
-def check_acknowledged(of: Any, what: str) -> None:
+def check_acknowledged(of: Collection[Value] | Database[Value], what: str) -> None:
     """Refuse to lose chunks unseen.
 
     :param of: what has the write concern.
@@ -115,7 +118,7 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
     collection.create_index(wanted, session=session, unique=unique)
 
 
-def id_of(file: Document) -> Any:
+def id_of(file: Document) -> Value:
     """The ``_id`` of a file. Other programs write files, too, so nothing of one is certain.
 
     :raises CorruptGridFile: it has none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gmongo._safe_log import safely
 from gmongo._short_text import short
@@ -261,7 +261,7 @@ class TopologyListener(_Listener):
 
 
 _KINDS = (CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener)
-_registered: list[Any] = []
+_registered: list[object] = []
 _L = TypeVar("_L", bound=_Listener)
 
 
@@ -274,7 +274,7 @@ def register(listener: _Listener) -> None:
     _registered.append(_checked_listener(listener))
 
 
-def global_listeners() -> tuple[Any, ...]:
+def global_listeners() -> tuple[object, ...]:
     """The listeners given to :func:`register`, in that order."""
     return tuple(_registered)
 
@@ -289,7 +289,7 @@ class EventListeners:
 
     __slots__ = ("all", "command", "heartbeat", "pool", "server", "topology")
 
-    def __init__(self, listeners: Sequence[Any] = (), *, registered: bool = True) -> None:
+    def __init__(self, listeners: Sequence[object] = (), *, registered: bool = True) -> None:
         if not isinstance(listeners, Sequence):
             raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
         every = self.all = [*(_registered if registered else ()), *map(_checked_listener, listeners)]
@@ -322,12 +322,12 @@ def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> 
         raise thrown
 
 
-def _checked_listener(listener: object) -> Any:
+def _checked_listener(listener: object) -> object:
     if not isinstance(listener, _KINDS):
         names = ", ".join(kind.__name__ for kind in _KINDS)
         raise TypeError(f"a listener must be an instance of one of {names}, not {short(listener)}")
     return listener
 
 
-def _of_kind(kind: type[_L], listeners: Iterable[Any]) -> tuple[_L, ...]:
+def _of_kind(kind: type[_L], listeners: Iterable[object]) -> tuple[_L, ...]:
     return tuple(listener for listener in listeners if isinstance(listener, kind))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bson.objectid import ObjectId
 
+from gmongo._documents import Document
 from gmongo.monitoring.event import Event
+
+if TYPE_CHECKING:
+    from gmongo.sdam.server_description import ServerDescription
+    from gmongo.sdam.topology_description import TopologyDescription
 
 __all__ = [
     "ServerClosedEvent",
@@ -46,7 +51,7 @@ class ServerHeartbeatSucceededEvent(Event):
     """
 
     duration: float
-    reply: Any
+    reply: Document
     connection_id: tuple[str, int | None]
     awaited: bool = False
 
@@ -101,8 +106,8 @@ class ServerDescriptionChangedEvent(Event):
     :param topology_id: the topology's identity.
     """
 
-    previous_description: Any
-    new_description: Any
+    previous_description: ServerDescription
+    new_description: ServerDescription
     server_address: tuple[str, int | None]
     topology_id: ObjectId
 
@@ -142,10 +147,12 @@ class TopologyDescriptionChangedEvent(TopologyEvent):
     :param topology_id: the topology's identity.
     """
 
-    previous_description: Any
-    new_description: Any
+    previous_description: TopologyDescription
+    new_description: TopologyDescription
 
-    def __init__(self, previous_description: Any, new_description: Any, topology_id: ObjectId) -> None:
+    def __init__(
+        self, previous_description: TopologyDescription, new_description: TopologyDescription, topology_id: ObjectId
+    ) -> None:
         self.previous_description = previous_description
         self.new_description = new_description
         self.topology_id = topology_id

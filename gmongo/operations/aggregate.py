@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bson.codec_options import CodecOptions
 
@@ -11,6 +10,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
+from gmongo.execution.operation import Result
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
 
@@ -67,6 +67,6 @@ class Aggregate(CursorOperation):
             **self.fields,
         }
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         raise_write_concern_error(reply)
         return super().result(reply, address)

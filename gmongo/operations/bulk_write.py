@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import bson
 
 from gmongo._background import LongWork
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
@@ -15,7 +13,7 @@ from gmongo.errors import (
     InvalidOperation,
 )
 from gmongo.execution.context import OperationContext
-from gmongo.execution.operation import required
+from gmongo.execution.operation import Result, required
 from gmongo.operations.client_writes import Limits, Writes, check_size
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
@@ -118,7 +116,7 @@ class BulkWriteBatch(CursorOperation):
             self.reply = reply  # which a second try that fails does not take back
         return reply
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         check(reply, _SUM)
         opened = super().result(reply, address)
         if isinstance(opened.batch, list):
@@ -126,7 +124,7 @@ class BulkWriteBatch(CursorOperation):
                 self.check_one(each)
         return opened
 
-    def check_one(self, result: Any) -> None:
+    def check_one(self, result: Value) -> None:
         """Refuse what is not the result of one of the operations.
 
         :raises ProtocolError: it is not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import bson
 from bson.codec_options import CodecOptions
@@ -67,7 +67,7 @@ class Write:
         )
 
     @property
-    def inserted_id(self) -> Any:
+    def inserted_id(self) -> Value:
         """The ``_id`` of the document that is inserted; None for a raw document that has none."""
         return self.document["document"].get("_id")
 
@@ -155,7 +155,10 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value])
         )
 
 
-def checked_models(models: Any) -> list[_Model]:
+_Optional = tuple[tuple[str, Value], ...]
+
+
+def checked_models(models: object) -> list[_Model]:
     """The models of a bulk, if they are a list of write models that have namespaces.
 
     :raises TypeError: they are no list, or one of them is no write model.
@@ -194,14 +197,14 @@ def _document_of(model: _Model) -> DocumentDict:
         return {"insert": 0, "document": _with_id_first(checked_mapping("document", model.document))}
     if isinstance(model, (DeleteOne, DeleteMany)):
         document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
-        optional = (("collation", model.collation), ("hint", model.hint))
+        optional: _Optional = (("collation", model.collation), ("hint", model.hint))
     else:
         document, optional = _update_of(model)
     document.update((name, value) for name, value in optional if value is not None)
     return document
 
 
-def _update_of(model: _Update) -> tuple[DocumentDict, Any]:
+def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
     change = checked_change(model)
     document = {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)}
     return document, (
@@ -213,7 +216,7 @@ def _update_of(model: _Update) -> tuple[DocumentDict, Any]:
     )
 
 
-def _with_id_first(document: Value) -> Any:
+def _with_id_first(document: Value) -> Value:
     """A document to insert. Its ``_id``, if it has none, is made here, and goes before the other fields."""
     if "_id" in document:
         return document

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
@@ -68,10 +66,10 @@ class GetMore(CursorOperation):
             command["comment"] = self.comment
         return command
 
-    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> None:
         return None  # the cursor object that sent this has it
 
-    def late_cursor(self, body: Buffer, address: Address) -> Any:
+    def late_cursor(self, body: Buffer, address: Address) -> None:
         return None
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gmongo._documents import DocumentDict
 from gmongo.cmap.shape import COUNT, LIST
-from gmongo.execution.operation import CollectionOperation, required
+from gmongo.execution.operation import CollectionOperation, Result, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_field
@@ -24,7 +22,7 @@ class Distinct(CollectionOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         return decode_field(body, self.context.codec_options, "values")
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         return required(reply, "values", LIST)
 
 
@@ -37,5 +35,5 @@ class Count(CollectionOperation):
 
     __slots__ = ()
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         return int(required(reply, "n", COUNT))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -15,7 +15,7 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import CURSOR, DOCUMENT, DOCUMENTS, check
 from gmongo.errors import InvalidOperation, ProtocolError
 from gmongo.execution.context import OperationContext
-from gmongo.execution.operation import Operation, required
+from gmongo.execution.operation import Operation, Result, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor
@@ -56,7 +56,7 @@ class CursorReply(NamedTuple):
 
     cursor_id: int
     namespace: str
-    batch: list[Any] | Batch
+    batch: list[Value] | Batch
     address: Address
     reply: Document
     pin: PinnedConnection | None = None
@@ -91,7 +91,7 @@ class CursorOperation(Operation):
             return bson.decode(body, decoding)
         return decode_cursor(body, decoding)
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         try:
             cursor = reply["cursor"]
             cursor_id, namespace, batch = cursor["id"], cursor["ns"], cursor[self.batch_field]
@@ -120,20 +120,20 @@ class CursorOperation(Operation):
         batch = required(cursor, self.batch_field, _batch, "a cursor")
         return CursorReply(int(cursor["id"]), cursor["ns"], batch, address, reply)
 
-    def keeps_cursor_open(self, result: Any) -> bool:
+    def keeps_cursor_open(self, result: Result) -> bool:
         return isinstance(result, CursorReply) and result.cursor_id != 0
 
-    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Any:
+    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> CursorReply | None:
         try:
             opened: CursorReply = CursorOperation.result(self, reply, address)
         except ProtocolError:  # or it is an error
             return None
         return opened if opened.cursor_id else None
 
-    def late_cursor(self, body: Buffer, address: Address) -> Any:
+    def late_cursor(self, body: Buffer, address: Address) -> CursorReply | None:
         return self.orphaned_cursor(self.decode(body), address)
 
-    def pinned(self, result: Any, pin: PinnedConnection) -> Any:
+    def pinned(self, result: Result, pin: PinnedConnection) -> Result:
         return result._replace(pin=pin)
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
@@ -213,7 +213,7 @@ class FindOne(Find):
             "singleBatch": True,
         }
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         try:
             batch = reply["cursor"]["firstBatch"]
         except (KeyError, TypeError):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
@@ -39,6 +37,6 @@ class FindAndModify(CollectionOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         return decode_field(body, self.context.codec_options, "value")
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Value:
         raise_write_concern_error(reply)
         return reply.get("value")

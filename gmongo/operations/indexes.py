@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.shape import DOCUMENT, DOCUMENTS, TEXT, unexpected
 from gmongo.execution.operation import required
-from gmongo.operations.keys import index_name
+from gmongo.operations.keys import KeyOrList, index_name
 
 
-def name_of(index_or_name: Any) -> str:
+def name_of(index_or_name: str | KeyOrList) -> str:
     """The name of an index that is given by its name or its keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name)
 

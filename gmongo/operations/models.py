@@ -5,9 +5,9 @@ Models hold data, checked and brought into the server's form; commands are made 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
@@ -66,7 +66,7 @@ class _Model:
     _fields: ClassVar[tuple[str, ...]] = ()
     __hash__ = None  # type: ignore[assignment]
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if name[:1] == "_" and name[1:] in self._fields:
             return getattr(self, name[1:])
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -109,9 +109,18 @@ class InsertOne(_Model, Generic[DocumentType]):
 
     _doc = property(attrgetter("document"))
 
-    def _add_to_bulk(self, bulk: Any) -> None:
-        """Tell a bulk write of another library, such as mongomock's, what to do; also in the other models."""
+    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
+        """Tell the bulk write what to do; also in the other models."""
         bulk.add_insert(self.document)
+
+
+class _OtherBulk(Protocol):
+    """A bulk write of another library, such as mongomock's."""
+
+    add_insert: Callable[..., object]
+    add_update: Callable[..., object]
+    add_replace: Callable[..., object]
+    add_delete: Callable[..., object]
 
 
 class _Delete(_Model):
@@ -127,7 +136,7 @@ class _Delete(_Model):
         self.hint = checked_hint(hint)
         self.namespace = _checked_namespace(namespace)
 
-    def _add_to_bulk(self, bulk: Any) -> None:
+    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
         bulk.add_delete(self.filter, self._limit, **self._options())
 
 
@@ -214,7 +223,7 @@ class ReplaceOne(_Model, Generic[DocumentType]):
 
     _doc = property(attrgetter("replacement"))
 
-    def _add_to_bulk(self, bulk: Any) -> None:
+    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
         bulk.add_replace(self.filter, self.replacement, self.upsert, **self._options())
 
 
@@ -242,7 +251,7 @@ class _Update(_Model):
 
     _doc = property(attrgetter("update"))
 
-    def _add_to_bulk(self, bulk: Any) -> None:
+    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
         bulk.add_update(self.filter, self.update, self._multi, bool(self.upsert), **self._options())
 
 
@@ -428,7 +437,7 @@ def checked_replacement(replacement: Document) -> Document:
     return replacement
 
 
-def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Any:
+def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
     """What a model changes documents by: its update, or its replacement; raises what the checks of these raise."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -16,7 +15,7 @@ from gmongo.errors import InvalidOperation
 from gmongo.events.command import SENSITIVE
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
-from gmongo.execution.operation import Operation
+from gmongo.execution.operation import Operation, Result
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -92,7 +91,7 @@ class WriteCommand(_OwnCommand):
     def decode(self, body: Buffer) -> DocumentDict:
         return bson.decode(body, PLAIN_REPLY)
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         raise_write_concern_error(reply)
         return reply
 
@@ -143,7 +142,7 @@ class RunCursorCommand(CursorCommand):
 
     __slots__ = ()
 
-    def result(self, reply: DocumentDict, address: Address) -> Any:
+    def result(self, reply: DocumentDict, address: Address) -> Result:
         if "cursor" not in reply:
             raise InvalidOperation(f"{self.name} does not return a cursor; command() runs it")
         return super().result(reply, address)

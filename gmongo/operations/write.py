@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -296,7 +295,7 @@ def check_written(reply: Document, count: int) -> None:
                 raise unexpected(f"index in {field} of a reply", f"from 0 to {count - 1}", each["index"])
 
 
-def ensure_id(document: Value) -> Any:
+def ensure_id(document: Value) -> Value:
     """Give a document its ``_id`` if it has none, in place.
 
     :returns: the ``_id``; None for a raw document, which stays as it is.

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from bson.codec_options import CodecOptions, TypeRegistry
 
-from gmongo._documents import DocumentDict
+from gmongo._documents import DocumentDict, Value
 from gmongo.options.validators import Rejected, Validator
 from gmongo.read_preferences import _ReadPreference
 
@@ -19,7 +18,7 @@ from gmongo.read_preferences import _ReadPreference
 _LISTENER_METHODS = ("started", "opened", "pool_created")
 
 
-def document_class(value: Any) -> type[Any]:
+def document_class(value: Value) -> type[Value]:
     """The class that documents are decoded to: a mutable mapping, or RawBSONDocument; None is dict."""
     try:
         return CodecOptions(document_class=value or dict).document_class
@@ -41,14 +40,14 @@ def tzinfo(value: object) -> datetime.tzinfo | None:
     raise Rejected("a datetime.tzinfo", wrong_type=True)
 
 
-def read_preference(value: object) -> Any:
+def read_preference(value: object) -> _ReadPreference:
     """One of the classes of :mod:`gmongo.read_preferences`."""
     if isinstance(value, _ReadPreference):
         return value
     raise Rejected("a read preference, such as ReadPreference.SECONDARY", wrong_type=True)
 
 
-def event_listeners(value: object) -> list[Any]:
+def event_listeners(value: object) -> list[object]:
     """A list of listeners of :mod:`gmongo.monitoring`."""
     if not isinstance(value, (list, tuple)):
         raise Rejected("a list of event listeners", wrong_type=True)
@@ -58,11 +57,11 @@ def event_listeners(value: object) -> list[Any]:
     return list(value)
 
 
-def function(value: object) -> Callable[..., Any] | None:
+def function(value: object) -> Callable[..., object] | None:
     """Something that can be called, or None."""
     if value is not None and not callable(value):
         raise Rejected("a callable", wrong_type=True)
-    chosen: Callable[..., Any] | None = value
+    chosen: Callable[..., object] | None = value
     return chosen
 
 
@@ -101,7 +100,7 @@ def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
 def instance_of(class_name: str) -> Validator:
     """A validator of instances of the class with that name, or None."""
 
-    def validate(value: object) -> Any:
+    def validate(value: object) -> object:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):
             return value
         raise Rejected(f"an instance of {class_name}", wrong_type=True)

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 from urllib.parse import unquote_plus
 
 from gmongo._short_text import short
@@ -61,7 +60,7 @@ class Option:
         """The name in lower case, under which results carry the option."""
         return self.name.lower()
 
-    def check(self, value: object) -> Any:
+    def check(self, value: object) -> object:
         """Convert `value`.
 
         :raises InvalidOption: (or :class:`InvalidOptionType`) if the option does not accept it.

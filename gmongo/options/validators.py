@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-Validator = Callable[[Any], Any]
+Validator = Callable[[object], Any]
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1

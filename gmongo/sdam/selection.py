@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from gmongo._documents import Document
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
+from gmongo.read_preferences import _ReadPreference
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address
 
@@ -26,6 +27,8 @@ class WritableServer:
     """The selector of writes."""
 
     mode = _mode = _PRIMARY
+    mongos_mode = "primary"
+    document: Document = {"mode": mongos_mode}
     tag_sets: Sequence[Document] = ({},)
     max_staleness = -1
 
@@ -35,9 +38,14 @@ class WritableServer:
 
 WRITABLE = WritableServer()
 
+Selector: TypeAlias = _ReadPreference | WritableServer
+"""Which servers suit: those of a read preference, or ``WRITABLE``."""
+
+_Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
+
 
 def suitable_servers(
-    topology: TopologyDescription, selector: Any, deprioritized: frozenset[Address] = frozenset()
+    topology: TopologyDescription, selector: Selector, deprioritized: frozenset[Address] = frozenset()
 ) -> list[ServerDescription]:
     """The servers that suit `selector`, without the deprioritised ones if others are left.
 
@@ -54,7 +62,7 @@ def suitable_servers(
 
 
 def _suitable_among(
-    topology: TopologyDescription, selector: Any, servers: list[ServerDescription]
+    topology: TopologyDescription, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
@@ -67,7 +75,7 @@ def _suitable_among(
 
 
 def _suitable_members(
-    topology: TopologyDescription, selector: Any, servers: list[ServerDescription]
+    topology: TopologyDescription, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     mode = selector.mode
     primary = [server for server in servers if server.server_type == SERVER_TYPE.RSPrimary]
@@ -83,7 +91,7 @@ def _suitable_members(
 
 
 def _matching(
-    topology: TopologyDescription, selector: Any, servers: list[ServerDescription]
+    topology: TopologyDescription, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     return with_tags(fresh_enough(topology, selector.max_staleness, servers), selector.tag_sets)
 
@@ -117,7 +125,7 @@ def fresh_enough(
     ]
 
 
-def _staleness_with_primary(topology: TopologyDescription) -> Any:
+def _staleness_with_primary(topology: TopologyDescription) -> _Staleness | None:
     primary = next((s for s in topology.known_servers if s.server_type == SERVER_TYPE.RSPrimary), None)
     if primary is None or primary.last_write_date is None:
         return None
@@ -129,7 +137,7 @@ def _staleness_with_primary(topology: TopologyDescription) -> Any:
     return staleness
 
 
-def _staleness_without_primary(topology: TopologyDescription) -> Any:
+def _staleness_without_primary(topology: TopologyDescription) -> _Staleness:
     newest = max(
         (
             server.last_write_date
@@ -145,7 +153,7 @@ def _staleness_without_primary(topology: TopologyDescription) -> Any:
     return staleness
 
 
-def _check_max_staleness(topology: TopologyDescription, selector: Any) -> None:
+def _check_max_staleness(topology: TopologyDescription, selector: Selector) -> None:
     max_staleness = selector.max_staleness
     if max_staleness == -1 or topology.topology_type not in (
         TOPOLOGY_TYPE.ReplicaSetNoPrimary,

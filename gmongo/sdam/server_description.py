@@ -225,7 +225,7 @@ class ServerDescription:
         """Whether reads may be retried on it."""
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _identity(self) -> tuple[object, ...]:
         """What makes two descriptions equal; times do not."""
         return (
             self._address,

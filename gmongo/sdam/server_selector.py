@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from gevent import get_hub
 
@@ -15,6 +15,7 @@ from gmongo import _clock
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
 from gmongo.events.selection import Asked, SelectionEvents
+from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.server import Server
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
@@ -67,13 +68,13 @@ class ServerSelector:
         self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.wanted
         # id of a selector -> itself, the only server if there is just one, all servers
-        self._choices: dict[int, tuple[Any, Server | None, list[Server]]] = {}
+        self._choices: dict[int, tuple[Selector, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()
 
     def select(
         self,
         topology: Selectable,
-        selector: Any,
+        selector: Selector,
         operation: Asking,
         deadline: float | None,
         deprioritized: frozenset[Address],
@@ -149,7 +150,7 @@ class ServerSelector:
         waiters = self._queue.detach()
         self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
 
-    def _suitable(self, topology: Selectable, selector: Any, deprioritized: frozenset[Address]) -> list[Server]:
+    def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
         """The servers among which one is chosen; remembered for as long as the description stays."""
         topology.description.check_compatible()
         custom = self._settings.server_selector
@@ -233,7 +234,7 @@ def less_busy_of_two(servers: list[Server]) -> Server:
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 
-def _complaint(topology: TopologyDescription, selector: Any) -> str:
+def _complaint(topology: TopologyDescription, selector: Selector) -> str:
     """What is missing, in the words of a person."""
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
@@ -251,7 +252,6 @@ def _complaint(topology: TopologyDescription, selector: Any) -> str:
         return found
     if isinstance(errors and errors[0], ConfigurationError):
         return str(errors[0])
-    mode = getattr(selector, "mongos_mode", "primary")
-    if mode == "primary":
-        return "No primary available for writes" if not hasattr(selector, "document") else "No primary available"
+    if selector.mode == WRITABLE.mode:
+        return "No primary available for writes" if selector is WRITABLE else "No primary available"
     return f"No replica set members match selector {selector!r}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bson.objectid import ObjectId
 
@@ -61,4 +61,4 @@ class TopologySettings:
     silent: bool = False
     pool: PoolOptions = field(default_factory=PoolOptions)
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
-    topology_id: Any = field(default_factory=ObjectId)
+    topology_id: ObjectId = field(default_factory=ObjectId)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gevent import get_hub
+from gevent.hub import Hub
 
 from gmongo._documents import Document
 from gmongo._fork import register_after_fork
@@ -29,6 +29,7 @@ from gmongo.sdam import application_errors
 from gmongo.sdam.history import History
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.network_errors import is_network_timeout
+from gmongo.sdam.selection import Selector
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import ServerSelector
@@ -75,7 +76,8 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        self.hub: Any = None  # whose greenlets use it; None before the first use, after a fork and after the last use
+        # Whose greenlets use it; None before the first use, after a fork and after the last use.
+        self.hub: Hub | None = None
         self.epoch = 0  # how many forks lie behind
         self._opened = False
         self._closed = False
@@ -196,7 +198,7 @@ class Topology:
 
     # Selecting
 
-    def select_server(self, selector: Any, name: str, deadline: float | None = None) -> Server:
+    def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
         """A server for what is no operation; the further parameters are those of :meth:`ServerSelector.select`.
 
         :param name: of what asks for it, for logs.

@@ -11,7 +11,7 @@ from bson.objectid import ObjectId
 from gmongo._server_facts import wire_versions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
-from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
+from gmongo.sdam.selection import WRITABLE, Selector, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription, read_only
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.transitions import updated
@@ -145,7 +145,7 @@ class TopologyDescription:
         """
         return address in self._servers
 
-    def has_readable_server(self, read_preference: object = None) -> bool:
+    def has_readable_server(self, read_preference: Selector | None = None) -> bool:
         """Whether a server takes reads of a kind.
 
         :param read_preference: the kind; None is that of the primary.
@@ -159,10 +159,10 @@ class TopologyDescription:
 
     def apply_selector(
         self,
-        selector: Any,
+        selector: Selector,
         address: Address | None = None,
         custom_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None,
-        deprioritized_servers: Iterable[Any] | None = None,
+        deprioritized_servers: Iterable[Address] | None = None,
     ) -> list[ServerDescription]:
         """The servers among which one is chosen for an operation.
 

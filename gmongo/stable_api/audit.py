@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from gmongo._server_facts import codes
 from gmongo.monitoring import (
@@ -94,7 +93,7 @@ class Audit(CommandListener):
 
         :param event: of the command.
         """
-        failure: Any = event.failure
+        failure: object = event.failure
         if isinstance(failure, dict) and failure.get("code") in codes.API_REFUSALS:
             self._note([Remark(Verdict.REFUSED, event.command_name, advice=str(failure.get("errmsg", "")))])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gmongo._documents import Document
 from gmongo.stable_api.facts import (
@@ -80,7 +80,7 @@ def _pipeline(name: str, command: Document) -> Iterator[Remark]:
     yield from _operators(name, pipeline)
 
 
-def _stages(name: str, pipeline: Any) -> Iterator[Remark]:
+def _stages(name: str, pipeline: object) -> Iterator[Remark]:
     """The stages of a pipeline, and of the pipelines within them."""
     for stage in _documents(pipeline):
         for operator, content in stage.items():
@@ -99,7 +99,7 @@ def _coll_stats(name: str, content: object) -> Iterator[Remark]:
             yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in the version")
 
 
-def _inner_pipelines(operator: str, content: object) -> list[Any]:
+def _inner_pipelines(operator: str, content: object) -> list[object]:
     if not isinstance(content, Mapping):
         return []
     if operator == "$facet":

@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
 from urllib.parse import parse_qs
 
 from gmongo._documents import DocumentDict
@@ -16,7 +15,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.status.state import process_state
 from gmongo.status.workers import publish, unknown, worker_states
 
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class StatusPage:

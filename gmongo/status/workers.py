@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
 
 import gevent
 from gevent import socket
@@ -115,7 +114,7 @@ class Publisher:
         self._server.start()
 
 
-def _answer(sock: Any, query_text: bool) -> None:
+def _answer(sock: socket.socket, query_text: bool) -> None:
     with sock, gevent.Timeout(_PATIENCE, False):
         sock.sendall(json.dumps(process_state(query_text)).encode())
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 Address = tuple[str, int | None]
 
+SocketAddress = tuple[object, ...] | str
+"""An address as sockets take it: that of an IP socket, or the path of a Unix socket."""
+
 _DEFAULT_PORT = 27017
 _LARGEST_PORT = 65535
 

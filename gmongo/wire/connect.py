@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import _socket
 from collections.abc import Callable
-from typing import Any
 
 from gevent import get_hub
 
-from gmongo.wire.address import Address
+from gmongo.wire.address import Address, SocketAddress
 from gmongo.wire.socks5 import Proxy, connect_through
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
@@ -64,7 +63,7 @@ def connect(
         last_error = None  # it refers to this frame
 
 
-def _resolve(address: Address) -> list[tuple[int, Any]]:
+def _resolve(address: Address) -> list[tuple[int, SocketAddress]]:
     host, port = address
     if port is None:
         return [(_socket.AF_UNIX, host)]

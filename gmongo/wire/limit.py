@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gevent import get_hub, getcurrent
+from greenlet import greenlet
 
 from gmongo import _clock
 
-_NO_LIMIT: AbstractContextManager[Any] = nullcontext()
+if TYPE_CHECKING:
+    from gevent._interfaces import IWatcher
+
+_NO_LIMIT: AbstractContextManager[None] = nullcontext()
 # A timer that goes off later than this, in seconds, says that the application held the loop.
 _HELD = 0.05
 
@@ -37,9 +41,9 @@ class Limit:
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
-        self._greenlet: Any = None  # for which time runs now
+        self._greenlet: greenlet | None = None  # for which time runs now
         self._seconds = self._grant = self._due = 0.0
-        self._timer: Any = None
+        self._timer: IWatcher | None = None
         self._goes_off = inf
 
     def begin(self, seconds: float) -> None:
@@ -106,7 +110,7 @@ class _LimitedBlock:
         self._limit.close()
 
 
-def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[Any]:
+def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Interrupt the body of a ``with`` after `seconds` by raising `error` in it; None is no limit and costs no timer.
 
     The very object `error` is thrown, so a time-out of the application around the same code keeps its identity.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -45,9 +44,9 @@ class Batch:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
-        self._ready: deque[Any] | None = None  # decoded ahead: what lies before the position and was not taken
+        self._ready: deque[Value] | None = None  # decoded ahead: what lies before the position and was not taken
 
-    def decode_run(self) -> deque[Any]:
+    def decode_run(self) -> deque[Value]:
         """The next documents, about 32 KB of them and at least one; empty at the end.
 
         :raises ProtocolError: one of them is no document, or a length is false.
@@ -95,13 +94,13 @@ class Batch:
             work.checkpoint()
         return count
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Value]:
         """All documents, whatever has been taken, decoded as they are asked for."""
         again = Batch(self._array, self._codec_options)
         while run := again.decode_run():
             yield from run
 
-    def documents(self) -> list[Any]:
+    def documents(self) -> list[Value]:
         """All documents, decoded at once, whatever has been taken."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
@@ -128,7 +127,7 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
         start = element_end
 
 
-def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Any]:
+def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
     """Decode a part of an array of documents. Neither their keys nor the user's class decide on their order, or on
     whether one is left out: the class may have an order of its own.
     """
@@ -137,7 +136,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
     return bson.decode_all(b"".join(_documents(array, start, end)), codec_options)
 
 
-def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Any]:
+def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
     """Decode a part of an array: as the only value of a document, as which it is a list."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))

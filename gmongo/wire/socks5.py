@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import _socket
 from dataclasses import dataclass, field
-from typing import Any
 
-from gmongo.wire.address import Address
+from gmongo.wire.address import Address, SocketAddress
 from gmongo.wire.transport import Transport, TransportError
 
 _VERSION = 5
@@ -46,7 +45,7 @@ class Proxy:
     password: str | None = field(default=None, repr=False)
 
 
-def connect_through(proxy: Proxy, transport: Transport, sockaddr: Any, destination: Address) -> None:
+def connect_through(proxy: Proxy, transport: Transport, sockaddr: SocketAddress, destination: Address) -> None:
     """Connect to a proxy, and have it connect on to `destination`, whose host name is sent as it is.
 
     :param sockaddr: of the proxy.

@@ -12,14 +12,19 @@ import mmap
 import os
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gevent import get_hub, getcurrent
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
+from greenlet import greenlet
 
 from gmongo._background import LongWork
 from gmongo._server_facts import sizes
+from gmongo.wire.address import SocketAddress
 from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, joined, read_beginning
+
+if TYPE_CHECKING:
+    from gevent._interfaces import IWatcher
 
 _READ = 1
 _WRITE = 2
@@ -71,7 +76,7 @@ class Transport:
         self._hub = get_hub()
         self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
-        self._waiting: Any = None  # the greenlet that waits for the socket
+        self._waiting: greenlet | None = None  # the greenlet that waits for the socket
         self._interruption: BaseException | None = None
         self.max_message_size = sizes.MAX_MESSAGE_SIZE  # no reply may be longer; the hello may say otherwise
         self._view: memoryview | None = None  # the buffer
@@ -99,7 +104,7 @@ class Transport:
         if not self.closed:
             self._readable.ref = self._writable.ref = hold
 
-    def connect(self, sockaddr: Any) -> None:
+    def connect(self, sockaddr: SocketAddress) -> None:
         """Connect the socket.
 
         :raises TransportError: the peer cannot be reached.
@@ -338,7 +343,7 @@ class Transport:
 
     # Waiting, and being interrupted
 
-    def _wait(self, watcher: Any) -> None:
+    def _wait(self, watcher: IWatcher) -> None:
         if self._interruption is not None:
             raise without_frames(self._interruption)
         if self._waiting is not None:
@@ -377,9 +382,11 @@ class Transport:
         if greenlet is None:
             return
 
+        throw_into = greenlet.throw
+
         def throw() -> None:  # runs in the hub, so nothing can come between the check and the throw
             if self._waiting is greenlet and self._interruption is not None:
-                greenlet.throw(without_frames(self._interruption))
+                throw_into(without_frames(self._interruption))
 
         self._hub.loop.run_callback(throw)
 

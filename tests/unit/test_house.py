@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gmongo
-from tests.unit.test_layers import MODULES, imports_of
+from tests.unit.test_layers import MODULES, imports_of, part_of
 
 ROOT = Path(gmongo.__file__).parent
 ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
@@ -85,6 +85,20 @@ def test_functions_fit_a_screen() -> None:
     found = {name: length for module in MODULES for name, length in lengths(module)}
     assert {name for name, length in found.items() if length > LONGEST} == set(HOT)
     assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
+
+
+# Where nothing more can be said: what options hold, what libraries without types have, what an operation returns.
+UNTYPED = 43
+
+
+def uses_of_any(module: str) -> int:
+    """How often a module says that something may be used as anything; `gmongo._documents` has names for documents."""
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
+
+
+def test_any_becomes_rarer() -> None:
+    uses = Counter({module: uses_of_any(module) for module in MODULES if part_of(module) != "testing"})
+    assert uses.total() <= UNTYPED, f"the number only sinks; it is in {+uses}"
 
 
 # What the field has plain terms for: a greenlet or a connection is no person, and nothing of this is told in pictures.
