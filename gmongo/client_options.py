@@ -11,6 +11,7 @@ from gmongo._documents import Document, DocumentDict
 from gmongo._inherited_options import InheritedOptions
 from gmongo._short_text import short
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
+from gmongo._tls import tls_of
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
@@ -30,7 +31,6 @@ from gmongo.server_api import ServerApi
 from gmongo.wire.address import Address
 from gmongo.wire.compression import what_is_missing
 from gmongo.wire.socks5 import Proxy
-from gmongo.wire.tls import Tls
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
@@ -325,14 +325,10 @@ class ClientOptions(InheritedOptions):
             load_balanced=bool(self.load_balanced),
             compressors=_usable(get("compressors") or ()),
             zlib_level=get("zlibcompressionlevel", -1),
-            tls=self._tls(),
+            tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
             proxy=self._proxy(),
             authenticator=None if self.credential is None else _authenticator(self.credential),
         )
-
-    def _tls(self) -> Tls | None:
-        context = client_options.tls_context(self.merged)
-        return None if context is None else Tls(context)
 
     def _proxy(self) -> Proxy | None:
         get = self.merged.get

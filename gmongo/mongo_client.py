@@ -129,7 +129,9 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     - ``tlsCRLFile``: a list of revoked certificates.
     - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the client's certificate with its key.
     - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: True takes what should be refused.
-    - ``tlsDisableOCSPEndpointCheck``, ``tlsDisableCertificateRevocationCheck``: of no effect, as OCSP is not there.
+    - ``tlsDisableOCSPEndpointCheck``: True has OCSP, which takes the extra ``gmongo[ocsp]``, look at stapled responses
+      only; False, the default, has it ask responders, too.
+    - ``tlsDisableCertificateRevocationCheck``: True leaves out OCSP and ``tlsCRLFile``.
 
     *Authentication:*
 

@@ -10,7 +10,7 @@ from gevent import sleep, spawn
 from gevent.socket import socket
 
 from gmongo._encryption.connect_callback import KMSConnectContext
-from gmongo._encryption.kms_tls import KmsTls
+from gmongo._encryption.kms_tls import TIMEOUT, KmsTls
 from gmongo._encryption.library import MongoCryptError, Native
 from gmongo.errors import AutoReconnect, EncryptionError, NetworkTimeout
 from gmongo.execution.deadline import remaining
@@ -21,7 +21,6 @@ from gmongo.wire.limit import interrupt_after
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-_TIMEOUT = 10.0  # seconds, for the connection and again for the answer
 _PORT, _KMIP_PORT = 443, 5696
 
 
@@ -95,7 +94,7 @@ class Kms:
 
 def _seconds(deadline: float | None) -> float:
     left = remaining(deadline)
-    return _TIMEOUT if left is None else min(_TIMEOUT, left)
+    return TIMEOUT if left is None else min(TIMEOUT, left)
 
 
 def _limit(where: str, what: str, deadline: float | None) -> AbstractContextManager[None]:

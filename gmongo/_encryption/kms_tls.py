@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterable, Mapping
 
 from gmongo._documents import Document
 from gmongo._short_text import short
+from gmongo._tls import tls_of
 from gmongo.errors import ConfigurationError
-from gmongo.options import tls_context, validate_keyword_options
+from gmongo.options import validate_keyword_options
 from gmongo.options.rules import TLS_DETAILS
 from gmongo.wire.tls import Tls
 
+TIMEOUT = 10.0  # seconds, for the connection and again for the answer
 _INSECURE = frozenset(
     {
         "tlsInsecure",
@@ -35,10 +36,10 @@ class KmsTls:
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
-        self._own = {provider: Tls(_context(provider, given)) for provider, given in (options or {}).items()}
+        self._own = {provider: _own(provider, given) for provider, given in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
         # Reading the authorities that the system knows takes some milliseconds.
-        self._usual = None if remote <= set(self._own) else Tls(_made({"tls": True}))
+        self._usual = None if remote <= set(self._own) else _made({"tls": True})
 
     def of(self, provider: str) -> Tls:
         """The TLS of one provider."""
@@ -47,7 +48,7 @@ class KmsTls:
         return found
 
 
-def _context(provider: str, options: object) -> ssl.SSLContext:
+def _own(provider: str, options: object) -> Tls:
     where = f'kms_tls_options["{provider}"]'
     if not isinstance(options, Mapping):
         raise TypeError(f"{where} must be a dict, not {short(options)}")
@@ -64,7 +65,7 @@ def _context(provider: str, options: object) -> ssl.SSLContext:
     return _made(checked)
 
 
-def _made(options: Document) -> ssl.SSLContext:
-    context = tls_context(options)
-    assert context is not None
-    return context
+def _made(options: Document) -> Tls:
+    tls = tls_of(options, TIMEOUT)
+    assert tls is not None
+    return tls

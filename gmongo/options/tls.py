@@ -1,8 +1,7 @@
 """The TLS context of a client. Certificates are read here, once, so that a wrong file is an error at construction.
 
-Revocation is checked against ``tlsCRLFile`` only. The standard library's ``ssl`` neither asks for stapled OCSP
-responses nor gives out the chain that a responder would have to be asked about, so ``tlsDisableOCSPEndpointCheck`` is
-accepted and has no effect: the endpoint is never asked.
+The standard library's ``ssl`` checks revocation against ``tlsCRLFile`` only. It neither asks for stapled OCSP responses
+nor shows them; :mod:`gmongo.wire.openssl` does.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 from gevent.server import StreamServer
 
 import gmongo
+from gmongo._tls import tls_of
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
 from tests.support.middlemen import Middleman
 from tests.support.pools import checked_out
@@ -290,10 +291,9 @@ def test_a_handshake_that_does_not_end(stuck, files):
 
 def test_a_handshake_that_is_killed(stuck, files):
     from gmongo.cmap.connection import Connection
-    from gmongo.options import tls_context
-    from gmongo.wire.tls import Tls, TlsTransport
+    from gmongo.wire.tls import TlsTransport
 
-    tls = Tls(tls_context({"tls": True, "tlscafile": files.ca}))
+    tls = tls_of({"tls": True, "tlscafile": files.ca}, 10)
     connection = Connection(("127.0.0.1", stuck.port))
     attempt = gevent.spawn(connection.connect, tls)
     eventually(lambda: isinstance(connection._transport, TlsTransport) and connection._transport._waiting)

@@ -39,6 +39,14 @@ MISSING = [
         "import gmongo; from gmongo.encryption_options import AutoEncryptionOpts as Options\n"
         "gmongo.MongoClient('h', connect=False, auto_encryption_opts=Options({'local': {'key': b'x' * 96}}, 'a.b'))",
     ),
+    *(
+        (
+            "ocsp",
+            each,
+            "import gmongo; gmongo.MongoClient('h', connect=False, tls=True, tlsDisableOCSPEndpointCheck=False)",
+        )
+        for each in ("OpenSSL", "cryptography", "service_identity")
+    ),
     ("status", "rich", _MODULE.format("gmongo.status")),
     (
         "opentelemetry",

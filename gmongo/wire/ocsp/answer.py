@@ -1,0 +1,150 @@
+"""Reading OCSP responses: what they say, and whether they may be believed (RFC 6960, section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from math import inf
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from gmongo import _clock
+from gmongo.wire.ocsp.question import Question
+
+LONGEST = 64 * 1024  # bytes; an answer with a certificate beside it has some two thousand
+_TOO_WEAK = (hashes.MD5, hashes.SHA1)
+
+
+class NoAnswer(Exception):
+    """It is no response to the question, or one that may not be believed; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known about a certificate.
+
+    :param revoked: whether it has been revoked; None is that the responder does not know it.
+    :param valid_until: until when this holds, on the clock of the day; in the past if it holds for this moment only.
+    """
+
+    revoked: bool | None
+    valid_until: float
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether it says something."""
+        return self.revoked is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may still be used."""
+        return _clock.time() < self.valid_until
+
+
+def read_answer(question: Question, data: bytes) -> Answer:
+    """What a response says about the certificate of a question.
+
+    :param data: the response; from the network, and so anything.
+    :raises NoAnswer: it must not be used.
+    """
+    if len(data) > LONGEST:
+        raise NoAnswer(f"the OCSP response is longer than {LONGEST} bytes")
+    try:
+        response = ocsp.load_der_ocsp_response(data)
+        if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
+            raise NoAnswer(f"the OCSP responder says {response.response_status.name}")
+        _check_signature(response, _signer(response, question.issuer))
+        return _current([each for each in response.responses if _is_about(each, question)])
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise NoAnswer(f"the OCSP response cannot be read: {error}") from error
+
+
+def _is_about(single: Any, question: Question) -> bool:
+    found = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
+    return found == question.id_by(single.hash_algorithm)
+
+
+def _current(singles: list[Any]) -> Answer:
+    """What those of a response say that are about the certificate. If there are several, all must hold, and one that
+    says that it has been revoked counts.
+    """
+    if not singles:
+        raise NoAnswer("the OCSP response is not about the server's certificate")
+    now = datetime.fromtimestamp(_clock.time(), timezone.utc)
+    until = inf
+    for each in singles:
+        if each.this_update_utc > now:
+            raise NoAnswer("the OCSP response is not valid yet")
+        if each.next_update_utc is None:
+            until = -inf  # there is newer information at any time
+        elif each.next_update_utc <= now:
+            raise NoAnswer("the OCSP response has expired")
+        else:
+            until = min(until, each.next_update_utc.timestamp())
+    said = {each.certificate_status for each in singles}
+    if ocsp.OCSPCertStatus.REVOKED in said:
+        return Answer(True, until)
+    return Answer(False if said == {ocsp.OCSPCertStatus.GOOD} else None, until)
+
+
+def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
+    """The certificate of the responder: the issuer's own, or one that the issuer has signed for this."""
+    if _is_responder(response, issuer):
+        return issuer
+    found = next((each for each in response.certificates if _is_responder(response, each)), None)
+    if found is None:
+        raise NoAnswer("the OCSP response is not signed by the issuer of the certificate")
+    try:
+        found.verify_directly_issued_by(issuer)
+    except (InvalidSignature, ValueError, TypeError) as error:
+        raise NoAnswer("the signer of the OCSP response has no certificate of the issuer's") from error
+    now = datetime.fromtimestamp(_clock.time(), timezone.utc)
+    if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
+        raise NoAnswer("the certificate of the OCSP responder has expired or is not valid yet")
+    if not _may_sign(found):
+        raise NoAnswer("the certificate of the OCSP responder is not for signing OCSP responses")
+    return found
+
+
+def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> bool:
+    if response.responder_name is not None:
+        return response.responder_name == candidate.subject
+    return response.responder_key_hash == x509.SubjectKeyIdentifier.from_public_key(candidate.public_key()).digest
+
+
+def _may_sign(certificate: x509.Certificate) -> bool:
+    """Whether a delegate has what it takes to sign (RFC 6960, section 4.2.2.2)."""
+    extensions = certificate.extensions
+    try:
+        purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return False
+    try:
+        signs = extensions.get_extension_for_class(x509.KeyUsage).value.digital_signature
+    except x509.ExtensionNotFound:
+        signs = True
+    return signs and ExtendedKeyUsageOID.OCSP_SIGNING in purposes
+
+
+def _check_signature(response: ocsp.OCSPResponse, signer: x509.Certificate) -> None:
+    key, algorithm = signer.public_key(), response.signature_hash_algorithm
+    signature, data = response.signature, response.tbs_response_bytes
+    if isinstance(algorithm, _TOO_WEAK):
+        raise NoAnswer(f"the OCSP response is signed with {algorithm.name}, which is too weak")
+    try:
+        if isinstance(key, rsa.RSAPublicKey) and algorithm is not None:
+            key.verify(signature, data, padding.PKCS1v15(), algorithm)
+        elif isinstance(key, ec.EllipticCurvePublicKey) and algorithm is not None:
+            key.verify(signature, data, ec.ECDSA(algorithm))
+        elif isinstance(key, (ed25519.Ed25519PublicKey, ed448.Ed448PublicKey)):
+            key.verify(signature, data)
+        else:
+            raise NoAnswer(f"the OCSP response is signed with a key of an unknown kind ({type(key).__name__})")
+    except InvalidSignature as error:
+        raise NoAnswer("the signature of the OCSP response is wrong") from error

@@ -1,0 +1,90 @@
+"""One question, put to all responders of a certificate at once. The first that knows the answer is believed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import gevent
+from gevent.event import Event
+
+from gmongo import _clock
+from gmongo._background import hold_hub
+from gmongo._safe_log import safely
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.ocsp.answer import Answer, NoAnswer, read_answer
+from gmongo.wire.ocsp.question import Question
+from gmongo.wire.ocsp.responder import ask
+from gmongo.wire.transport import Transport, TransportError
+
+_log = logging.getLogger("gmongo.ocsp")
+_MOST_RESPONDERS = 4
+# Responders that have not answered are left alone for so long, in seconds: connections do not all wait for them.
+_PAUSE = 60.0
+
+
+class Inquiry:
+    """Asks in greenlets of its own, which do not hold the hub, and end with the answer or the time limit. So it goes on
+    when a connection that waits for it is given up, and all connections that need the answer share it.
+
+    :param question: about the certificate.
+    :param seconds: for all of it.
+    :param remember: is given the answer, if there is one.
+    """
+
+    def __init__(self, question: Question, seconds: float, remember: Callable[[Question, Answer], None]) -> None:
+        self.answer: Answer | None = None
+        self._again_at = _clock.monotonic() + seconds + _PAUSE
+        self._transports: list[Transport] = []
+        self._ended = Event()
+        responders = question.responders[:_MOST_RESPONDERS]
+        self._asking = len(responders)
+        for url in responders:
+            gevent.spawn(self._ask, url, question, seconds, remember)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended so long ago that the responders may be asked again."""
+        return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
+
+    def wait(self, ref: bool) -> None:
+        """Wait for its end.
+
+        :param ref: whether this keeps the hub running.
+        """
+        timer = hold_hub() if ref and not self._ended.is_set() else None
+        try:
+            self._ended.wait()
+        finally:
+            if timer is not None:
+                timer.close()
+
+    def mark_forked(self) -> None:
+        """Called in a forked child: the sockets are the parent's."""
+        for each in self._transports:
+            each.mark_forked(TransportError("the parent process asks the OCSP responder"))
+
+    def _ask(self, url: str, question: Question, seconds: float, remember: Callable[[Question, Answer], None]) -> None:
+        limit = NoAnswer(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
+        transports: list[Transport] = []
+        try:
+            with interrupt_after(seconds, limit, ref=False):
+                answer = read_answer(question, ask(url, question.request, partial(self._attach, transports)))
+            if answer.is_conclusive and self.answer is None:
+                self.answer = answer
+                remember(question, answer)
+                self._ended.set()
+        except NoAnswer as error:
+            safely(_log.info, "%s", error)
+        finally:
+            for each in transports:
+                each.close()
+                self._transports.remove(each)
+            self._asking -= 1
+            if not self._asking:
+                self._ended.set()
+
+    def _attach(self, transports: list[Transport], transport: Transport) -> None:
+        transports.append(transport)
+        self._transports.append(transport)

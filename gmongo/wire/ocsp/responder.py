@@ -1,0 +1,94 @@
+"""Asking a responder over HTTP. It may be slow, lie, or send what it likes: time, size and redirections are bounded."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from gmongo.wire.connect import connect
+from gmongo.wire.ocsp.answer import LONGEST, NoAnswer
+from gmongo.wire.transport import Transport, TransportError
+
+_MOST_REDIRECTIONS = 3
+_MOST_READ = 2 * LONGEST  # bytes, with the headers; without an end to it, a responder could hold the loop
+_REDIRECTIONS = (301, 302, 303, 307, 308)
+
+
+def ask(url: str, request: bytes, attach: Callable[[Transport], None]) -> bytes:
+    """The response of a responder. Limits of time are the caller's; the hub is not held.
+
+    :param request: as OCSP has it, in DER.
+    :param attach: is given each transport before it connects, and closes it at the end.
+    :raises NoAnswer: there is none; the message says why.
+    """
+    for _ in range(_MOST_REDIRECTIONS + 1):
+        try:
+            response = _exchange(url, request, attach)
+            status, location = response.status, response.getheader("Location")
+            if status == 200:
+                return response.read(LONGEST + 1)
+        except (OSError, HTTPException, ValueError) as error:
+            raise NoAnswer(f"the OCSP responder at {_place(url)} cannot be asked: {error}") from error
+        if status not in _REDIRECTIONS or not location:
+            raise NoAnswer(f"the OCSP responder at {_place(url)} answers with status {status}")
+        url = urljoin(url, location)
+    raise NoAnswer(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
+
+
+def _exchange(url: str, request: bytes, attach: Callable[[Transport], None]) -> HTTPResponse:
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError("it is not asked over HTTP")
+    transports: list[Transport] = []
+
+    def attach_as_well(transport: Transport) -> None:
+        transports.append(transport)
+        attach(transport)
+
+    connect((parts.hostname, parts.port or 80), attach_as_well, ref=False)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\nConnection: close\r\n"
+        f"Content-Type: application/ocsp-request\r\nContent-Length: {len(request)}\r\n\r\n"
+    )
+    transports[-1].send_raw(head.encode("ascii") + request)
+    response = HTTPResponse(_Socket(transports[-1]))  # type: ignore[arg-type]
+    response.begin()
+    return response
+
+
+def _place(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+class _Socket:
+    """What ``HTTPResponse`` reads from."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def makefile(self, _mode: str) -> Any:
+        return io.BufferedReader(_Stream(self._transport))
+
+
+class _Stream(io.RawIOBase):
+    """The first bytes of a transport. What ends it ends them: a response that is cut off cannot be read."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._left = _MOST_READ
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        try:
+            data = self._transport.receive_some(min(len(into), self._left)) if self._left else b""
+        except TransportError:
+            return 0
+        self._left -= len(data)
+        into[: len(data)] = data
+        return len(data)

@@ -1,0 +1,59 @@
+"""A TLS transport that checks whether the server's certificate has been revoked, before anything else is sent."""
+
+from __future__ import annotations
+
+import _socket
+from dataclasses import dataclass, field
+from typing import cast
+
+from gevent import getcurrent
+
+from gmongo.wire.ocsp.inquiry import Inquiry
+from gmongo.wire.ocsp.revocation import Revocation
+from gmongo.wire.openssl import OpenSslObject
+from gmongo.wire.tls import Tls, TlsTransport
+from gmongo.wire.transport import TransportError
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedTls(Tls):
+    """How connections of a client are encrypted whose servers are checked for revocation.
+
+    :param context: of the client, an :class:`~gmongo.wire.openssl.OpenSslContext`.
+    :param revocation: what is known of revocations.
+    """
+
+    revocation: Revocation = field(kw_only=True)
+
+    def transport(self, sock: _socket.socket, ref: bool, host: str) -> CheckedTransport:
+        return CheckedTransport(sock, ref, self, host)
+
+
+class CheckedTransport(TlsTransport):
+    """One connected stream socket with TLS by :mod:`gmongo.wire.openssl`; the parameters are those of its base."""
+
+    __slots__ = ()
+
+    def shake_hands(self) -> None:
+        super().shake_hands()
+        try:
+            self._check()
+        except TransportError as error:
+            self._tls.forget(self._host)
+            raise TransportError(f"TLS handshake failed: {error}") from error
+
+    def _check(self) -> None:
+        engine, tls = cast(OpenSslObject, self._engine), cast(CheckedTls, self._tls)
+        peer = engine.peer
+        if peer.shown:
+            chain = engine.verified_chain()
+            peer.valid_until = tls.revocation.check(chain, peer.staple, self._wait_for)
+        elif peer.valid_until is None:
+            raise TransportError("the server has shown no certificate")
+
+    def _wait_for(self, inquiry: Inquiry) -> None:
+        self._waiting = getcurrent()  # so that an interruption reaches it here, too
+        try:
+            inquiry.wait(self._readable.ref)
+        finally:
+            self._waiting = None

@@ -1,0 +1,303 @@
+"""OpenSSL by pyOpenSSL, in the shape of the standard library's ``ssl``: a context whose ``wrap_bio`` gives what does
+the work of TLS in memory. Unlike ``ssl`` it asks a server for a stapled OCSP response, and shows it.
+
+:class:`~gmongo.wire.tls.TlsTransport` works with either. Only the extra ``gmongo[ocsp]`` brings the packages.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from OpenSSL import SSL, crypto
+from service_identity import CertificateError, VerificationError
+from service_identity.cryptography import verify_certificate_hostname, verify_certificate_ip_address
+
+from gmongo import _clock
+from gmongo.errors import ConfigurationError
+
+_PIECE = 64 * 1024
+# What OpenSSL says of certificates; pyOpenSSL gives the numbers only.
+_REFUSALS = {
+    3: "unable to get certificate CRL",
+    7: "certificate signature failure",
+    9: "certificate is not yet valid",
+    10: "certificate has expired",
+    12: "CRL has expired",
+    18: "self-signed certificate",
+    19: "self-signed certificate in certificate chain",
+    20: "unable to get local issuer certificate",
+    21: "unable to verify the first certificate",
+    23: "certificate revoked",
+    24: "invalid CA certificate",
+    26: "unsupported certificate purpose",
+}
+# The protocol in the names of alerts that are not named after SSL 3.
+_PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Whom to trust, and what to show. Files are PEM files that have been read once already.
+
+    :param ca_file: the authorities; None is those of the system.
+    :param crl_file: a list of what they have revoked, if there is one.
+    :param key_file: the own certificate and its key, if there is one.
+    :param password: opens the key.
+    :param check_name: whether a certificate must be for the server's name.
+    """
+
+    ca_file: str | None = None
+    crl_file: str | None = None
+    key_file: str | None = None
+    password: str | None = None
+    check_name: bool = True
+
+
+class Session:
+    """What makes the next handshake with a server shorter. Its certificate is not shown again in that one.
+
+    :param valid_until: when the certificate has to be seen again, on the clock of the day; None is always.
+    """
+
+    __slots__ = ("raw", "valid_until")
+
+    def __init__(self, raw: SSL.Session, valid_until: float | None) -> None:
+        self.raw = raw
+        self.valid_until = valid_until
+
+    @property
+    def has_ticket(self) -> bool:
+        """Whether it can be used."""
+        return self.valid_until is not None
+
+
+class OpenSslContext:
+    """The settings of a client's connections.
+
+    :param trust: whom to trust.
+    """
+
+    verify_mode = ssl.CERT_REQUIRED
+
+    def __init__(self, trust: Trust) -> None:
+        self.check_hostname = trust.check_name
+        context = self._context = SSL.Context(SSL.TLS_CLIENT_METHOD)
+        context.set_min_proto_version(SSL.TLS1_2_VERSION)
+        context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # sessions are kept by host
+        context.set_verify(SSL.VERIFY_PEER, _verify)
+        context.set_ocsp_client_callback(_keep_staple)
+        if trust.key_file is not None:
+            _load_own(context, trust.key_file, trust.password)
+        _load_authorities(context, trust.ca_file)
+        if trust.crl_file is not None:
+            context.load_verify_locations(trust.crl_file)
+            store = context.get_cert_store()
+            assert store is not None
+            store.set_flags(crypto.X509StoreFlags.CRL_CHECK)
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_hostname: str, session: Session | None = None
+    ) -> OpenSslObject:
+        """A client's end of one connection; the parameters are those of ``SSLContext.wrap_bio``.
+
+        :raises ValueError: no server can have this name.
+        """
+        peer = Peer(server_hostname.encode("idna").decode("ascii"), self.check_hostname)
+        connection = SSL.Connection(self._context, None)
+        connection.set_app_data(peer)
+        connection.set_connect_state()
+        connection.request_ocsp()
+        if not _is_ip(peer.name):
+            connection.set_tlsext_host_name(peer.name.encode("ascii"))
+        if session is not None and session.valid_until is not None and _clock.time() < session.valid_until:
+            connection.set_session(session.raw)
+            peer.valid_until = session.valid_until
+        return OpenSslObject(connection, peer, incoming, outgoing)
+
+
+class Peer:
+    """What a handshake finds out about the server.
+
+    :param name: of the server, as it was asked for.
+    :param check_name: whether its certificate must have that name.
+
+    `shown` is true when it has shown a certificate, which it does unless an earlier session is taken up; `staple` is
+    the OCSP response that came with it, empty if none did; `refusal` is why the certificate was not accepted;
+    `valid_until` is when it has to be seen again.
+    """
+
+    __slots__ = ("check_name", "name", "refusal", "shown", "staple", "valid_until")
+
+    def __init__(self, name: str, check_name: bool) -> None:
+        self.name = name
+        self.check_name = check_name
+        self.shown = False
+        self.staple = b""
+        self.refusal = ""
+        self.valid_until: float | None = None
+
+
+class OpenSslObject:
+    """One connection, with the methods of ``ssl.SSLObject`` that a transport uses, and its exceptions.
+
+    :param connection: works in memory.
+    :param peer: learns about the server.
+    :param incoming: what has come from the server.
+    :param outgoing: what has to be sent.
+    """
+
+    __slots__ = ("_connection", "_incoming", "_may_have_more", "_outgoing", "peer")
+
+    def __init__(
+        self, connection: SSL.Connection, peer: Peer, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
+    ) -> None:
+        self._connection = connection
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._may_have_more = False  # whether there may be another record in what OpenSSL was given
+        self.peer = peer
+
+    def do_handshake(self) -> None:
+        """As ``SSLObject`` has it, and the next four as well."""
+        self._step(self._connection.do_handshake)
+
+    def write(self, data: bytes | memoryview) -> int:
+        return self._step(self._connection.sendall, data) or 0
+
+    def read(self, size: int, into: memoryview | None = None) -> bytes | int:
+        if into is None:
+            return self._step(self._connection.recv, size) or b""
+        return self._step(self._connection.recv_into, into, size) or 0
+
+    def pending(self) -> int:
+        return self._may_have_more or self._connection.pending()
+
+    @property
+    def session(self) -> Session | None:
+        raw = self._connection.get_session()
+        return None if raw is None else Session(raw, self.peer.valid_until)
+
+    def verified_chain(self) -> list[x509.Certificate]:
+        """The server's certificate, that of its issuer, and so on; empty when an earlier session was taken up."""
+        if not self.peer.shown:
+            return []
+        return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
+
+    def _step(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        data = self._incoming.read()
+        if data:
+            self._connection.bio_write(data)
+            self._may_have_more = True
+        try:
+            return step(*arguments)
+        except SSL.WantReadError:
+            self._may_have_more = False
+            raise ssl.SSLWantReadError from None
+        except SSL.ZeroReturnError:  # the server has ended TLS in order
+            return None
+        except SSL.Error as error:
+            raise _as_ssl_error(error, self.peer.refusal) from None
+        finally:
+            self._take_output()
+
+    def _take_output(self) -> None:
+        try:
+            while True:
+                self._outgoing.write(self._connection.bio_read(_PIECE))
+        except SSL.WantReadError:
+            pass
+
+
+def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, depth: int, ok: int) -> bool:
+    """Called by OpenSSL for each certificate of a chain, that of the server last."""
+    peer: Peer = connection.get_app_data()
+    if ok and depth == 0:
+        peer.shown = True
+        if peer.check_name:
+            peer.refusal = _wrong_name(peer.name, certificate.to_cryptography())
+    elif not ok:
+        peer.refusal = _REFUSALS.get(number, f"error {number} of OpenSSL's verification")
+    return not peer.refusal
+
+
+def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> bool:
+    connection.get_app_data().staple = response
+    return True
+
+
+def _wrong_name(name: str, certificate: x509.Certificate) -> str:
+    """Why a certificate is not for the server of this name; empty if it is."""
+    is_ip = _is_ip(name)
+    try:
+        if is_ip:
+            verify_certificate_ip_address(certificate, name)
+        else:
+            verify_certificate_hostname(certificate, name)
+    except (VerificationError, CertificateError, ValueError):
+        kind = "IP address" if is_ip else "Hostname"
+        return f"{kind} mismatch, certificate is not valid for {name!r}"
+    return ""
+
+
+def _is_ip(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
+    """The error that the standard library would have raised."""
+    if refusal:
+        refused = ssl.SSLCertVerificationError(1, refusal)
+        refused.verify_message = refusal
+        return refused
+    queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
+    reason = str(queue[0][2]) if queue else str(error) or type(error).__name__
+    found = ssl.SSLError(1, reason)
+    # OpenSSL's texts are its names in lower case, but for what comes before "alert", which changes with its versions.
+    name = reason.replace(" ", "_").upper()
+    _, alert, what = name.partition("_ALERT_")
+    found.reason = f"{_PROTOCOLS.get(what, 'SSLV3')}_ALERT_{what}" if alert else name
+    return found
+
+
+def _load_own(context: SSL.Context, path: str, password: str | None) -> None:
+    try:
+        context.use_certificate_chain_file(path)
+        context.use_privatekey(_own_key(path, password))
+        context.check_privatekey()
+    except (SSL.Error, TypeError, ValueError, UnsupportedAlgorithm) as error:
+        raise ConfigurationError(f"tlsCertificateKeyFile: pyOpenSSL cannot use {path!r}: {error}") from error
+
+
+def _own_key(path: str, password: str | None) -> Any:
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return load_pem_private_key(data, None if password is None else password.encode())
+    except TypeError:  # it needs no password
+        return load_pem_private_key(data, None)
+
+
+def _load_authorities(context: SSL.Context, path: str | None) -> None:
+    """Those of a file, or the ones that the standard library would take: pyOpenSSL's OpenSSL is another one, and may
+    look elsewhere.
+    """
+    usual = ssl.get_default_verify_paths()
+    places: Mapping[str, str | None] = (
+        {"cafile": usual.cafile, "capath": usual.capath} if path is None else {"cafile": path}
+    )
+    if any(places.values()):
+        context.load_verify_locations(**places)
+    else:
+        context.set_default_verify_paths()

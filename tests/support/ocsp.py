@@ -1,0 +1,286 @@
+"""Authorities of the tests' own, the OCSP responses they sign, responders that give them out, and servers that staple
+them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
+from gevent.server import StreamServer
+from OpenSSL import SSL
+
+from tests.support.server import ScriptedServer
+
+DAY = datetime.timedelta(days=1)
+MINUTE = datetime.timedelta(minutes=1)
+GOOD, REVOKED, UNKNOWN = ocsp.OCSPCertStatus.GOOD, ocsp.OCSPCertStatus.REVOKED, ocsp.OCSPCertStatus.UNKNOWN
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: Any
+
+    def write(self, path: Path) -> str:
+        """Write both as one PEM file; returns its path."""
+        key = self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        path.write_bytes(key + self.certificate.public_bytes(serialization.Encoding.PEM))
+        return str(path)
+
+
+def new_key(kind: str) -> Any:
+    """A private key, ``"rsa"`` or ``"ecdsa"``."""
+    return rsa.generate_private_key(65537, 2048) if kind == "rsa" else ec.generate_private_key(ec.SECP256R1())
+
+
+class Authority:
+    """A certificate authority.
+
+    :param kind: of its keys and those of whom it certifies.
+    """
+
+    def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
+        self.kind = kind
+        self.key = new_key(kind)
+        self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        basic = (x509.BasicConstraints(ca=True, path_length=None), True)
+        self.certificate = self._signed(self.subject, self.key, [basic], DAY)
+        self.own = Certified(self.certificate, self.key)
+
+    def server(self, *responders: str, must_staple: bool = False) -> Certified:
+        """The certificate of a server on this machine."""
+        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
+        if responders:
+            access = [
+                x509.AccessDescription(AuthorityInformationAccessOID.OCSP, x509.UniformResourceIdentifier(url))
+                for url in responders
+            ]
+            extensions.append((x509.AuthorityInformationAccess(access), False))
+        if must_staple:
+            extensions.append((x509.TLSFeature([x509.TLSFeatureType.status_request]), False))
+        return self._certified("server", extensions)
+
+    def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> Certified:
+        """Who signs responses in the place of the authority.
+
+        :param purposes: of its extended key usage; without any, it has none.
+        :param signs: whether its key usage allows signatures; None is that it has none.
+        """
+        extensions: list[tuple[Any, bool]] = []
+        if purposes:
+            extensions.append((x509.ExtendedKeyUsage(purposes), False))
+        if signs is not None:
+            usage = [signs, not signs, *[False] * 7]
+            extensions.append((x509.KeyUsage(*usage), True))
+        return self._certified("delegate", extensions, days * DAY)
+
+    def _certified(self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY) -> Certified:
+        key = new_key(self.kind)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        return Certified(self._signed(subject, key, extensions, length), key)
+
+    def _signed(
+        self, subject: x509.Name, key: Any, extensions: list[tuple[Any, bool]], length: datetime.timedelta
+    ) -> x509.Certificate:
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now() - 10 * DAY)
+            .not_valid_after(now() + length)
+        )
+        for extension, critical in extensions:
+            builder = builder.add_extension(extension, critical)
+        return builder.sign(self.key, hashes.SHA256())
+
+    def response(
+        self,
+        certified: Certified,
+        status: ocsp.OCSPCertStatus = GOOD,
+        *,
+        signer: Certified | None = None,
+        since: datetime.timedelta = -MINUTE,
+        until: datetime.timedelta | None = DAY,
+        identified_by: hashes.HashAlgorithm | None = None,
+        signed_with: Any = None,
+        by_name: bool = False,
+    ) -> bytes:
+        """A response about a certificate.
+
+        :param signer: the authority itself by default; if not, its certificate is added.
+        :param since: ``thisUpdate``, from now.
+        :param until: ``nextUpdate``, from now; None is none.
+        :param identified_by: the hash in the ID of the certificate.
+        :param signed_with: the hash of the signature.
+        :param by_name: whether the responder names itself by its name, and not by its key.
+        """
+        signer = signer or self.own
+        revoked = status is REVOKED
+        builder = ocsp.OCSPResponseBuilder().add_response(
+            cert=certified.certificate,
+            issuer=self.certificate,
+            algorithm=identified_by or hashes.SHA1(),
+            cert_status=status,
+            this_update=now() + since,
+            next_update=None if until is None else now() + until,
+            revocation_time=now() - DAY if revoked else None,
+            revocation_reason=x509.ReasonFlags.key_compromise if revoked else None,
+        )
+        encoding = ocsp.OCSPResponderEncoding.NAME if by_name else ocsp.OCSPResponderEncoding.HASH
+        builder = builder.responder_id(encoding, signer.certificate)
+        if signer is not self.own:
+            builder = builder.certificates([signer.certificate])
+        return builder.sign(signer.key, signed_with or hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+    def revocations(self, *revoked: Certified) -> bytes:
+        """A list of revoked certificates, as a PEM file."""
+        builder = x509.CertificateRevocationListBuilder(self.subject, now() - MINUTE, now() + DAY)
+        for each in revoked:
+            entry = x509.RevokedCertificateBuilder(each.certificate.serial_number, now() - MINUTE).build()
+            builder = builder.add_revoked_certificate(entry)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+OCSP_SIGNING = ExtendedKeyUsageOID.OCSP_SIGNING
+FOR_SERVERS = ExtendedKeyUsageOID.SERVER_AUTH
+
+
+def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """A response as HTTP has it."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/ocsp-response", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+class Responder:
+    """Answers HTTP requests on the loopback interface, as a context manager.
+
+    :param answer: from the socket, after a request has come: it sends what it likes. None is that ``body`` is sent.
+    """
+
+    def __init__(self, answer: Callable[[Any], None] | None = None) -> None:
+        self.body = b""
+        self.requests: list[bytes] = []
+        self.answer = answer or (lambda sock: sock.sendall(http(self.body)))
+        self._server = StreamServer(("127.0.0.1", 0), self._serve)
+
+    def __enter__(self) -> Responder:
+        self._server.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/status"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(timeout=0)
+
+    def _serve(self, sock: Any, _address: Any) -> None:
+        try:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += sock.recv(65536)
+            head, _, body = data.partition(b"\r\n\r\n")
+            length = next(int(each[15:]) for each in head.split(b"\r\n") if each.lower().startswith(b"content-length:"))
+            while len(body) < length:
+                body += sock.recv(65536)
+            self.requests.append(body)
+            self.answer(sock)
+        except OSError:
+            pass
+        finally:
+            sock.close()
+
+
+class StaplingServer(ScriptedServer):
+    """A scripted server behind TLS that staples.
+
+    :param certificate: its PEM file.
+    :param staple: what it staples; empty is nothing.
+    :param version: the newest of TLS that it speaks.
+    """
+
+    def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
+        super().__init__()
+        self.staple = staple
+        self.handshakes = 0
+        context = self._context = SSL.Context(SSL.TLS_SERVER_METHOD)
+        context.use_certificate_file(certificate)
+        context.use_privatekey_file(certificate)
+        context.set_max_proto_version(version)
+        context.set_session_id(b"tests")
+        context.set_ocsp_server_callback(lambda _connection, _data: self._stapled())
+
+    def _stapled(self) -> bytes:
+        self.handshakes += 1
+        return self.staple
+
+    def _accept(self, sock: Any, address: Any) -> None:
+        wrapped = _TlsSocket(SSL.Connection(self._context, None), sock)
+        try:
+            wrapped.shake_hands()
+        except (OSError, SSL.Error):
+            sock.close()
+            return
+        super()._accept(wrapped, address)
+
+
+class _TlsSocket:
+    """A socket of gevent's, behind OpenSSL that works in memory."""
+
+    def __init__(self, connection: SSL.Connection, sock: Any) -> None:
+        self._connection = connection
+        self._sock = sock
+        connection.set_accept_state()
+
+    def shake_hands(self) -> None:
+        self._perform(self._connection.do_handshake)
+
+    def recv(self, size: int) -> bytes:
+        try:
+            return bytes(self._perform(self._connection.recv, size))
+        except SSL.Error:
+            raise ConnectionResetError from None
+
+    def sendall(self, data: bytes) -> None:
+        self._perform(self._connection.sendall, data)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def _perform(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        while True:
+            try:
+                return step(*arguments)
+            except SSL.WantReadError:
+                self._flush()
+                data = self._sock.recv(65536)
+                if not data:
+                    raise ConnectionResetError from None
+                self._connection.bio_write(data)
+            finally:
+                self._flush()
+
+    def _flush(self) -> None:
+        try:
+            while True:
+                self._sock.sendall(self._connection.bio_read(65536))
+        except SSL.WantReadError:
+            pass
