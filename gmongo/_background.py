@@ -62,7 +62,7 @@ class Wakeup:
 
     def set(self) -> None:
         """Wake the sleeper, or let its next sleep end at once. Does not switch; safe to call from any thread."""
-        self._is_set = True
+        self._is_set = True  # before the look at the sleeper, which looks at this after it has made itself known
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake)
 
@@ -83,12 +83,14 @@ class Wakeup:
         if seconds is not None:
             timer.start(self._wake, update=True)  # the time of the loop may be old
         try:
-            self._hub.switch()
+            if not self._is_set:  # by another thread, which has found no sleeper yet
+                self._hub.switch()
         finally:
             self._sleeper = None
             timer.close()
 
     def _wake(self) -> None:
+        # The timer and `set`, or two threads, may both have asked for it: the first of them has woken the sleeper.
         if self._sleeper is not None:
             self._sleeper.switch()
 
@@ -150,6 +152,7 @@ class RestartingGreenlet:
     def _ended(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:
             return
+        # This runs in the hub, where nothing may wait: the pause is the new greenlet's.
         # An exception may be a defect, which comes back at once: the loop is not kept busy with it.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _AFTER_INTERRUPTION
         self.greenlet = Greenlet(self._run, pause)
@@ -175,7 +178,7 @@ def _repeat(reference: weakref.ref[Owner], wakeup: Wakeup, step: Callable[[Owner
         if owner is None:
             return
         pause = step(owner)
-        del owner
+        del owner  # this frame sleeps, and would keep it alive
         if pause is not None and pause < 0:
             return
         wakeup.sleep(pause)

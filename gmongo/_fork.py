@@ -47,6 +47,8 @@ def _begin_in_child() -> None:
     if _process == os.getpid():  # called twice, or in the parent
         return
     _process = os.getpid()
+    # First of all, and without a switch: the copies of the parent's greenlets run from the next switch on, and have to
+    # find what they use marked.
     for forkable in forkables():
         forkable.mark_forked()
     # gevent.os.fork() does this by itself, os.fork() in a program that is not monkey-patched does not. The loop

@@ -151,6 +151,7 @@ class Connection:
 
     def _attach(self, transport: Transport) -> None:
         self._transport = transport
+        # A clear or a close may have come while the name was resolved, when there was no socket to close.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
@@ -202,12 +203,14 @@ class Connection:
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
+        # Set before the first byte, taken back after the last: whatever is thrown in between, by a kill, a time-out or
+        # the socket, leaves the mark, by which the pool closes the connection.
         self.mid_message = True
         limit = None
         try:
             transport = self._transport or self._open_transport()
             if timeout is not None:
-                self.mid_message = timeout > 0
+                self.mid_message = timeout > 0  # else `begin` raises, and nothing was sent
                 limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address, self._usual_limits))
                 limit.begin(timeout)
             try:
@@ -228,7 +231,7 @@ class Connection:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._failed(error)
-            raise
+            raise  # a kill, or a time-out of the application's, as it is: its catcher compares by identity
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -339,6 +342,7 @@ class Connection:
         look(body)
         if not transport.release():
             raise ProtocolError("the server sent more than the reply")
+        # Only now: whatever is thrown above leaves the error, for which the pool closes the connection.
         transport.max_message_size = longest
         self.hold_hub(True)
         self.error = self.late_reply = self.unanswered = None

@@ -52,7 +52,7 @@ def populate(pool: Pool) -> None:
     connection.hold_hub(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        connection.hold_hub(True)
+        connection.hold_hub(True)  # before it is kept, which may hand it to a greenlet that waits
         pool.machine.keep(connection)
     finally:
         pool.finish()

@@ -59,6 +59,7 @@ class CursorReaper:
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(spawn, self._end_pinned)
             return
+        # The loop spawns, and not the finaliser, which may run in another thread.
         self._unpinned.append((epoch, dropped))
         if self._reaping != epoch and hub is not None:
             self._reaping = epoch

@@ -110,7 +110,7 @@ class SessionState:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.leave()
-        self._user = getcurrent()
+        self._user = getcurrent()  # last: an operation that is refused has no `end_use`
 
     def check_free(self) -> None:
         """Refuse to go on while another greenlet uses the session.

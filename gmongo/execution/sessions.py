@@ -203,6 +203,8 @@ class ImplicitSession:
 
     def end_implicit(self) -> None:
         """Give the server session back, if there is one. It may be called again."""
+        # Taken before it is given back, as this may be called again: a session that is in the pool twice would be used
+        # by two operations at a time.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
@@ -218,7 +220,7 @@ class SharedSession(ImplicitSession):
 
     def __init__(self, implicit: ImplicitSession) -> None:
         super().__init__(implicit._pool, implicit._server_session)
-        implicit._server_session = None
+        implicit._server_session = None  # so that it is given back once
         self._holders = 1
 
     def share(self) -> None:
@@ -264,7 +266,7 @@ class ServerSessionPool:
 
     def release(self, session: ServerSession) -> None:
         """Take a session back, unless it is dirty, about to expire, or of the process that this one was forked from."""
-        if session.epoch != self._epoch:
+        if session.epoch != self._epoch:  # the parent's, which `forget` does not count any more
             return
         self.in_use -= 1
         idle = self._idle

@@ -99,6 +99,8 @@ class Monitor:
         connection = self._connection
         if connection is None:
             return
+        # In a check the connection is the greenlet's: what is thrown there closes it, and says how the check has ended.
+        # Between checks nothing runs on it that could be interrupted.
         if self._checking:
             connection.interrupt(self._cancelled())
         else:
@@ -131,7 +133,8 @@ class Monitor:
             self._rtt_monitor.mark_forked(error)
 
     def _owner_gone(self, _reference: object) -> None:
-        # The garbage may be collected in any thread.
+        # The garbage is collected in any thread, and in the middle of any run without a switch: only a callback of the
+        # loop finds the state whole.
         self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
@@ -156,7 +159,9 @@ class Monitor:
             self._checking = False
         if description is None:
             return False
-        self._wakeup.clear()  # a request made during the check is met by it (SM-25)
+        # A request made during the check is met by it (SM-25). One that listeners make while the check is reported is
+        # not: so it is cleared before that.
+        self._wakeup.clear()
         self._report(description)
         return self._goes_on_at_once(previous, description)
 
@@ -185,6 +190,8 @@ class Monitor:
     def _pause(self) -> None:
         """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
+        # `stop` may have come after the reply of this check, while listeners ran. It has set the wakeup, and the end of
+        # the check has cleared it: the sleep would last its whole time.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
@@ -197,6 +204,7 @@ class Monitor:
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
+        # Set before listeners hear of the start: if they close the client, `close` notes the end of this check.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
@@ -222,12 +230,14 @@ class Monitor:
         return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
+        # The next check has to make a connection, also if what follows is interrupted in a listener.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._announce_failed(connection, error)
 
     def _announce_failed(self, connection: Connection | None, error: Exception) -> None:
+        # Taken before it is published: the greenlet and `close` both come here, and a start has one end.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
@@ -295,5 +305,6 @@ class Monitor:
         """A server that streams is measured on a connection of its own (SM-70, SM-71)."""
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
+            # `stop` may have come while listeners heard of this check, and has found nothing to stop.
             if not self._stopped:
                 self._rtt_monitor.start()

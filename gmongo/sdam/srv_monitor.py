@@ -56,7 +56,7 @@ class SrvMonitor:
         self._background.stop()
 
     def _owner_gone(self, _reference: object) -> None:
-        # The garbage may be collected in any thread.
+        # The garbage is collected in any thread; a greenlet is killed in its own.
         self._loop.run_callback_threadsafe(self.stop)
 
     def _run(self) -> None:
@@ -82,6 +82,7 @@ class SrvMonitor:
                 printable(str(error)),
             )
             return self._settings.heartbeat_frequency
+        # Asked again: while DNS was asked, the client may have been dropped or closed, or have found a replica set.
         owner = self._owner()
         if owner is not None and owner.is_polled():
             owner.srv_hosts_found(hosts)

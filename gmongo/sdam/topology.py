@@ -99,6 +99,8 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
+        # Critical section: from here to the end of the block. A greenlet that finds the hub set takes the client as
+        # open, and waits for monitors that are there.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -162,6 +164,8 @@ class Topology:
         """Stop all greenlets and close all pools. Waits for nothing but listeners."""
         if self._closed:
             return
+        # Critical section: from here to the end of the block. Checks that end from now on have no effect, and without a
+        # hub the next use of the client goes to `open`, which refuses it.
         self._closed = True
         self.hub = None
         note, events = self._delivery.note, self._events
@@ -187,6 +191,8 @@ class Topology:
 
     def mark_forked(self) -> None:
         """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
+        # Greenlets that the child has copied go on, each where its parent's was: with the epoch an operation finds out
+        # that it is a copy, and without a hub the next one makes monitors and pools anew.
         self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
@@ -246,6 +252,8 @@ class Topology:
         error = description.error
         if error is not None:
             self.history.check_failed(description)
+        # Critical section: the server is unknown and its pool cleared in one step. With a switch between them, an
+        # operation that had selected the server would still check out a connection of before.
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listeners to the events of others
@@ -322,6 +330,8 @@ class Topology:
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
+        # The heartbeats of a server lie between its opening and its closing: its check ends before the one is noted,
+        # its monitor is made after the other.
         for server in dropped:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]
@@ -337,6 +347,7 @@ class Topology:
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
+        # Last: a waiter looks among the servers that are there now, when the loop lets it go on.
         self.selector.forget()
         self.selector.wake(after)
 

@@ -27,7 +27,7 @@ MUTATIONS = (
         "c44",
         "a populated connection does not hold the hub",
         UPKEEP,
-        "        connection.hold_hub(True)\n",
+        "        connection.hold_hub(True)  # before it is kept, which may hand it to a greenlet that waits\n",
         "",
         "gevent/test_hub",
     ),

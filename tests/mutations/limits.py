@@ -265,7 +265,7 @@ MUTATIONS = (
         "lr12",
         "a connection whose time was over before it was used is closed",
         CONNECTION,
-        "                self.mid_message = timeout > 0\n",
+        "                self.mid_message = timeout > 0  # else `begin` raises, and nothing was sent\n",
         "",
         LATE,
     ),

@@ -195,8 +195,8 @@ MUTATIONS = (
         "s54",
         "a request made during a check is remembered",
         MONITOR,
-        "        self._wakeup.clear()  # a request made during the check is met by it (SM-25)\n",
-        "",
+        "        self._wakeup.clear()\n        self._report(description)\n",
+        "        self._report(description)\n",
         "sdam/test_timing",
     ),
     M(
