@@ -1,7 +1,7 @@
 """The floor: the least that a greenlet can pay for the same bytes.
 
 Raw non-blocking sockets, one reused watcher per connection, one receive buffer per connection, ``bson`` for the
-documents, a list for a pool, a queue of those who wait for it. There is no monitoring, no retrying, no time-out, no
+documents, a list for a pool, a queue of waiters for it. There is no monitoring, no retrying, no time-out, no
 error handling. A driver has to do more, so it stays above this; how far above is the cost of what it adds.
 """
 

@@ -33,7 +33,7 @@ def sizes(workload: Workload, wanted: list[int] | None) -> list[int]:
 
 
 def contenders(workload: Workload, wanted: list[str]) -> list[str]:
-    """Who takes part: the floor has no options."""
+    """The contenders: the floor has no options."""
     return [name for name in wanted if not workload.circumstance or name != "floor"]
 
 

@@ -145,7 +145,7 @@ class Worker:
 
 
 class Workers(ExitStack):
-    """Those who take turns for a row. Each is started for its first turn; they are gone afterwards.
+    """The processes that take turns for a row. Each is started for its first turn; they are gone afterwards.
 
     :param timeout: seconds until a turn is given up.
     """

@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def order(entrants: Sequence[Entrant], number: int) -> list[Entrant]:
-    """The entrants as they take their turns in a round: everybody goes first equally often."""
+    """The entrants as they take their turns in a round: each goes first equally often."""
     first = number % len(entrants)
     return [*entrants[first:], *entrants[:first]]
 

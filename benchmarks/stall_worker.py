@@ -21,7 +21,7 @@ from benchmarks.worker import open_client, prepare
 
 REPETITIONS = 3
 TICK_SECONDS = 0.0002
-#: The application goes to sleep after so many documents. ``sleep(0)`` would not do: gevent goes on with those who
+#: The application goes to sleep after so many documents. ``sleep(0)`` would not do: gevent goes on with greenlets that
 #: called it for 5 ms and more before it looks at timers again, whatever the driver does.
 DOCUMENTS_BETWEEN_PAUSES = 100
 PAUSE_SECONDS = 1e-6

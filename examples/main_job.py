@@ -1,6 +1,6 @@
 """The main job: a web application under gunicorn's gevent worker that keeps its documents through gmongo.
 
-``python -m examples.main_job`` starts the application and sends visitors to it, who post notes and get them back.
+``python -m examples.main_job`` starts the application and sends visitors to it, which post notes and get them back.
 Then it prints what happened, and exits with status 1 if a request failed or a document is missing. The database is
 the one that MONGODB_URI names, or an embedded one.
 """

@@ -52,7 +52,7 @@ _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnec
 
 
 class ClientOptions(InheritedOptions):
-    """The options of one client, checked and sorted by who needs them.
+    """The options of one client, checked and sorted by the part that needs them.
 
     :param host: a host, a URI, or a list of hosts, one of which may be a URI.
     :param port: of hosts that have none; None is 27017.

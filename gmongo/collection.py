@@ -502,7 +502,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: DocumentDict = self._executor.run(operation, session)
-        if reply:  # it may have been shown to a listener, who must not see it change
+        if reply:  # a listener may have been given it, and must not see it change
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if reply.get("upserted"):
             reply["upserted"] = reply["upserted"][0]["_id"]
@@ -797,8 +797,8 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> RawBatchCursor:
-        """A cursor over the documents that match, as batches of encoded documents, for those who decode them in another
-        way (to a table, for instance).
+        """A cursor over the documents that match, as batches of encoded documents, for programs that decode them
+        in another way (to a table, for instance).
 
             >>> import bson
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))

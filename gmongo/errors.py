@@ -175,7 +175,7 @@ class PoolClosedError(ConnectionFailure):
 class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became free within ``waitQueueTimeoutMS``.
 
-    `holders` says who held the connections: up to five, the longest holder first, as in :meth:`MongoClient.pool_stats()
+    `holders` says what held the connections: up to five, the longest first, as in :meth:`MongoClient.pool_stats()
     <gmongo.mongo_client.MongoClient.pool_stats>`. The text shows the limits, how many connections are in use for
     what, and the longest holder; from Python 3.11 on a traceback shows all five below it.
 

@@ -717,7 +717,7 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
         - ``total``, ``available``, ``pending``, ``in_use``, ``draining``: how many connections there are, and how many
           of them are free, being established, checked out, and waiting for a late reply (``drainLateReplies``).
         - ``in_use_by``: the last one by purpose.
-        - ``held``: who holds connections, the longest holder first; each a mapping with ``connection`` (its number),
+        - ``held``: what holds connections, the longest holder first; each a mapping with ``connection`` (its number),
           ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
         - ``waiting``: how many greenlets wait for a connection.
         - ``oldest_wait``: for how long the first of them has waited, in seconds, or None.

@@ -67,7 +67,7 @@ class Context:
         self._handle.log()
 
     def close(self) -> None:
-        """Close it, at once. Only who is the last to use it may do that."""
+        """Close it, at once. Only its last user may do that."""
         native, self._native = self._native, None
         if native is not None:
             native._close()
@@ -111,7 +111,7 @@ class Context:
                 self.close()
             return outcome
 
-        waiting = get_hub().threadpool.spawn(in_thread)  # who is interrupted in here has not begun
+        waiting = get_hub().threadpool.spawn(in_thread)  # what is thrown in here comes before it begins
         try:
             outcome: T | Exception = waiting.get()
             return outcome

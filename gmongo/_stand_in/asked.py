@@ -51,10 +51,10 @@ class Asked:
         }
 
     def _note(self, name: str, is_absent: bool, passing: str = "") -> None:
-        who = _asking(passing)
-        if who is None:
+        place = _asking(passing)
+        if place is None:
             return
-        self.names.setdefault(name, set()).add(who)
+        self.names.setdefault(name, set()).add(place)
         if is_absent:
             self.absent.add(name)
 

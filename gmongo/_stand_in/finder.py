@@ -21,7 +21,7 @@ Watch = Callable[[str, ModuleType | None, bool], None]
 class StandIn(MetaPathFinder):
     """Finds gmongo's modules under PyMongo's names.
 
-    It is asked after the finders of those who hook imports, such as New Relic's, and before the one that would find
+    It is asked after finders that hook imports, such as New Relic's, and before the one that would find
     PyMongo's own files.
 
     :ivar watch: is called with each name, its module, or None where there is none, and whether the program asked for it

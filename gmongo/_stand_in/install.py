@@ -35,7 +35,7 @@ def install() -> StandIn:
 
 
 def _place() -> int:
-    """Before the finder of files on ``sys.path``, and after whoever wants to see imports pass."""
+    """Before the finder of files on ``sys.path``, and after finders that only watch imports."""
     finders: list[Any] = sys.meta_path
     return finders.index(PathFinder) if PathFinder in finders else len(finders)
 

@@ -1,4 +1,4 @@
-"""Who observes a client, by its options."""
+"""The observers of a client, by its options."""
 
 from __future__ import annotations
 

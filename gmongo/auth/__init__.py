@@ -1,4 +1,4 @@
-"""Authentication: what is said on a connection to prove who the client is, and where credentials come from.
+"""Authentication: what is said on a connection to prove the identity of the client, and where credentials come from.
 
 A mechanism is given a function that sends a command and returns its reply; it knows nothing of connections and pools.
 """

@@ -1,4 +1,4 @@
-"""Who the client is: a credential, and what each mechanism demands of one."""
+"""The identity of a client: a credential, and what each mechanism demands of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.errors import ConfigurationError
 EXTERNAL = "$external"
 DEFAULT = "DEFAULT"
 
-# Whom a human's tokens may be sent to, unless ALLOWED_HOSTS says otherwise.
+# The hosts that a human's tokens may be sent to, unless ALLOWED_HOSTS says otherwise.
 DEFAULT_ALLOWED_HOSTS = (
     "*.mongodb.net",
     "*.mongodb-qa.net",
@@ -48,8 +48,8 @@ class Credential:
         raise TypeError("cannot pickle a credential, which holds a password")
 
     def __str__(self) -> str:
-        who = f"user {self.username!r}" if self.username is not None else "no username"
-        return f"{who}, authSource {self.source!r}, mechanism {self.mechanism}"
+        user = f"user {self.username!r}" if self.username is not None else "no username"
+        return f"{user}, authSource {self.source!r}, mechanism {self.mechanism}"
 
 
 def credential_of(

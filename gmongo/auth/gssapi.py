@@ -89,7 +89,7 @@ class GssapiConversation(SaslConversation):
         return self._choose_layer(payload)
 
     def _choose_layer(self, payload: bytes) -> bytes:
-        """The server offers security layers; take none, and say who we are."""
+        """The server offers security layers: take none, and name the user."""
         offered: bytes = self._context.unwrap(payload).message
         if len(offered) != _LAYER_AND_SIZE or not offered[0] & _NO_LAYER:
             raise OperationFailure("GSSAPI: the server does not offer to go on without a security layer")

@@ -40,7 +40,7 @@ def request(
 ) -> str:
     """The body of the response to one request.
 
-    :param what: whom we ask, for messages. They show nothing of what is sent.
+    :param what: the service that is asked, for messages. They show nothing of what is sent.
     :param timeout: seconds for all of it.
     :raises OperationFailure: it cannot be reached, does not answer in time, or refuses.
     """

@@ -43,7 +43,7 @@ class ScramKeys:
         return keys
 
     def _derive(self, question: _Question) -> Keys:
-        # A thread for this alone: in the hub's pool it would keep everybody waiting who wants a name resolved.
+        # A thread for this alone: in the hub's pool, look-ups of names would wait for it.
         pool = ThreadPool(1)
         try:
             keys: Keys = pool.apply(derive_keys, question)

@@ -1,4 +1,4 @@
-"""MONGODB-X509: the client certificate of the TLS handshake says who the client is."""
+"""MONGODB-X509: the client certificate of the TLS handshake names the user."""
 
 from __future__ import annotations
 

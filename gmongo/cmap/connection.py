@@ -141,7 +141,7 @@ class Connection:
         """Open the socket. The caller limits the time.
 
         :param tls: how to encrypt, if at all.
-        :param proxy: whom to connect through, if not directly.
+        :param proxy: the proxy to connect through, if not directly.
         :raises AutoReconnect: the server could not be reached.
         """
         try:
@@ -177,7 +177,7 @@ class Connection:
         try:
             self.authentication.again(seconds)
         except BaseException as error:
-            self.unanswered = None  # it is not known as whom the connection is authenticated
+            self.unanswered = None  # the user that the connection is authenticated as is not known
             self.error = self.error or without_frames(error)
             raise
 

@@ -1,4 +1,4 @@
-"""Establishing the connections of a pool: connect, handshake and authentication, and who hears how it went."""
+"""Establishing the connections of a pool: connect, handshake and authentication; its owner is told of the outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gmongo.wire.limit import interrupt_after
 
 
 class PoolOwner(Protocol):
-    """Who hears what the pool finds out about its server. Neither call may switch or raise: events are held in."""
+    """The topology, which is told what the pool finds out about its server. Neither call may switch or raise: events
+    are held in."""
 
     def connection_established(self, connection: Connection) -> None:
         """A handshake succeeded."""

@@ -1,4 +1,4 @@
-"""Who holds the connections of a pool, for those who wait for one in vain."""
+"""What holds the connections of a pool, for the error of a check-out that waited in vain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo.cmap.connection import Connection
 
 
 def holders(in_use: Collection[Connection], most: int | None = None) -> list[DocumentDict]:
-    """Who holds connections, the one that has held its own for the longest time first.
+    """The holders of connections, the longest holder first.
 
     :param in_use: the connections that are checked out.
     :param most: how many to show; None is all.

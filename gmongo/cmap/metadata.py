@@ -1,4 +1,4 @@
-"""The client metadata of the handshake: who connects, from where (MongoDB Handshake specification)."""
+"""The client metadata of the handshake: application, driver and platform (MongoDB Handshake specification)."""
 
 from __future__ import annotations
 

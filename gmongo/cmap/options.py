@@ -25,7 +25,7 @@ class ConnectionOptions:
     :param server_api: the Stable API fields of every command, empty without one.
     :param load_balanced: whether the peer is a load balancer.
     :param tls: how to encrypt; None is not at all.
-    :param proxy: whom to connect through, if not directly.
+    :param proxy: the proxy to connect through, if not directly.
     :param authenticator: how the connections of pools authenticate, if they do.
     """
 

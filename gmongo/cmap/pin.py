@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PinnedConnection:
-    """A connection and its pool, and who holds them: a cursor, a transaction, or a transaction's cursors (LB-43).
+    """A connection and its pool, and its holders: a cursor, a transaction, or a transaction's cursors (LB-43).
 
     :param pool: it is checked out of.
     :param connection: checked out.
@@ -32,7 +32,7 @@ class PinnedConnection:
         self._user: object = None
 
     def share(self) -> PinnedConnection:
-        """One more holder, who must release it too."""
+        """One more holder, which must release it too."""
         self._holders += 1
         return self
 

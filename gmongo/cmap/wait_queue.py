@@ -89,7 +89,7 @@ class Waiter(Generic[Item]):
     def wake(self) -> None:
         """Let the greenlet go on in the next pass of the loop, if it sleeps already. Does not switch.
 
-        It goes on after all who were woken before this call, also if it had been woken, too, and has not gone on yet.
+        It goes on after all that were woken before this call, also if it had been woken itself and has not gone on yet.
         """
         if self._asleep:
             if self._waking is not None:
@@ -144,7 +144,7 @@ class WaitQueue(Generic[Item]):
     def hand_to_all(self, item: Item) -> None:
         """Hand `item` to all waiters, which keep their places until they leave. Does not switch.
 
-        They go on in order, whoever of them has been woken for something else and has not gone on yet.
+        They go on in order, also those that were woken for something else and have not gone on yet.
         """
         for waiter in self.waiters:
             waiter.item = item

@@ -121,7 +121,7 @@ class Bulk:
     """One bulk write.
 
     :param context: of the collection.
-    :param name: of the operation, for those who observe it.
+    :param name: of the operation, for observers.
     :param fields: further fields of every command, such as ``let`` and ``comment``.
     """
 

@@ -30,7 +30,7 @@ class Lease:
     :param session: that it was opened in.
     :param codec_options: how documents are decoded.
     :param time_limit: of the whole cursor, in seconds; None leaves each command its own.
-    :param keeps_session: whether an implicit session stays with its owner, who goes on using it after the cursor.
+    :param keeps_session: whether an implicit session stays with its owner, which goes on using it after the cursor.
     """
 
     __slots__ = (

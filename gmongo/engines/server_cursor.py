@@ -39,7 +39,7 @@ class ServerCursor:
     :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.
     :param deadline: by which the last document must have come; None leaves each iteration its own time.
     :param exhaust: whether the server sends the further batches without being asked for each.
-    :param keeps_session: whether an implicit session stays with its owner, who goes on using it after the cursor.
+    :param keeps_session: whether an implicit session stays with its owner, which goes on using it after the cursor.
     """
 
     __slots__ = (

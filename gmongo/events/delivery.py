@@ -2,8 +2,8 @@
 
 A critical section *notes* what happens, in the specification's order, and does not switch. After it, the greenlet
 *delivers* what it has noted, and waits for its turn: what others noted before comes first. So all listeners see the
-same order, whatever they do; each event reaches them in the greenlet and the context in which it happened; and who
-causes events faster than listeners take them is held back.
+same order, whatever they do; each event reaches them in the greenlet and the context in which it happened; and a
+greenlet that causes events faster than listeners take them is held back.
 
 What a greenlet does not deliver itself, because it is killed or because a listener does not return, a greenlet of the
 driver's delivers later, in the same place of the order and with the same context variables.

@@ -236,7 +236,7 @@ class Observers(Observer):
         self.all = observers
         self.active = False  # whether one of them was wanted when the last operation began
         self.times_decoding = any(observer.times_decoding for observer in observers)
-        # Several of these are called in each operation, so each is what it takes for those who listen to it.
+        # Several of these are called in each operation, so each does only what its listeners need.
         for name in _TOLD:
             setattr(self, name, _telling([getattr(each, name) for each in observers if _listens(each, name)]))
 

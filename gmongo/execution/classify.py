@@ -37,8 +37,8 @@ def error_of(reply: Document, max_wire_version: int | None = None) -> PyMongoErr
     """The exception for a reply, or None if the command succeeded.
 
     Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
-    that the server has changed its state. It stays a write concern error, since the write was done: whoever takes it
-    for a lost connection writes again.
+    that the server has changed its state. It stays a write concern error, since the write was done: a program that
+    takes it for a lost connection writes again.
 
     :raises ProtocolError: the reply is not well formed.
     """

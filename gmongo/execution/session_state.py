@@ -24,7 +24,7 @@ _NONE: Document = {}
 
 
 class SessionState:
-    """The logical session on the server, the transaction, the times that were seen, and who uses it now.
+    """The logical session on the server, the transaction, the times that were seen, and the greenlet that uses it now.
 
     :param executor: of the client that started the session.
     :param server_session: what the server knows it by.

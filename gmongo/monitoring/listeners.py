@@ -1,4 +1,4 @@
-"""Listener base classes, and who listens to what."""
+"""The base classes of listeners, and the listeners of a client."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from gmongo.wire.transport import without_frames
 
 
 class MonitorOwner(Protocol):
-    """Who the checks are reported to."""
+    """What the checks are reported to: the topology."""
 
     def describe(self, address: Address) -> ServerDescription | None:
         """What is known of a server; None if it is no longer part of the topology."""

@@ -1,4 +1,4 @@
-"""The server of each operation: choices that are remembered, and a queue of those who wait for a server.
+"""The server of each operation: choices that are remembered, and a queue of greenlets that wait for a server.
 
 Which servers suit is decided by pure functions in `selection`; this owns what selecting remembers and waits on.
 """
@@ -133,7 +133,7 @@ class ServerSelector:
         return len(self._queue.waiters)
 
     def waiters(self) -> list[Waiter[TopologyDescription]]:
-        """Who waits for a server, the longest wait first."""
+        """The waiters for a server, the longest wait first."""
         return list(self._queue.waiters)
 
     def forget(self) -> None:
@@ -141,11 +141,11 @@ class ServerSelector:
         self._choices.clear()
 
     def wake(self, description: TopologyDescription) -> None:
-        """Have all who wait look again, in order of arrival. Does not switch."""
+        """Have all waiters look again, in order of arrival. Does not switch."""
         self._queue.hand_to_all(description)
 
     def close(self) -> None:
-        """Refuse all who wait. Does not switch."""
+        """End all waits with an error. Does not switch."""
         self._choices.clear()
         waiters = self._queue.detach()
         self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
@@ -189,10 +189,10 @@ class ServerSelector:
         complaint: Callable[[], str],
         operation: str | None = None,
     ) -> Found:
-        """Wait for changes until there is what is looked for. Every change wakes all who wait, in order.
+        """Wait for changes until there is what is looked for. Every change wakes all waiters, in order.
 
-        Who waits keeps its place in the queue until then: a change may come while some have looked after the one before
-        it and others have not yet, and those who came later would overtake those who had queued up anew.
+        A waiter keeps its place in the queue until then: the next change may come when some waiters have looked after
+        this one and others have not. If the first queued up anew, the others would overtake them.
 
         :param look: finds it, or something false.
         :param end: when the wait is over.

@@ -22,7 +22,7 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 
 
 class SrvOwner(Protocol):
-    """Who the hosts are reported to."""
+    """What the hosts are reported to: the topology."""
 
     def is_polled(self) -> bool:
         """Whether DNS still says of which hosts the topology consists."""

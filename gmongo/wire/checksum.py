@@ -1,7 +1,7 @@
 """CRC-32C, the checksum that an OP_MSG may end with (OP_MSG specification, "sections"; RFC 3720, appendix B.4).
 
 Servers send it only to clients that send it, and gmongo does not; so what is here is for the message that has one all
-the same. That is why it is in Python, at some 10 MB in a second, rather than a library that everybody would have to
+the same. That is why it is in Python, at some 10 MB in a second, rather than a library that every user would have to
 install.
 """
 

@@ -33,7 +33,7 @@ def connect(
         is the connected one.
     :param ref: whether waiting on the socket keeps the hub running.
     :param tls: how to encrypt; None is not at all.
-    :param proxy: whom to connect through, unless `address` is that of a Unix domain socket.
+    :param proxy: the proxy to connect through, unless `address` is that of a Unix domain socket.
     :raises TransportError: no address could be reached; the error is that of the last one tried.
     """
     proxy = None if address[1] is None else proxy

@@ -63,7 +63,7 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and keep them for :meth:`decode_run`.
 
-        :returns: whether there were any. What cannot be decoded is left to whoever asks for it.
+        :returns: whether there were any. What cannot be decoded raises when it is asked for.
         """
         ready, self._ready, start = self._ready, None, self._position
         try:

@@ -373,7 +373,7 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket; who waits on it gets :class:`TransportError`. Does not switch, and may be repeated."""
+        """Close the socket; what waits on it raises :class:`TransportError`. Does not switch, and may be repeated."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 

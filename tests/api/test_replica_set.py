@@ -1,4 +1,4 @@
-"""Replica sets: who is found, where operations go, and how the client follows when the set changes."""
+"""Replica sets: which members are found, where operations go, and how the client follows when the set changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def step_down(replica_set, new_primary, code=10107):
 
     def refuse(_command):
         version = old.topology_version
-        # Who awaits the news gets them afterwards; who asks gets them at once.
+        # A hello that awaits a change is answered afterwards; a plain one at once.
         gevent.spawn_later(0.02 if old.streams else 0, replica_set.elect, new_primary)
         return {**NOT_PRIMARY, "code": code, "topologyVersion": {**version, "counter": version["counter"] + 1}}
 

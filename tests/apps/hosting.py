@@ -161,7 +161,7 @@ class Load:
             self.answered_by.append(process)
 
     def lately(self, count: int = 20) -> set[int]:
-        """Who answered the last requests; empty while there are too few."""
+        """The processes that answered the last requests; empty while there are too few."""
         return set(self.answered_by[-count:]) if len(self.answered_by) >= count else set()
 
 

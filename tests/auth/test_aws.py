@@ -272,7 +272,7 @@ def test_a_token_file_that_is_not_there(monkeypatch, tmp_path):
 
 
 class AwsServer(ScriptedServer):
-    """Trusts whoever has signed with the right key ID."""
+    """Trusts every client that has signed with the right key ID."""
 
     key_id = "KEY"
 

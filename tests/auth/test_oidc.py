@@ -25,7 +25,7 @@ PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a
 
 
 class OidcServer(ScriptedServer):
-    """Lets in whoever has a good token."""
+    """Accepts every client that has a good token."""
 
     def __init__(self):
         super().__init__()

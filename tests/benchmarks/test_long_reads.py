@@ -1,4 +1,4 @@
-"""The server that is a way off, and what is said of those who read from it."""
+"""The server that is a way off, and what is said of clients that read from it."""
 
 from __future__ import annotations
 

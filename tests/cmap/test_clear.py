@@ -39,7 +39,7 @@ def test_a_clear_only_counts_on(new_pool: Any, server: Any, recorder: Any) -> No
     pool.clear()
     assert recorder.story == ["PoolCleared"]
     assert seen == [(1, "paused")]
-    assert ping(used)["ok"] == 1  # who has one may go on with it
+    assert ping(used)["ok"] == 1  # a greenlet that has one may go on with it
     pool.check_in(used)
     assert recorder.story[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
 

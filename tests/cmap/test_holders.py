@@ -1,4 +1,4 @@
-"""Who holds the connections, when there is none left: ``pool_stats()`` and ``WaitQueueTimeoutError``."""
+"""The holders of connections, when there is none left: ``pool_stats()`` and ``WaitQueueTimeoutError``."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_holder_may_have_ended(new_pool: Any) -> None:
 def test_a_holder_may_be_gone(new_pool: Any) -> None:
     pool = new_pool()
     gevent.spawn(pool.check_out).get()
-    gevent.sleep(0.01)  # the hub remembers whom it switched to last
+    gevent.sleep(0.01)  # the hub remembers the greenlet that it switched to last
     gc.collect()
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 

@@ -274,7 +274,7 @@ def test_zero_is_no_maximum(new_pool: Any) -> None:
 
 
 def test_all_who_want_something_of_a_server_count_as_its_operations(new_pool: Any, server: Any, go: Any) -> None:
-    """Those who use a connection, those who make one, and those who wait."""
+    """Greenlets that use a connection, that make one, and that wait."""
     gate = Event()
     pool = new_pool(max_pool_size=2, max_connecting=1)
     assert pool.operation_count == 0

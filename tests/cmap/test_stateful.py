@@ -174,7 +174,7 @@ class Life:
         assert self.pool.stats()["total"] == 0
 
     def step(self) -> None:
-        """Do one thing, perhaps let everybody go on, and check."""
+        """Do one thing, perhaps let all greenlets go on, and check."""
         (action,) = self.random.choices(list(ACTIONS), list(ACTIONS.values()))
         if not action(self):
             return  # it cannot happen now
@@ -227,7 +227,7 @@ class Life:
         gevent.spawn(action, *arguments, **keywords)
 
     def settle(self) -> None:
-        """Let everybody run as far as possible, and those whose time is up time out."""
+        """Let all greenlets run as far as possible, and those whose time is up time out."""
         if any(not task.ended and task._deadline is not None for task in self.tasks):
             gevent.sleep(0.001)
         for _ in range(self.passes):
@@ -264,7 +264,7 @@ class Life:
         return True
 
     def hand_over(self) -> bool:
-        """A check-in whose connection goes to a waiter, to whom something happens in the same instant."""
+        """A check-in whose connection goes to a waiter, into which something is thrown in the same instant."""
         task = self.pick([task for task in self.tasks if task.holding])
         if task is None or not self.pool.stats()["waiting"]:
             return False

@@ -54,7 +54,7 @@ def test_a_newcomer_does_not_take_what_was_given_back_for_another(new_pool: Any,
     crowd = Crowd(pool, go)
     waiting = crowd.add("waiting")
     pool.check_in(connection)
-    with checked_out(pool):  # asks before the one who waits has had a turn of the loop
+    with checked_out(pool):  # asks before the waiter has had a turn of the loop
         crowd.served.append("newcomer")
     waiting.join(timeout=5)
     assert crowd.served == ["waiting", "newcomer"]

@@ -125,7 +125,7 @@ class Raised(NamedTuple):
 def same(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
     """Whether two portraits are equal, but for what a caller cannot tell.
 
-    gmongo may raise a subclass, which whoever catches PyMongo's class catches, and its errors may tell more.
+    gmongo may raise a subclass, which code that catches PyMongo's class catches, and its errors may tell more.
 
     :param accept: says of a pair of parts that differ whether that is meant.
     """

@@ -1,4 +1,4 @@
-"""Every parameter of every method with values of every type: whoever catches PyMongo's error catches gmongo's.
+"""Every parameter of every method with values of every type: code that catches PyMongo's error catches gmongo's.
 
 The parameters are read off PyMongo's signatures, so a new one is tried without a change here.
 """

@@ -181,7 +181,7 @@ def test_nothing_is_seen_of_a_mongocryptd_that_is_not_there(seen: Seen, connect:
 
 
 def test_the_driver_makes_no_other_clients() -> None:
-    """Whoever lets the driver make another client says here what may be seen of it."""
+    """For each place where the driver makes another client: what may be seen of it."""
     root = Path(gmongo.__file__).parent
     found = set()
     for path in root.rglob("*.py"):

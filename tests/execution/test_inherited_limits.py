@@ -43,7 +43,7 @@ def nothing_asked(deployment: Deployment) -> bool:
     return not deployment.commands.named("find", "aggregate", "insert", "commitTransaction", "abortTransaction")
 
 
-# Who inherits from whom
+# What inherits from what
 
 
 def test_a_collection_inherits_from_its_database_and_that_from_the_client(client, deployment):

@@ -37,7 +37,7 @@ FAR = 60.0  # no test lasts that long
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    """Whoever does not keep its limit is ended by this, with an error that no test expects."""
+    """A greenlet that does not keep its limit is ended by this, with an error that no test expects."""
     with gevent.Timeout(5, AssertionError("the limit was not kept")):
         yield
 

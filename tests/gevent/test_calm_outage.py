@@ -80,6 +80,6 @@ def test_recovery_is_in_order_and_no_rush(max_connecting):
             assert [each.exception for each in waiters if each.exception] == []
             assert 0 < most[0] <= max_connecting
             # First come, first served, but for those that run at the same time or wait for a handshake; and for those
-            # few whose connection was lost once more, who had to queue up again.
+            # few whose connection was lost once more, which had to queue up again.
             displaced = sorted(abs(position - number) for position, number in enumerate(served))
             assert displaced[-WAITERS // 20] <= 2 * 50

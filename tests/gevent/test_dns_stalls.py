@@ -1,4 +1,4 @@
-"""The loop is not held while a name is looked up, and whoever waits for that can be interrupted at once."""
+"""The loop is not held while a name is looked up, and a greenlet that waits for that can be interrupted at once."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def server():
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """Who looks up plain names."""
+    """What looks up plain names."""
     resolver = SlowResolver()
     monkeypatch.setattr(get_hub(), "resolver", resolver)
     yield resolver
@@ -110,7 +110,7 @@ def publish(names: SlowNameServer, server: ScriptedServer) -> None:
 
 @pytest.fixture
 def names(monkeypatch, server):
-    """Who is asked for the records of a cluster."""
+    """What is asked for the records of a cluster."""
     with SlowNameServer() as names:
         install(monkeypatch.setattr, names)
         publish(names, server)

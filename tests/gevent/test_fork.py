@@ -96,11 +96,11 @@ def by_connection(server, name="find"):
     return asked
 
 
-def sessions(server, who):
+def sessions(server, reader):
     return {
         bytes(each.command["lsid"]["id"])
         for each in server.received
-        if each.name == "find" and each.command["filter"].get("_id") == who
+        if each.name == "find" and each.command["filter"].get("_id") == reader
     }
 
 

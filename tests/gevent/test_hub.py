@@ -121,7 +121,7 @@ print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
 
 
 def test_nothing_but_a_connection_being_populated_is_waited_for(server):
-    """The background holds no hub; who waits for what it makes, and then for a reply on it, does."""
+    """The background holds no hub; a greenlet that waits for what it makes, and then for a reply on it, does."""
     program = """
 import sys, gevent
 from gmongo import MongoClient

@@ -179,7 +179,7 @@ def test_a_crowd(deployment, where, way, manner):
     eventually(lambda: not any(member.connections for member in deployment.members))
 
 
-# Whoever is interrupted while he tells one, tells the others all the same
+# A greenlet that is interrupted in one listener calls the others all the same
 
 
 class Record(HearsCommands, HearsPools):

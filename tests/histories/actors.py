@@ -1,4 +1,4 @@
-"""Those who work in a history. Each has a checker of its own for what may have come of its work."""
+"""The actors of a history. Each has a checker of its own for what may have come of its work."""
 
 from __future__ import annotations
 

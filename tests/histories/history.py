@@ -1,4 +1,4 @@
-"""One history: a deployment, a client, those who work with it, and what goes wrong meanwhile."""
+"""One history: a deployment, a client, the actors that use it, and what goes wrong meanwhile."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Replies:
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            options["socketTimeoutMS"] = 30  # what says that it is longer than it is keeps everybody waiting
+            options["socketTimeoutMS"] = 30  # what says that it is longer than it is keeps the reader waiting
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
 

@@ -563,7 +563,7 @@ class Soak:
         self.most_memory = max(self.most_memory, _memory())
 
     def _check_gone(self, before: tuple[int, int]) -> None:
-        """The collector has not run: whoever has ended has gone by itself."""
+        """The collector has not run: what has ended is gone without it."""
         gevent.sleep(0.01)
         if Work.alive:
             raise Violation(f"the locals of {Work.alive} ended workers live on")

@@ -1,4 +1,4 @@
-"""Whoever is ended leaves nothing behind, without the garbage collector's help.
+"""A greenlet that is ended leaves nothing behind, without the garbage collector's help.
 
 What a greenlet was thrown is kept by the greenlet, and refers to the frames that it went through. If one of these
 frames refers to the greenlet or to the error, all of them live on in a cycle, with the locals of the application and

@@ -24,7 +24,7 @@ NO_VALUES = {
     "tlsCRLFile": ("",),
     "tlsCertificateKeyFile": ("",),
     "srvAllowedHostsSuffix": ("", "com"),
-    # No such options, but whoever wrote them meant something by them.
+    # No such options, but the names show what is meant.
     "tlsEnabled": ("true",),
     "ssl_ca_certs": ("/ca.pem",),
     "sslCAFile": ("/ca.pem",),

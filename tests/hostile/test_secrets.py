@@ -212,7 +212,7 @@ def test_the_text_of_a_client(options: dict[str, Any]) -> None:
 
 
 def test_a_credential_is_not_pickled_by_accident() -> None:
-    """Options hold the password, and whoever pickles them would have it in the pickle: so they cannot be."""
+    """Options hold the password, which would be in their pickle: so they cannot be pickled."""
     client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED}@h", connect=False)
     for thing in (client, client.options, client.options.credential):
         with pytest.raises(TypeError, match="pickle"):

@@ -40,7 +40,7 @@ backend services
 
 @contextmanager
 def haproxy(services: list[str], folder: Path) -> Iterator[str]:
-    """Start HAProxy before services, which it tells by the PROXY protocol who connects; gives its address.
+    """Start HAProxy before services, which it tells the client's address by the PROXY protocol; gives its address.
 
     :param services: ``host:port`` of each.
     :param folder: for the configuration.

@@ -259,7 +259,7 @@ def test_a_killed_get_more(deployment: Any, client: Any, cursor: Any, recorder: 
     block(deployment, "getMore")
     fetching = go(next, cursor)
     fetching.kill()
-    eventually(lambda: held(client) == {})  # whoever is killed may never close the cursor
+    eventually(lambda: held(client) == {})  # a greenlet that is killed may never close the cursor
     cursor.close()
     assert recorder.only("ConnectionCheckedIn", "ConnectionClosed") == ["ConnectionCheckedIn", "ConnectionClosed"]
     assert deployment.commands.named("killCursors") == []

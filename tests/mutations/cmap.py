@@ -798,7 +798,7 @@ MUTATIONS = (
     ),
     M(
         "c119",
-        "who waits is taken for stuck when the application holds the loop",
+        "a waiter is taken for stuck when the application holds the loop",
         DELIVERY,
         "            if turn.awake.wait(_PATIENCE) or turn.awake.wait(_GRACE):\n",
         "            if turn.awake.wait(_PATIENCE):\n",

@@ -213,7 +213,7 @@ MUTATIONS = (
     ),
     M(
         "l30",
-        "the time-out behind a load balancer does not say who has the connections",
+        "the time-out behind a load balancer does not name the holders of the connections",
         "cmap/pool.py",
         '        users = ", ".join(f"connections in use by {what}: {count}" for what, count in machine.in_use_by().items())\n',
         '        users = ""\n',

@@ -139,7 +139,7 @@ MUTATIONS = (
     ),
     M(
         "ra15",
-        "whoever waits for a batch read ahead does not hold the hub",
+        "a greenlet that waits for a batch read ahead does not hold the hub",
         AHEAD,
         "        holding = hold_hub()  # the greenlet does not\n",
         "        from gevent import get_hub\n\n        holding = get_hub().loop.timer(0)\n",

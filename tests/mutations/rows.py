@@ -87,7 +87,7 @@ MUTATIONS = (
     ),
     M(
         "r11",
-        "whoever waits is woken before the pool is ready",
+        "a waiter is woken before the pool is ready",
         "sdam/topology.py",
         "            server.pool.ready()\n",
         "            get_hub().loop.run_callback(server.pool.ready)\n",

@@ -201,7 +201,7 @@ MUTATIONS = (
     ),
     M(
         "s55",
-        "a change wakes none of those who wait",
+        "a change wakes no waiter",
         TOPOLOGY,
         "        self.selector.forget()\n        self.selector.wake(after)\n",
         "        self.selector.forget()\n",
@@ -313,7 +313,7 @@ MUTATIONS = (
     ),
     M(
         "s73",
-        "whoever waits for a server is not woken",
+        "a waiter for a server is not woken",
         SELECTOR,
         "        self._queue.hand_to_all(description)\n",
         "        pass\n",
@@ -321,7 +321,7 @@ MUTATIONS = (
     ),
     M(
         "s74",
-        "one of those who wait is woken",
+        "one waiter is woken, and not all",
         SELECTOR,
         "        self._queue.hand_to_all(description)\n",
         "        if self._queue.waiters:\n            self._queue.hand(description)\n",
@@ -329,7 +329,7 @@ MUTATIONS = (
     ),
     M(
         "s117",
-        "who has looked in vain is overtaken by those who have not looked yet",
+        "a waiter that has looked in vain is overtaken by those that have not looked yet",
         "cmap/wait_queue.py",
         "            if self._waking is not None:\n                self._waking.stop()\n            self._waking = ",
         "            if self._waking is None:\n                self._waking = ",
@@ -337,7 +337,7 @@ MUTATIONS = (
     ),
     M(
         "s118",
-        "who is woken twice goes on twice",
+        "a waiter that is woken twice goes on twice",
         "cmap/wait_queue.py",
         "                self._waking.stop()\n            self._waking =",
         "                pass\n            self._waking =",
@@ -345,7 +345,7 @@ MUTATIONS = (
     ),
     M(
         "s75",
-        "who waits does not ask for checks",
+        "a waiter does not ask for checks",
         SELECTOR,
         "                topology.request_checks()\n                waiter.sleep",
         "                waiter.sleep",
@@ -473,7 +473,7 @@ MUTATIONS = (
     ),
     M(
         "s91",
-        "closing leaves whoever waits for a server",
+        "closing leaves waiters for a server",
         SELECTOR,
         '        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))\n',
         "",

@@ -173,7 +173,7 @@ MUTATIONS = (
     ),
     M(
         "t23",
-        "who connects is not shown",
+        "the client that connects is not shown",
         STATE,
         "            for each in holders(pool.machine.pending)\n",
         "            for each in holders(())\n",
@@ -181,7 +181,7 @@ MUTATIONS = (
     ),
     M(
         "t24",
-        "who waits for a server is not shown",
+        "the waiters for a server are not shown",
         STATE,
         "        for waiter in topology.selector.waiters()\n",
         "        for waiter in ()\n",
@@ -231,7 +231,7 @@ MUTATIONS = (
     ),
     M(
         "t32",
-        "whoever backs off is forgotten too late",
+        "a greenlet that backs off is forgotten too late",
         "execution/executor.py",
         "            finally:\n                del self.backing_off[me]\n",
         "            finally:\n                pass\n",

@@ -180,7 +180,7 @@ def test_a_kill_says_nothing(connect: Any, server: Any, recorder: Recorder, stag
 
 @pytest.mark.requirement("CMAP-96")
 def test_a_limit_takes_no_connection_from_others(connect: Any, server: Any, recorder: Recorder) -> None:
-    """Ten whose limit is too short for a slow server to let them in, and one who has a connection."""
+    """Ten greenlets whose limit is too short for a slow server, and one that has a connection."""
     client = known_client(connect, server, recorder)
     client.db.c.find_one()
     gate = Event()

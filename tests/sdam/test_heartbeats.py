@@ -1,4 +1,4 @@
-"""Checks of servers: who is checked, by which command, on which connection, and what listeners hear of it."""
+"""Checks of servers: which servers, by which command, on which connection, and what listeners hear of it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_monitors_do_not_authenticate(connect: Any, server: ScriptedServer, reco
     assert AUTHENTICATING & {field for each in others for field in each.command}, "the operation would have"
 
 
-# Who is checked
+# Which servers are checked
 
 
 def monitors() -> int:

@@ -1,4 +1,4 @@
-"""Choosing servers for operations: who waits, who is woken, and who is chosen."""
+"""Choosing servers for operations: waiting, waking, and the choice."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_only_those_go_on_whose_server_is_there(connect: Any, replica_set: Scrip
 
 
 def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -> None:
-    """Waiting is one timer; whoever leaves, however, takes his with him."""
+    """Waiting is one timer, which a waiter that leaves takes along."""
     client = connect(streaming, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
     eventually(lambda: awaitable(streaming))
     before = gevent.get_hub().loop.activecnt

@@ -2,7 +2,7 @@
 
     python -m pytest -p tests.support.every_client_is_observed tests/spec
 
-Whatever passes without it has to pass with it, too: who is observed does what others do.
+Whatever passes without it has to pass with it, too: a client that is observed does what others do.
 """
 
 from __future__ import annotations

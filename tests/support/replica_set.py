@@ -64,7 +64,7 @@ class ScriptedReplicaSet:
         self.announce()
 
     def reconfigure(self, hosts: list[ScriptedServer]) -> None:
-        """Change who is in the set."""
+        """Change the members of the set."""
         self.hosts = hosts
         self.version += 1
         self.announce()

@@ -46,7 +46,7 @@ def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBa
     return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
 
 
-# A find returns the _id that it asked for, so that everybody can see whether a reply is that to his own question.
+# A find returns the _id that it asked for, so that a greenlet can see whether a reply is that to its own request.
 REPLIES: dict[str, Any] = {
     "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
     "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
@@ -215,7 +215,7 @@ class ScriptedServer:
         self.faults[name].extend(faults)
 
     def changed(self) -> None:
-        """Let everybody know who awaits a change: the fields of the hello have become others."""
+        """Answer the hellos that await a change: the fields of the hello are others now."""
         self._version += 1
         self._changed.set()
         self._changed = Event()

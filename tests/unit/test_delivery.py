@@ -319,7 +319,7 @@ def test_what_is_held_in_is_delivered_after_it(delivery: Delivery) -> None:
 
 
 def test_a_forked_child_has_nothing_to_deliver(delivery: Delivery) -> None:
-    """Those who deliver or wait in the parent go on in the child too, and end there without a trace."""
+    """Greenlets that deliver or wait in the parent go on in the child too, and end there without a trace."""
     gate, heard = Gate(), []
     inherited = [spawn(do, delivery, (gate.hold, 0), (heard.append, 1)), spawn(do, delivery, (heard.append, 2))]
     spawn(do, delivery, (heard.append, 3)).kill()

@@ -1,4 +1,4 @@
-"""Whoever uses what needs an extra without it learns which one to install."""
+"""The error of what needs an extra that is not installed names the extra."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 _SETUP = Path(__file__).parents[2] / "setup.cfg"
-# Packages that are not found, whoever looks for them.
+# Packages that are not found.
 _HIDE = """
 import sys
 

@@ -25,7 +25,7 @@ def returned():
 
 
 def wait(queue, limit, returned, timed_out=Late):
-    """Wait as a check-out does: what was handed to one who leaves goes to `returned`."""
+    """Wait as a check-out does: what was handed to a waiter that leaves goes to `returned`."""
     waiter = queue.join()
     try:
         return waiter.sleep(limit, timed_out)
@@ -124,7 +124,7 @@ def test_what_was_handed_to_one_who_dies_is_given_back_once(queue, returned, thr
 
 
 def test_kill_after_waking_comes_too_late(queue, returned):
-    """The one who has woken owns what it was handed."""
+    """A waiter that has woken owns what it was handed."""
     taken = []
 
     def take():

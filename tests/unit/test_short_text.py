@@ -84,7 +84,7 @@ class CountingDict(dict[str, Any]):
 
 
 def counting(visits: Visits, value: Any) -> Any:
-    """A copy that counts who looks at it."""
+    """A copy that counts the looks at it."""
     if isinstance(value, dict):
         made: Any = CountingDict({name: counting(visits, each) for name, each in value.items()})
     elif isinstance(value, list):

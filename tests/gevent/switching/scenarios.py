@@ -399,7 +399,7 @@ class FetchAhead(OwnGreenlet):
 
 
 class KeptConnection(EmptyPool):
-    """Whoever is interrupted leaves the only connection to the next one, when the late reply has come."""
+    """A greenlet that is interrupted leaves the only connection to the next one, when the late reply has come."""
 
     name = "find with a connection that is kept"
     options = {"drainLateReplies": True, "maxPoolSize": 1}

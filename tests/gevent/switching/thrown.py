@@ -13,7 +13,7 @@ from gmongo.cmap import connection, wait_queue
 from gmongo.wire import limit
 
 EARLY = "early"  # a callback of the hub throws, as `Greenlet.kill` does
-LATE = "late"  # in the instant of waking: what was waited for has come, and is lost to whoever is interrupted
+LATE = "late"  # in the instant of waking: what was waited for has come, and is lost to the greenlet that is interrupted
 
 
 class Broken(Exception):

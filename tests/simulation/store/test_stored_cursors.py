@@ -1,4 +1,4 @@
-"""Cursors: batches, their ends, and who may read from them."""
+"""Cursors: batches, their ends, and which users may read from them."""
 
 from __future__ import annotations
 
