@@ -7,7 +7,7 @@ from functools import partial
 
 from gmongo.auth.aws_credentials import AwsCredentialsCache
 from gmongo.auth.credential import Credential
-from gmongo.auth.gssapi import GssapiConversation, gssapi_library
+from gmongo.auth.gssapi import GssapiConversation
 from gmongo.auth.login import AwsLogin, Login, ScramLogin, SimpleLogin
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens
 from gmongo.auth.plain import PlainConversation
@@ -70,7 +70,6 @@ def _oidc(credential: Credential) -> _MakeLogin:
 
 
 def _gssapi(credential: Credential) -> _MakeLogin:
-    gssapi_library()
     return lambda host: SimpleLogin(partial(GssapiConversation, credential, host))
 
 

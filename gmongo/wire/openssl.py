@@ -10,10 +10,11 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
+from typing import TypeAlias, TypeVar, cast
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL, crypto
 from service_identity import CertificateError, VerificationError
@@ -21,6 +22,9 @@ from service_identity.cryptography import verify_certificate_hostname, verify_ce
 
 from gmongo import _clock
 from gmongo.errors import ConfigurationError
+
+T = TypeVar("T")
+Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PIECE = 64 * 1024
 # What OpenSSL says of certificates; pyOpenSSL gives the numbers only.
@@ -44,7 +48,7 @@ _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_R
 
 @dataclass(frozen=True)
 class Trust:
-    """Whom to trust, and what to show. Files are PEM files that have been read once already.
+    """What is trusted, and what is shown. Files are PEM files that have been read once already.
 
     :param ca_file: the authorities; None is those of the system.
     :param crl_file: a list of what they have revoked, if there is one.
@@ -81,7 +85,7 @@ class Session:
 class OpenSslContext:
     """The settings of a client's connections.
 
-    :param trust: whom to trust.
+    :param trust: what is trusted, and what is shown.
     """
 
     verify_mode = ssl.CERT_REQUIRED
@@ -191,7 +195,7 @@ class OpenSslObject:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
 
-    def _step(self, step: Callable[..., Any], *arguments: Any) -> Any:
+    def _step(self, step: Callable[..., T], *arguments: object) -> T | None:
         data = self._incoming.read()
         if data:
             self._connection.bio_write(data)
@@ -280,13 +284,14 @@ def _load_own(context: SSL.Context, path: str, password: str | None) -> None:
         raise ConfigurationError(f"tlsCertificateKeyFile: pyOpenSSL cannot use {path!r}: {error}") from error
 
 
-def _own_key(path: str, password: str | None) -> Any:
+def _own_key(path: str, password: str | None) -> Key:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        return load_pem_private_key(data, None if password is None else password.encode())
+        key = load_pem_private_key(data, None if password is None else password.encode())
     except TypeError:  # it needs no password
-        return load_pem_private_key(data, None)
+        key = load_pem_private_key(data, None)
+    return cast(Key, key)
 
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:

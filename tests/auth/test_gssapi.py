@@ -13,6 +13,7 @@ from gmongo.auth import gssapi as gmongo_gssapi
 from gmongo.auth.credential import Credential
 from gmongo.auth.gssapi import GssapiConversation, canonical
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from tests.support.server import ScriptedServer
 
 
 class Context:
@@ -103,8 +104,13 @@ def test_a_server_that_ends_too_early(library):
 
 def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "gssapi", None)
-    with pytest.raises(ConfigurationError, match=r"needs the library gssapi: pip install gmongo\[gssapi\]"):
-        gmongo.MongoClient("localhost", username="ann", authMechanism="GSSAPI", connect=False)
+    with (
+        ScriptedServer() as server,
+        gmongo.MongoClient("127.0.0.1", server.port, username="ann", authMechanism="GSSAPI", connect=False) as client,
+    ):
+        with pytest.raises(ConfigurationError, match=r"needs the library gssapi: pip install gmongo\[gssapi\]"):
+            client.db.c.find_one()
+        assert not server.commands("saslStart")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def new_key(kind: str) -> Any:
 class Authority:
     """A certificate authority.
 
-    :param kind: of its keys and those of whom it certifies.
+    :param kind: of its keys and those that it certifies.
     """
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
@@ -80,7 +80,7 @@ class Authority:
         return self._certified("server", extensions)
 
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> Certified:
-        """Who signs responses in the place of the authority.
+        """A certificate that signs responses in the place of the authority's.
 
         :param purposes: of its extended key usage; without any, it has none.
         :param signs: whether its key usage allows signatures; None is that it has none.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import configparser
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-_SETUP = Path(__file__).parents[2] / "setup.cfg"
+_ROOT = Path(__file__).parents[2]
 # Packages that are not found.
 _HIDE = """
 import sys
@@ -26,13 +27,17 @@ class Hiding:
 sys.meta_path[:] = [Hiding({hidden!r})]
 """
 _A_DEPLOYMENT = "from gmongo.testing import Deployment"
+_GSSAPI = (
+    "import gmongo; from tests.support.server import ScriptedServer\n"
+    "with ScriptedServer() as s, gmongo.MongoClient('127.0.0.1', s.port, username='u', authMechanism='GSSAPI')"
+)
 _MODULE = "import runpy; sys.argv = ['x', '.']; runpy.run_module({!r}, run_name='__main__')"
 
 # The extra, the packages of it that are hidden, and a program that uses them.
 MISSING = [
     ("snappy", "snappy", "import gmongo; gmongo.MongoClient('h', connect=False, compressors='snappy')"),
     ("zstd", "zstandard", "import gmongo; gmongo.MongoClient('h', connect=False, compressors='zstd')"),
-    ("gssapi", "gssapi", "import gmongo; gmongo.MongoClient('mongodb://u@h/?authMechanism=GSSAPI')"),
+    ("gssapi", "gssapi", f"{_GSSAPI} as client: client.db.c.find_one()"),
     (
         "encryption",
         "pymongocrypt",
@@ -65,6 +70,14 @@ MISSING = [
     ("testing", "trustme", f"{_A_DEPLOYMENT}; Deployment.standalone(tls=True).start()"),
     ("testing", "nx_27017", "from gmongo.testing import EmbeddedDatabase; EmbeddedDatabase().start()"),
     (
+        "testing",
+        "tzdata",
+        f"import zoneinfo; zoneinfo.reset_tzpath(to=()); {_A_DEPLOYMENT}; import gmongo\n"
+        "with Deployment.standalone() as d, gmongo.MongoClient(d.uri) as c:\n"
+        "    c.a.b.insert_one({}); list(c.a.b.aggregate([{'$set': {'x': {'$hour': {'date': {'$toDate': '$_id'}, "
+        "'timezone': 'Europe/Berlin'}}}}]))",
+    ),
+    (
         "icu",
         "icu",
         f"{_A_DEPLOYMENT}; import gmongo\n"
@@ -74,17 +87,47 @@ MISSING = [
 ]
 # Of many packages, which are for the examples and for work on gmongo itself.
 OF_PROGRAMS = {"examples", "dev"}
+WITHOUT_PACKAGES = {"aws"}
+
+
+def extras() -> set[str]:
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(_ROOT / "setup.cfg")
+    return set(setup["options.extras_require"])
 
 
 def test_every_extra_is_here() -> None:
-    setup = configparser.ConfigParser(interpolation=None)
-    setup.read(_SETUP)
-    assert {extra for extra, *_ in MISSING} | OF_PROGRAMS == set(setup["options.extras_require"])
+    assert {extra for extra, *_ in MISSING} | OF_PROGRAMS | WITHOUT_PACKAGES == extras()
+
+
+def test_every_extra_is_installed_alone_by_tox() -> None:
+    """And there is a program that does what it is for."""
+    settings = (_ROOT / "tox.ini").read_text()
+    [factors] = re.findall(r"^\[testenv:extra-\{(.*)\}\]$", settings, re.MULTILINE)
+    programs = {path.stem.removesuffix("_extra") for path in (_ROOT / "tests" / "extras").glob("*_extra.py")}
+    assert set(factors.split(",")) == programs == extras() - OF_PROGRAMS | {"none"}
+
+
+@pytest.mark.parametrize("extra", sorted({"none", *extras()} - OF_PROGRAMS))
+def test_it_does_what_it_is_for(extra: str) -> None:
+    """Here, where other packages are as well."""
+    for package in {package for name, package, _ in MISSING if name == extra}:
+        pytest.importorskip(package)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.extras", extra],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=_ROOT,
+    )
+    assert done.stdout == f"{extra}: done\n", done.stderr[-600:]
 
 
 @pytest.mark.parametrize(("extra", "package", "program"), MISSING)
 def test_it_is_named_when_its_package_is_missing(extra: str, package: str, program: str) -> None:
-    source = _HIDE.replace("{hidden!r}", repr({package})) + program
+    sys_path = f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
+    source = sys_path + _HIDE.replace("{hidden!r}", repr({package})) + program
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)
     last = [line for line in done.stderr.splitlines() if line.strip()][-2:]
     assert any(f"gmongo[{extra}]" in line for line in last), done.stderr[-600:]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from math import inf
-from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -65,12 +64,12 @@ def read_answer(question: Question, data: bytes) -> Answer:
         raise NoAnswer(f"the OCSP response cannot be read: {error}") from error
 
 
-def _is_about(single: Any, question: Question) -> bool:
+def _is_about(single: ocsp.OCSPSingleResponse, question: Question) -> bool:
     found = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
     return found == question.id_by(single.hash_algorithm)
 
 
-def _current(singles: list[Any]) -> Answer:
+def _current(singles: list[ocsp.OCSPSingleResponse]) -> Answer:
     """What those of a response say that are about the certificate. If there are several, all must hold, and one that
     says that it has been revoked counts.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from http.client import HTTPException, HTTPResponse
-from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from gmongo.wire.connect import connect
@@ -70,7 +69,7 @@ class _Socket:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def makefile(self, _mode: str) -> Any:
+    def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(_Stream(self._transport))
 
 
@@ -84,7 +83,7 @@ class _Stream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:
+    def readinto(self, into: memoryview) -> int:  # type: ignore[override]
         try:
             data = self._transport.receive_some(min(len(into), self._left)) if self._left else b""
         except TransportError:

@@ -29,7 +29,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 def zone_of(value: Any) -> datetime.tzinfo:
     """The time zone of a name, or of an offset from UTC.
 
-    :raises CommandError: 40533, it is no string; 40485, there is no such zone.
+    :raises CommandError: 40533, it is no string; 40485, there is no such zone; 115, there are none at all here.
     """
     if not isinstance(value, str):
         raise location(40517, f"timezone must evaluate to a string, found {type_name(value)}")
@@ -46,10 +46,20 @@ def _zone(name: str) -> datetime.tzinfo:
         delta = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0))
         if delta < DAY:
             return datetime.timezone(-delta if sign == "-" else delta)
+    zone = _known(name)
+    if zone is None and _known("Etc/UTC") is None:
+        raise not_supported("time zones, as neither the system nor tzdata has any (pip install 'gmongo[testing]')")
+
+    if zone is None:
+        raise location(40485, f'unrecognized time zone identifier: "{name}"')
+    return zone
+
+
+def _known(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise location(40485, f'unrecognized time zone identifier: "{name}"') from None
+        return None
 
 
 def to_date(value: Any) -> Any:

@@ -1,0 +1,11 @@
+"""``python -m tests.extras NAME``: does what an extra is for; ``none`` is gmongo alone. Fails if it cannot be done."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+if __name__ == "__main__":
+    name = sys.argv[1].removeprefix("extra-")
+    import_module(f"tests.extras.{name}_extra").main()
+    print(f"{name}: done")

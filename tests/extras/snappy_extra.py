@@ -1,0 +1,9 @@
+"""Compression by snappy."""
+
+from __future__ import annotations
+
+from tests.extras._compression import talk
+
+
+def main() -> None:
+    talk("snappy", 1)
