@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.dbref import DBRef
 
 from gmongo.errors import ProtocolError
+from gmongo.testing.store.pacing import Pace
 from gmongo.wire.checksum import CHECKSUM_SIZE, verify, with_checksum
 from gmongo.wire.message import (
     CHECKSUM_PRESENT,
@@ -30,6 +31,8 @@ _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
 _REFERENCE = b"$ref\0"
+_PIECE = 32 * 1024  # bytes that are decoded at once
+_LONG = 256  # elements that are encoded at once
 # Dates that Python has no type for must survive the way through the deployment.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -134,9 +137,25 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
 def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:
     name_end = section.index(0, 4)
     name = section[4:name_end].decode()
-    documents = section[name_end + 1 :]
-    decoded = bson.decode_all(documents, _OPTIONS) if documents else []
-    into[name] = _without_references(decoded) if _REFERENCE in documents else decoded
+    into[name] = [document for piece in _pieces(section[name_end + 1 :]) for document in _decode_all(piece)]
+
+
+def _pieces(documents: bytes) -> Iterator[bytes]:
+    """Documents that follow each other, some at a time. Others run in between."""
+    pace, begin, end = Pace(), 0, 0
+    while begin < len(documents):
+        while end < min(begin + _PIECE, len(documents)):
+            # What a size that cannot be true belongs to is found out by the decoder.
+            end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
+        yield documents[begin:end]
+        begin = end
+        pace.breathe()
+
+
+def _decode_all(documents: bytes) -> list[dict[str, Any]]:
+    decoded = bson.decode_all(documents, _OPTIONS)
+    found: list[dict[str, Any]] = _without_references(decoded) if _REFERENCE in documents else decoded
+    return found
 
 
 def _database(body: Mapping[str, Any]) -> str:
@@ -165,11 +184,41 @@ def _without_references(value: Any) -> Any:
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
     """A reply to a request of that opcode, with a checksum if the flags say so."""
     if opcode == OP_QUERY:
-        payload, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
+        fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
     else:
-        payload = _MSG_FLAGS_AND_KIND.pack(flags, 0)
-    payload += bson.encode(reply)
+        fields = _MSG_FLAGS_AND_KIND.pack(flags, 0)
+    parts = [fields, *_encoded(reply, Pace())]
+    length = HEADER_SIZE + sum(map(len, parts))
     if opcode == OP_MSG and flags & CHECKSUM_PRESENT:
-        length = HEADER_SIZE + len(payload) + CHECKSUM_SIZE
-        return with_checksum(HEADER.pack(length, number, response_to, opcode) + payload)
-    return HEADER.pack(HEADER_SIZE + len(payload), number, response_to, opcode) + payload
+        return with_checksum(b"".join([HEADER.pack(length + CHECKSUM_SIZE, number, response_to, opcode), *parts]))
+    return b"".join([HEADER.pack(length, number, response_to, opcode), *parts])
+
+
+def _encoded(document: Mapping[str, Any], pace: Pace) -> list[bytes]:
+    """The document as BSON, in pieces. Others run between the elements of its long arrays."""
+    if not _is_long(document):
+        return [bson.encode(document)]
+    return _framed([piece for name, value in document.items() for piece in _element(name, value, pace)])
+
+
+def _is_long(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_is_long, value.values()))
+    return isinstance(value, list) and len(value) > _LONG
+
+
+def _element(name: str, value: Any, pace: Pace) -> list[bytes]:
+    if not _is_long(value):
+        return [bson.encode({name: value})[4:-1]]
+    if isinstance(value, dict):
+        return [b"\x03" + name.encode() + b"\0", *_encoded(value, pace)]
+    runs = []
+    for start in range(0, len(value), _LONG):
+        run = enumerate(value[start : start + _LONG], start)
+        runs.append(bson.encode({str(place): part for place, part in run})[4:-1])
+        pace.breathe()
+    return [b"\x04" + name.encode() + b"\0", *_framed(runs)]
+
+
+def _framed(elements: list[bytes]) -> list[bytes]:
+    return [_INT32.pack(sum(map(len, elements)) + 5), *elements, b"\0"]

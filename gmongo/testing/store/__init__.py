@@ -47,6 +47,7 @@ class Store:
         if name != request.name:
             body = {name if field == request.name else field: value for field, value in request.body.items()}
             request = replace(request, name=name, body=body)
+        self._state.settle()
         return execute(self._state, request)
 
     def has_done(self, request: Request) -> bool:
@@ -112,6 +113,7 @@ class Store:
 
         :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
         """
+        self._state.settle()
         let_time_pass(self._state, parameters)
 
     def expire(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import bson
 from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
@@ -238,9 +237,5 @@ def _shrink(collection: Collection, time: Timestamp) -> None:
     most, size = collection.options.get("max"), collection.options.get("size")
     while most and len(collection.records) > most:
         collection.remove(next(iter(collection.records)), time)
-    if size:
-        total = sum(len(bson.encode(record.document)) for record in collection.records.values())
-        while total > size and len(collection.records) > 1:
-            key, record = next(iter(collection.records.items()))
-            total -= len(bson.encode(record.document))
-            collection.remove(key, time)
+    while size and collection.stored > size and len(collection.records) > 1:
+        collection.remove(next(iter(collection.records)), time)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gmongo.testing.store import arithmetic
 from gmongo.testing.store.errors import location, type_mismatch
 from gmongo.testing.store.expressions import Expression, Scope, compile_expression
-from gmongo.testing.store.expressions.arrays import count_of, ordered
+from gmongo.testing.store.expressions.arrays import count_of, extremes
 from gmongo.testing.store.expressions.operands import Fields
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import MISSING, key_of, type_name
@@ -34,7 +35,7 @@ class Accumulator:
 Make = Callable[[str, Any, Scope], Accumulator]
 
 
-def _there(values: list[Any]) -> list[Any]:
+def _there(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
@@ -63,14 +64,15 @@ def _count(_name: str, operand: Any, scope: Scope) -> Accumulator:
 
 def _distinct(values: list[Any], scope: Scope) -> list[Any]:
     found: dict[Any, Any] = {}
-    for value in _there(values):
-        found.setdefault(key_of(scope.collation.folded(value)), value)
-    return list(found.values())
+    for value in scope.pace.through(values):
+        if value is not MISSING:
+            found.setdefault(key_of(scope.collation.folded(value)), value)
+    return [found.pop(key) for key in scope.pace.through(list(found))]
 
 
-def _merged(values: list[Any], _scope: Scope) -> Any:
+def _merged(values: list[Any], scope: Scope) -> Any:
     merged: dict[str, Any] = {}
-    for value in values:
+    for value in scope.pace.through(values):
         if value is None or value is MISSING:
             continue
         if not isinstance(value, dict):
@@ -94,13 +96,13 @@ def _by_order(first: bool, several: bool) -> Make:
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         fields = (_TOP_N if several else _TOP).of(name, operand)
-        sort = compile_sort(fields["sortBy"], scope.collation)
-        output = compile_expression(fields["output"], scope)
         n = count_of(compile_expression(fields["n"], scope)({"ROOT": {}, "CURRENT": {}})) if several else 1
+        sort = compile_sort(fields["sortBy"], scope.collation, scope.pace, n if first else None)
+        output = compile_expression(fields["output"], scope)
 
         def result(values: list[Any]) -> Any:
-            there = sort(values, lambda entry: entry[0])
-            chosen = [_or_none(value) for _, value in (there[:n] if first else there[-n:])]
+            there = list(sort(values, lambda entry: entry[0]))
+            chosen = [_or_none(value) for _, value in (there if first else there[-n:])]
             return chosen if several else chosen[0]
 
         return Accumulator(lambda variables: (variables["ROOT"], output(variables)), result)
@@ -110,7 +112,7 @@ def _by_order(first: bool, several: bool) -> Make:
 
 ACCUMULATORS: Mapping[str, Make] = {
     "$addToSet": _of_one(_distinct),
-    "$avg": _of_one(lambda values, scope: arithmetic.average(values)),
+    "$avg": _of_one(lambda values, scope: arithmetic.average(scope.pace.through(values))),
     "$bottom": _by_order(first=False, several=False),
     "$bottomN": _by_order(first=False, several=True),
     "$count": _count,
@@ -118,15 +120,15 @@ ACCUMULATORS: Mapping[str, Make] = {
     "$firstN": _so_many(lambda values, n, scope: [_or_none(value) for value in values[:n]]),
     "$last": _of_one(lambda values, scope: _or_none(values[-1])),
     "$lastN": _so_many(lambda values, n, scope: [_or_none(value) for value in values[-n:]]),
-    "$max": _of_one(lambda values, scope: arithmetic.extreme(values, -1, scope.collation.folded)),
-    "$maxN": _so_many(lambda values, n, scope: ordered(values, scope.collation, True)[:n]),
+    "$max": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
+    "$maxN": _so_many(partial(extremes, highest=True)),
     "$mergeObjects": _of_one(_merged),
-    "$min": _of_one(lambda values, scope: arithmetic.extreme(values, 1, scope.collation.folded)),
-    "$minN": _so_many(lambda values, n, scope: ordered(values, scope.collation, False)[:n]),
-    "$push": _of_one(lambda values, scope: _there(values)),
-    "$stdDevPop": _of_one(lambda values, scope: arithmetic.deviation(values, sample=False)),
-    "$stdDevSamp": _of_one(lambda values, scope: arithmetic.deviation(values, sample=True)),
-    "$sum": _of_one(lambda values, scope: arithmetic.total(values)),
+    "$min": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
+    "$minN": _so_many(partial(extremes, highest=False)),
+    "$push": _of_one(lambda values, scope: _there(scope.pace.through(values))),
+    "$stdDevPop": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
+    "$stdDevSamp": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
+    "$sum": _of_one(lambda values, scope: arithmetic.total(scope.pace.through(values))),
     "$top": _by_order(first=True, several=False),
     "$topN": _by_order(first=True, several=True),
 }

@@ -107,7 +107,7 @@ def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], 
     collection = context.collection()
     if collection is None or collection.is_view:
         found = documents_of(context.access, context.database, context.collection_name, context.variables, context.pace)
-        return context.pace.through(found), pipeline
+        return found, pipeline
     hint = context.body.get("hint")
     hinted_index(collection, hint)
     query = pipeline[0].get("$match", {}) if pipeline else {}
@@ -134,7 +134,7 @@ def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
     collection = _existing(context)
     shown: Document = {"ns": collection.namespace, "host": context.request.member}
     if "storageStats" in spec:
-        shown["storageStats"] = storage_stats(collection, int(spec["storageStats"].get("scale", 1)))
+        shown["storageStats"] = storage_stats(collection, int(spec["storageStats"].get("scale", 1)), context.pace)
     if "count" in spec:
         shown["count"] = len(context.access.records(collection))
     return [shown]

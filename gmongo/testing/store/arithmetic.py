@@ -82,12 +82,16 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
 
 def total(values: Iterable[Any]) -> Any:
     """The sum of those values that are numbers; 0 of none. Doubles are added without losing digits on the way."""
-    numbers = [value for value in values if is_number(value)]
-    if any(isinstance(value, Decimal128) for value in numbers):
+    return _sum([value for value in values if is_number(value)])
+
+
+def _sum(numbers: list[Any]) -> Any:
+    kinds = set(map(type, numbers))
+    if any(issubclass(kind, Decimal128) for kind in kinds):
         return functools.reduce(add, numbers)
-    if any(isinstance(value, float) for value in numbers):
+    if any(issubclass(kind, float) for kind in kinds):
         return exact_sum(numbers)
-    return integer(sum(numbers), *numbers)
+    return integer(sum(numbers), *(kind() for kind in kinds))
 
 
 def exact_sum(numbers: list[Any]) -> float:
@@ -103,10 +107,10 @@ def average(values: Iterable[Any]) -> Any:
     numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
-    whole = total(numbers)
+    whole = _sum(numbers)
     if isinstance(whole, Decimal128):
         return Decimal128(CONTEXT.divide(whole.to_decimal(), Decimal(len(numbers))))
-    return sum(map(int, numbers)) / len(numbers) if not isinstance(whole, float) else whole / len(numbers)
+    return sum(numbers) / len(numbers) if not isinstance(whole, float) else whole / len(numbers)
 
 
 def deviation(values: Iterable[Any], sample: bool) -> Any:
@@ -118,7 +122,7 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
     if not all(map(math.isfinite, numbers)):
         return math.nan
     mean = math.fsum(numbers) / len(numbers)
-    return math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / count)
+    return math.sqrt(math.fsum([(number - mean) ** 2 for number in numbers]) / count)
 
 
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:

@@ -32,11 +32,11 @@ def bulk_write(context: Context) -> Document:
         raise CommandError(59, "CommandNotFound", "no such command: 'bulkWrite'")
     if context.database != "admin":
         raise CommandError(13, "Unauthorized", "bulkWrite may only be run against the admin database.")
-    _check(body, context.state.version)
+    _check(context, body)
     targets = [_target(context, one) for one in body["nsInfo"]]
     counts: Counter[str] = Counter()
     results: list[Document] = []
-    for index, operation in enumerate(body["ops"]):
+    for index, operation in enumerate(context.pace.through(body["ops"])):
         result = _run(operation, index, targets, counts)
         if not result["ok"] or not body.get("errorsOnly"):
             results.append(result)
@@ -51,13 +51,13 @@ def bulk_write(context: Context) -> Document:
 _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
 
 
-def _check(body: Document, version: tuple[int, int]) -> None:
+def _check(context: Context, body: Document) -> None:
     if not 0 < len(body["ops"]) <= MAX_BATCH:
         raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
                            f"Got {len(body['ops'])} operations.")  # fmt: skip
-    for operation in body["ops"]:
+    for operation in context.pace.through(body["ops"]):
         kind = _kind(operation)
-        check_statement(f"bulkWrite.{kind}", operation, version)
+        check_statement(f"bulkWrite.{kind}", operation, context.state.version)
         if type(operation[kind]) is not int or not 0 <= operation[kind] < len(body["nsInfo"]):
             raise bad_value(f"BulkWrite ops entry {operation!r} has an invalid nsInfo index.")
 

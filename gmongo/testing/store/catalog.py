@@ -23,10 +23,11 @@ from gmongo.testing.store.errors import (
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index import Index, identity_index
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.output import OUTPUTS
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.state import State
 from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.store.values import is_number
 from gmongo.testing.store.views import check_view
@@ -99,20 +100,9 @@ def drop(context: Context) -> Document:
             raise namespace_not_found("ns not found")
         return {}
     drop_collection(context.state, collection)
+    collection.clear(context.pace)
     count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
     return {**count, "ns": collection.namespace}
-
-
-def drop_collection(state: State, collection: Collection) -> None:
-    """Drop a collection. Transactions that use it end, and cursors that follow it."""
-    for session in state.sessions:
-        if session.transaction is not None and session.transaction.touches(collection):
-            session.transaction.abort()
-    del state.catalog[collection.database, collection.name]
-    state.cursors.kill_of_collection(collection.namespace)
-    state.tick()
-    if not collection.is_view:
-        state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
 
 
 def drop_database(context: Context) -> Document:
@@ -123,6 +113,8 @@ def drop_database(context: Context) -> Document:
     if collections:
         context.state.tick()
         context.state.publish("dropDatabase", context.database, None)
+    for collection in collections:
+        collection.clear(context.pace)
     return {"dropped": context.database}
 
 
@@ -141,24 +133,10 @@ def rename_collection(context: Context) -> Document:
         raise CommandError(48, "NamespaceExists", "target namespace exists")
     if source[0] != target[0]:
         raise not_supported("renaming a collection to another database")
-    if present is not None:
-        drop_collection(state, present)
-    _move(state, collection, source, target, present)
-    return {}
-
-
-def _move(
-    state: State, collection: Collection, source: tuple[str, str], target: tuple[str, str], replaced: Collection | None
-) -> None:
-    del state.catalog[source]
-    state.cursors.kill_of_collection(collection.namespace)
-    collection.database, collection.name = target
-    state.catalog[target] = collection
-    collection.created = state.tick()
-    extra: Document = {"to": {"db": target[0], "coll": target[1]}}
+    replaced = move_collection(state, collection, target[1])
     if replaced is not None:
-        extra["dropTarget"] = replaced.uuid
-    state.publish("rename", source[0], source[1], uuid=collection.uuid, extra=extra)
+        replaced.clear(context.pace)
+    return {}
 
 
 def _namespace(value: Any) -> tuple[str, str]:
@@ -183,7 +161,7 @@ def collection_modify(context: Context) -> Document:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
     elif {"viewOn", "pipeline"} & set(options):
         raise invalid_options("'viewOn' and 'pipeline' are of views, and not of collections")
-    reply = _modify_index(collection, index) if index is not None else {}
+    reply = _modify_index(collection, index, context.pace) if index is not None else {}
     collection.options = {**collection.options, **options}
     context.state.tick()
     extra = {"operationDescription": dict(options) if index is None else {"index": index}}
@@ -191,7 +169,7 @@ def collection_modify(context: Context) -> Document:
     return reply
 
 
-def _modify_index(collection: Collection, spec: Any) -> Document:
+def _modify_index(collection: Collection, spec: Any, pace: Pace) -> Document:
     index = _index_of(collection, spec)
     reply: Document = {}
     if "expireAfterSeconds" in spec:
@@ -202,7 +180,7 @@ def _modify_index(collection: Collection, spec: Any) -> Document:
     if "hidden" in spec:
         reply["hidden_old"], reply["hidden_new"] = bool(index.options.get("hidden")), spec["hidden"]
     if spec.get("unique") and not index.options.get("unique"):
-        _check_values_unique(collection, index)
+        _check_values_unique(collection, index, pace)
         reply["unique_new"] = True
     changed = {name: spec[name] for name in ("expireAfterSeconds", "hidden", "prepareUnique", "unique") if name in spec}
     index.options = {**index.options, **changed}
@@ -219,13 +197,13 @@ def _index_of(collection: Collection, spec: Any) -> Index:
     raise index_not_found(f"cannot find index {wanted} for ns {collection.namespace}")
 
 
-def _check_values_unique(collection: Collection, index: Index) -> None:
+def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
     """Check that the values are unique; the error lists the documents that share one."""
     holders: dict[Any, list[Any]] = {}
-    for record in collection.records.values():
+    for record in pace.through(list(collection.records.values())):
         for entry, _ in index.entries(record.document):
             holders.setdefault(entry, []).append(record.document["_id"])
-    violations = [{"ids": ids} for ids in holders.values() if len(ids) > 1]
+    violations = [{"ids": ids} for ids in pace.through(holders.values()) if len(ids) > 1]
     if violations:
         raise CommandError(
             359,
@@ -262,19 +240,19 @@ def list_databases(context: Context) -> Document:
     """``listDatabases``."""
     match = compile_filter(context.body.get("filter") or {})
     names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
-    found = [one for one in (_database(context.state, name) for name in names) if match(one)]
+    found = [one for one in (_database(context, name) for name in names) if match(one)]
     if context.body.get("nameOnly"):
         return {"databases": [{"name": one["name"]} for one in found]}
     total = sum(one["sizeOnDisk"] for one in found)
     return {"databases": found, "totalSize": total, "totalSizeMb": total // 2**20}
 
 
-def _database(state: State, name: str) -> Document:
-    collections = state.collections_of(name)
-    size = sum(size_of(one) for one in collections)
+def _database(context: Context, name: str) -> Document:
+    collections = context.state.collections_of(name)
+    size = sum(size_of(one, context.pace) for one in collections)
     return {"name": name, "sizeOnDisk": size + 4096, "empty": not collections}
 
 
-def size_of(collection: Collection) -> int:
+def size_of(collection: Collection, pace: Pace) -> int:
     """The bytes of its documents."""
-    return sum(len(bson.encode(record.document)) for record in collection.records.values())
+    return sum(len(bson.encode(record.document)) for record in pace.through(list(collection.records.values())))

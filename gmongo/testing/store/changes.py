@@ -155,11 +155,11 @@ class ChangeStreamCursor(Cursor):
         """The token to resume from, when the batch has been read."""
         return {"postBatchResumeToken": self._position.token()}
 
-    def batch(self, limit: int | None) -> list[Document]:
+    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """The next events."""
         found: list[Document] = []
-        size = 0
-        for position, event in self._ahead():
+        size, now = 0, mark(self._state.now())  # more may happen while others run
+        for position, event in pace.through(self._ahead()):
             document = self._shown(position, event)
             if document is not None:
                 size += len(bson.encode(document))
@@ -172,7 +172,7 @@ class ChangeStreamCursor(Cursor):
                 return found
             if limit is not None and len(found) >= limit:
                 return found
-        self._position = max(self._position, mark(self._state.now()))
+        self._position = max(self._position, now)
         return found
 
     def _ahead(self) -> Iterator[tuple[Position, Event]]:

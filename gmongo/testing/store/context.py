@@ -74,7 +74,9 @@ class Context:
         """How the command shares the time with others."""
         losses, member = self.state.losses, self.request.member
         before = losses[member]
-        return Pace(self.body.get("maxTimeMS"), lambda: losses[member] != before)
+        # That of a getMore says how long to wait for events.
+        limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
+        return Pace(limit, lambda: losses[member] != before, self.state.settle)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """The collation of the command, or else of the collection.

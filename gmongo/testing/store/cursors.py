@@ -13,6 +13,7 @@ from bson.int64 import Int64
 from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import cursor_not_found, location
+from gmongo.testing.store.pacing import Pace
 
 Document = dict[str, Any]
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -38,15 +39,16 @@ class Cursor:
         self.no_timeout = False
         self.used = clock.monotonic()
         self.finished = False
+        self.in_use = False
         self.command: Document = {}
         self._documents = documents
         self._next = 0
         self._limit_reached = limit_reached
 
-    def batch(self, limit: int | None) -> list[Document]:
+    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """The next results, at most so many, and at most what fits in a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
-        found = fitting(itertools.islice(self._documents, self._next, end))
+        found = fitting(pace.through(itertools.islice(self._documents, self._next, end)))
         self._next += len(found)
         if self._next == len(self._documents):
             asked_for_more = limit is None or len(found) < limit
@@ -159,8 +161,10 @@ class Cursors:
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
     """Check that a ``getMore`` may read from the cursor.
 
-    :raises CommandError: if it is for another collection, session or transaction.
+    :raises CommandError: if it is for another collection, session or transaction, or another one reads from it.
     """
+    if cursor.in_use:
+        raise CommandError(12051, "CursorInUse", f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:
         raise CommandError(
             13,

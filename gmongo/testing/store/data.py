@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import bson
 from bson.binary import Binary
 from bson.timestamp import Timestamp
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import Index
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import Key, key_of
 
 Document = dict[str, Any]
@@ -45,6 +48,8 @@ class Collection:
     :param writers: who holds a document until its transaction ends.
     :param entering: who holds an entry of a unique index (its name, and the entry) until its transaction ends.
     :param changed: when documents last changed.
+    :param building: indexes that are being built: they follow what is written, and nothing reads them yet.
+    :param stored: bytes of the documents, if it is capped.
     """
 
     database: str
@@ -60,6 +65,8 @@ class Collection:
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
     horizon: Timestamp = BEGINNING
     last_number: int = 0
+    building: list[Index] = field(default_factory=list)
+    stored: int = 0
 
     @property
     def namespace(self) -> str:
@@ -100,28 +107,43 @@ class Collection:
     def put(self, key: Key, record: Record, time: Timestamp) -> None:
         """Store a record, in place of the one with the same key."""
         self._remember(key, time)
-        self._forget_entries(key)
+        self._forget(key)
         self.records[key] = record
-        for index in self.indexes.values():
+        if self.is_capped:
+            self.stored += len(bson.encode(record.document))
+        for index in self._kept():
             index.add(key, record.document)
 
     def remove(self, key: Key, time: Timestamp) -> None:
         """Remove a record."""
         self._remember(key, time)
-        self._forget_entries(key)
+        self._forget(key)
         del self.records[key]
+
+    def clear(self, pace: Pace) -> None:
+        """Let go of everything, after the collection was dropped."""
+        for index in self.indexes.values():
+            for _ in pace.through(iter(index.forget_one, False)):
+                pass
+        for _ in pace.through(range(len(self.records))):
+            self.records.popitem()
+        for _ in pace.through(range(len(self.changed))):
+            self.changed.popitem()
+        for _ in pace.through(range(len(self.history))):
+            self.history.pop()
 
     def as_of(self, time: Timestamp) -> dict[Key, Record]:
         """The records as they were at a time."""
-        records = dict(self.records)
+        records, in_order = dict(self.records), True
         for change in reversed(self.history):
             if change.time <= time:
                 break
             if change.before is None:
                 records.pop(change.key, None)
             else:
+                in_order = in_order and change.key in records
                 records[change.key] = change.before
-        return dict(sorted(records.items(), key=lambda item: item[1].number))
+        return records if in_order else dict(sorted(records.items(), key=lambda item: item[1].number))
 
     def _remember(self, key: Key, time: Timestamp) -> None:
         if len(self.history) == HISTORY:
@@ -129,11 +151,17 @@ class Collection:
         self.history.append(Change(time, key, self.records.get(key)))
         self.changed[key] = time
 
-    def _forget_entries(self, key: Key) -> None:
+    def _forget(self, key: Key) -> None:
         if key not in self.records:
             return
-        for index in self.indexes.values():
-            index.discard(key, self.records[key].document)
+        document = self.records[key].document
+        if self.is_capped:
+            self.stored -= len(bson.encode(document))
+        for index in self._kept():
+            index.discard(key, document)
+
+    def _kept(self) -> Iterable[Index]:
+        return (*self.indexes.values(), *self.building) if self.building else self.indexes.values()
 
     def changed_since(self, time: Timestamp) -> set[Key]:
         """The keys of the records that have changed since a time, as far as the history reaches."""

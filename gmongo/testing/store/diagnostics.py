@@ -7,6 +7,7 @@ from gmongo.testing.store.catalog import size_of
 from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, namespace_not_found
+from gmongo.testing.store.pacing import Pace
 
 
 def validate(context: Context) -> Document:
@@ -46,7 +47,7 @@ def collection_stats(context: Context) -> Document:
         return {"ns": context.namespace, "size": 0, "count": 0, "storageSize": 0, "totalSize": 0, "nindexes": 0,
                 "totalIndexSize": 0, "indexSizes": {}, "scaleFactor": scale, "capped": False}  # fmt: skip
     check_writable(collection)
-    return {"ns": collection.namespace, **storage_stats(collection, scale)}
+    return {"ns": collection.namespace, **storage_stats(collection, scale, context.pace)}
 
 
 def _scale(context: Context) -> int:
@@ -56,9 +57,9 @@ def _scale(context: Context) -> int:
     return scale
 
 
-def storage_stats(collection: Collection, scale: int) -> Document:
+def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
     """The sizes of a collection, in units of so many bytes."""
-    size, count = size_of(collection), len(collection.records)
+    size, count = size_of(collection, pace), len(collection.records)
     average = {"avgObjSize": size // count} if count else {}
     options = collection.options
     capped = {"max": options.get("max", 0), "maxSize": options["size"] // scale} if collection.is_capped else {}
@@ -83,7 +84,7 @@ def database_stats(context: Context) -> Document:
     found = context.state.collections_of(context.database)
     collections = [one for one in found if not one.is_view]
     objects = sum(len(one.records) for one in collections)
-    size = sum(size_of(one) for one in collections)
+    size = sum(size_of(one, context.pace) for one in collections)
     return {
         "db": context.database,
         "collections": len(collections),

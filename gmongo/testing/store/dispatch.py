@@ -20,6 +20,7 @@ from gmongo.testing.store.errors import (
     transaction_too_old,
 )
 from gmongo.testing.store.finishing import abort, finish, recovery_token
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction, start_time
@@ -145,7 +146,7 @@ def _statements(request: Request) -> list[Any]:
 
 
 def _check_single(request: Request) -> None:
-    for statement in _statements(request):
+    for statement in Pace().through(_statements(request)):
         many = (
             isinstance(statement, dict)
             and "documents" not in request.body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gmongo.testing import clock
@@ -11,6 +11,7 @@ from gmongo.testing.store.context import now_in_milliseconds
 from gmongo.testing.store.data import Collection
 from gmongo.testing.store.finishing import abort
 from gmongo.testing.store.index import Index
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import MISSING, Key, is_number, milliseconds, whole
 
@@ -41,11 +42,11 @@ def _expire(state: State, collection: Collection, index: Index) -> None:
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    for key in dict.fromkeys(_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
+    for key in Pace().through(_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
         # What a transaction holds expires another time.
         if key in collection.records and key not in collection.writers:
             access.remove(collection, key)
 
 
-def _before(index: Index, date: int) -> list[Key]:
+def _before(index: Index, date: int) -> Iterator[Key]:
     return index.between((), ((_DATE,),), ((_DATE, date),))

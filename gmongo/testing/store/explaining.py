@@ -91,7 +91,7 @@ def _examined(context: Context) -> int:
     if collection is None or collection.is_view:
         return 0
     plan = plan_of(collection.indexes.values(), _query(context.body), context.collation(collection))
-    return len(context.access.records(collection)) if plan is None else len(set(plan.keys()))
+    return len(context.access.records(collection)) if plan is None else len(set(context.pace.through(plan.keys())))
 
 
 def _query(body: Document) -> Any:

@@ -17,6 +17,7 @@ from gmongo.testing.store.errors import (
     transaction_too_old,
     type_mismatch,
 )
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
@@ -51,6 +52,7 @@ def finish(state: State, request: Request, session: Session) -> Document:
         raise CommandError(256, "TransactionCommitted", f"Transaction {transaction.number} has been committed.")
     else:
         abort(state, session)
+    transaction.clear(Pace())
     return recovery_token(state)
 
 

@@ -9,7 +9,7 @@ from gmongo.testing.command import not_supported
 from gmongo.testing.store.accumulators import ACCUMULATORS, LACKING, Accumulator
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, with_document
-from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings
+from gmongo.testing.store.surroundings import Documents, Stage, Surroundings
 from gmongo.testing.store.values import MISSING, key_of
 
 
@@ -26,7 +26,7 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
     identity = compile_expression(spec["_id"], scope)
     accumulators = {name: _accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
 
-    def run(documents: Documents, variables: Variables) -> list[Document]:
+    def run(documents: Documents, variables: Variables) -> Documents:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
         for document in documents:
             values = with_document(variables, document)
@@ -38,10 +38,9 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
             members = groups[key][1]
             for name, accumulator in accumulators.items():
                 members[name].append(accumulator.value(values))
-        return [
-            {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
-            for found, members in groups.values()
-        ]
+        for key in list(groups):
+            found, members = groups.pop(key)
+            yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
 
     return run
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from gmongo.testing.command import CommandError
@@ -19,6 +20,7 @@ Document = dict[str, Any]
 Entry = tuple[Key, tuple[Any, ...]]
 # Above the key of every value.
 TOP = (1000,)
+_PIECE = 512
 
 
 @dataclass
@@ -117,18 +119,31 @@ class Index:
                 if not holders:
                     del self.tree[entry]
 
+    def forget_one(self) -> bool:
+        """Let go of the last entry; False if there is none."""
+        if self.tree:
+            self.tree.popitem()
+            return True
+        return False
+
     def holders(self, entry: Key) -> Iterable[Key]:
         """The records with an entry."""
         found: Iterable[Key] = self.tree.get(entry, ())
         return found
 
-    def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> list[Key]:
-        """The records whose entries begin with the prefix, followed by what is at least `low`, and below `high`."""
+    def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> Iterator[Key]:
+        """The records whose entries begin with the prefix, followed by what is at least `low`, and below `high`.
+
+        The index may change between two of them.
+        """
         if len(prefix) == len(self.keys):
-            return list(self.holders(prefix))
-        first, last = (*prefix, *low), (*prefix, *high)
-        entries = self.tree.irange(first, last, (True, False))
-        return [key for entry in entries for key in self.tree[entry]]
+            yield from list(self.holders(prefix))
+            return
+        first, last, included = (*prefix, *low), (*prefix, *high), True
+        while entries := list(islice(self.tree.irange(first, last, (included, False)), _PIECE)):
+            for entry in entries:
+                yield from list(self.holders(entry))
+            first, included = entries[-1], False
 
 
 def identity_index(collation: Collation) -> Index:

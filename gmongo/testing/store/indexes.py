@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
@@ -18,7 +17,6 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators, is_wanted
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.values import Key
 
 _OPTIONS = frozenset(
     {
@@ -75,7 +73,7 @@ def create_indexes(context: Context) -> Document:
     before = len(collection.indexes)
     for index in wanted:
         if not _exists(collection, index):
-            _build(context.access, collection, index)
+            _build(context, collection, index)
     reply: Document = {"numIndexesBefore": before, "numIndexesAfter": len(collection.indexes)}
     reply["createdCollectionAutomatically"] = created
     if len(collection.indexes) == before:
@@ -225,22 +223,35 @@ def _remaining(index: Index) -> Document:
     return {name: value for name, value in index.options.items() if name not in ignored}
 
 
-def _build(access: Access, collection: Collection, index: Index) -> None:
-    for key, record in access.records(collection).items():
-        if index.unique:
-            _check_unique(collection, index, key, record.document)
-        index.add(key, record.document)
+def _build(context: Context, collection: Collection, index: Index) -> None:
+    """Build an index while others go on to write."""
+    collection.building.append(index)
+    try:
+        for key in context.pace.through(list(context.access.records(collection))):
+            record = context.access.records(collection).get(key)
+            if record is not None:
+                index.add(key, record.document)
+    finally:
+        collection.building.remove(index)
+    state = context.state
+    if context.collection() is not collection:
+        raise CommandError(276, "IndexBuildAborted", f"Index build failed: {collection.namespace} was dropped")
+    if index.unique:
+        _check_unique(context, collection, index)
     collection.indexes[index.name] = index
-    state = access.state
     state.tick()
     extra = {"operationDescription": {"indexes": [index.description()]}}
     state.publish("createIndexes", collection.database, collection.name, uuid=collection.uuid, extra=extra)
 
 
-def _check_unique(collection: Collection, index: Index, key: Key, document: Document) -> None:
-    for entry, values in index.entries(document):
-        if any(holder != key for holder in index.holders(entry)):
-            raise duplicate_key(collection, index, values)
+def _check_unique(context: Context, collection: Collection, index: Index) -> None:
+    for holders in dict.values(index.tree):
+        if len(holders) > 1:
+            document = context.access.records(collection)[next(iter(holders))].document
+            entries = index.entries(document)
+            raise duplicate_key(
+                collection, index, next(values for entry, values in entries if len(index.tree[entry]) > 1)
+            )
 
 
 def drop_indexes(context: Context) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from bson.int64 import Int64
@@ -63,13 +63,12 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
-        for document in around.pace.through(documents):
+        for document in documents:
             if read is None:
                 read = _all_of(source) if join is None else join.reader()
             values = with_document(variables, document)
             inner = {**variables, **{name: part(values) for name, part in let.items()}}
-            found = around.pace.through(read(document))
-            yield with_value(document, into, list(run_inner(found, inner)))
+            yield with_value(document, into, list(run_inner(read(document), inner)))
 
     return run
 
@@ -140,11 +139,11 @@ class _Join:
 
 
 def _matching(
-    documents: list[tuple[int, Document]], path: str, value: Any, around: Surroundings
+    documents: Iterable[tuple[int, Document]], path: str, value: Any, around: Surroundings
 ) -> Iterator[tuple[int, Document]]:
     """Those of the documents that have the value at the path; a regular expression is a value like others."""
     parts, test = split(path), equality(value, around.collation)
-    for number, document in documents:
+    for number, document in around.pace.through(documents):
         for found in values_at(document, parts):
             if test(found) or (isinstance(found, list) and any(map(test, found))):
                 yield number, document
@@ -173,7 +172,7 @@ def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipelin
 
     def run(documents: Documents, variables: Variables) -> Documents:
         yield from documents
-        yield from run_inner(around.pace.through(source()), variables)
+        yield from run_inner(source(), variables)
 
     return run
 
@@ -228,7 +227,7 @@ def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipe
 
     def run(documents: Documents, variables: Variables) -> Documents:
         find: Finder | None = None
-        for document in around.pace.through(documents):
+        for document in documents:
             if find is None:
                 find = around.read(spec["from"]).finder(spec["connectToField"], around.collation)
             first = start(with_document(variables, document))

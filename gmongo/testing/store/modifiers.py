@@ -186,7 +186,7 @@ def _sorted(array: list[Any], order: Any) -> list[Any]:
     if order is None:
         return array
     if isinstance(order, dict):
-        return compile_sort(order, BINARY)(array, lambda element: element)
+        return list(compile_sort(order, BINARY)(array, lambda element: element))
     return sorted(array, key=key_of, reverse=whole(order) < 0)
 
 

@@ -16,6 +16,7 @@ from gmongo.testing.command import CommandError
 Document = dict[str, Any]
 # How many events are kept; a change stream cannot be resumed from before them.
 KEPT = 100_000
+_TRIMMED = 1000  # so many are forgotten at once
 # What a resume token points at: everything up to a time, an event, or the invalidation after an event.
 MARK, EVENT, INVALIDATE = 0, 1, 2
 
@@ -85,9 +86,9 @@ class Oplog:
     def append(self, event: Event) -> None:
         """Add an event behind all others."""
         self._events.append(event)
-        if len(self._events) > 2 * KEPT:
-            self._dropped = self._events[KEPT - 1].position
-            del self._events[:KEPT]
+        if len(self._events) >= KEPT + _TRIMMED:
+            self._dropped = self._events[_TRIMMED - 1].position
+            del self._events[:_TRIMMED]
 
     def check(self, position: Position) -> None:
         """Check that every event behind a position is still there.

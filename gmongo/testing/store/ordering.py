@@ -8,19 +8,22 @@ from typing import Any, TypeVar
 from gmongo.testing.command import not_supported
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, location
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import ParallelArrays, leaves_at
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 
 T = TypeVar("T")
-Sort = Callable[[Iterable[T], Callable[[T], Any]], "list[T]"]
+Sort = Callable[[Iterable[T], Callable[[T], Any]], Iterable[T]]
 _MOST_KEYS = 32
 
 
-def compile_sort(order: Any, collation: Collation) -> Sort[Any]:
+def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None) -> Sort[Any]:
     """The function that puts items into the order of their documents; equal ones stay in the order they have.
 
     An array counts as its lowest element, or as its highest one when descending.
 
+    :param pace: that of the command, for what may be many items.
+    :param most: how many of them are wanted; None for all.
     :raises CommandError: if the order is malformed.
     """
     if not isinstance(order, dict):
@@ -33,26 +36,48 @@ def compile_sort(order: Any, collation: Collation) -> Sort[Any]:
             raise bad_value("Cannot include '$natural' in compound sort")
         return lambda items, _document_of: list(items)[:: directions["$natural"]]
 
-    if len(directions) == 1:
-        return _by_one(*directions.popitem(), collation)
-
-    def sort(items: Iterable[T], document_of: Callable[[T], Any]) -> list[T]:
-        keyed = [(_sort_key(document_of(item), directions, collation), item) for item in items]
-        for number, direction in reversed(list(enumerate(directions.values()))):
-            keyed.sort(key=lambda entry: entry[0][number], reverse=direction < 0)
-        return [item for _, item in keyed]
-
-    return sort
+    paced, backwards = pace or Pace(), set(directions.values()) == {-1}
+    key = _key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
+    return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards, most)
 
 
-def _by_one(path: str, direction: int, collation: Collation) -> Sort[Any]:
+class _Descending:
+    """A key that sorts backwards beside others that do not."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and self._key == other._key
+
+    def __lt__(self, other: _Descending) -> bool:
+        return other._key < self._key
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
     best = min if direction > 0 else max
 
     def key(document: Any) -> Key:
         found = leaves_at(document, [path])
         return _key(found[0][0], collation) if len(found) == 1 else best(_key(value, collation) for (value,) in found)
 
-    return lambda items, document_of: sorted(items, key=lambda item: key(document_of(item)), reverse=direction < 0)
+    return key
+
+
+def _key_by_all(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:
+    if len(set(directions.values())) == 1:
+        return lambda document: _sort_key(document, directions, collation)
+    backwards = [direction < 0 for direction in directions.values()]
+
+    def key(document: Any) -> Any:
+        keys = _sort_key(document, directions, collation)
+        return tuple(_Descending(key) if back else key for key, back in zip(keys, backwards, strict=True))
+
+    return key
 
 
 def _sort_key(document: Any, directions: Mapping[str, int], collation: Collation) -> tuple[Key, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location, write_conflict
 from gmongo.testing.store.expressions import evaluate
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.paths import value_at
 from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
@@ -28,15 +30,19 @@ _UNMATCHED = frozenset({"insert", "discard", "fail"})
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
     """Write the results of a pipeline where its last stage says."""
     ((name, spec),) = stage.items()
-    (_out if name == "$out" else _merge)(context, spec, [_with_identity(document) for document in documents])
+    write = _out if name == "$out" else _merge
+    write(context, spec, (_with_identity(document) for document in context.pace.through(documents)))
 
 
 def _with_identity(document: Document) -> Document:
     return document if "_id" in document else {"_id": ObjectId(), **document}
 
 
-def _target(context: Context, spec: Any) -> Collection:
-    """The collection to write to; it is made if it does not exist."""
+def _target(context: Context, spec: Any) -> tuple[str, str]:
+    """The database and the name of the collection to write to.
+
+    :raises CommandError: if it cannot be written to.
+    """
     if isinstance(spec, str):
         spec = {"db": context.database, "coll": spec}
     if not isinstance(spec, dict) or not isinstance(spec.get("coll"), str):
@@ -46,24 +52,32 @@ def _target(context: Context, spec: Any) -> Collection:
     database, name = spec.get("db", context.database), spec["coll"]
     check_name(database, name)
     collection = context.access.find(database, name)
-    if collection is None:
-        return context.access.create(database, name, {})
-    check_writable(collection)
-    return collection
+    if collection is not None:
+        check_writable(collection)
+    return database, name
 
 
-def _out(context: Context, spec: Any, documents: list[Document]) -> None:
-    collection = _target(context, spec)
-    if collection.is_capped:
-        raise location(17152, f"namespace '{collection.namespace}' is capped so it can't be used for $out")
-    seen: list[Document] = []
-    for document in documents:
-        _check(context, collection, document)
-        seen.append(document)
-    for key in list(collection.records):
-        context.access.remove(collection, key)
-    for document in seen:
-        context.access.insert(collection, document)
+def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
+    """Write to a collection that takes the place of the other one when it is complete."""
+    access, (database, name) = context.access, _target(context, spec)
+    before = access.find(database, name)
+    if before is not None and before.is_capped:
+        raise location(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
+    fresh = access.create(database, f"tmp.agg_out.{uuid.uuid4()}", {} if before is None else before.options)
+    try:
+        for index in () if before is None else before.indexes.values():
+            fresh.indexes[index.name] = Index(index.name, index.keys, index.options)
+        for document in documents:
+            _check(context, fresh, document)
+            access.insert(fresh, document)
+        if before is not None and before.writers:
+            raise write_conflict()
+    except BaseException:
+        drop_collection(context.state, fresh)
+        raise
+    replaced = move_collection(context.state, fresh, name)
+    if replaced is not None:
+        replaced.clear(context.pace)
 
 
 def _check(context: Context, collection: Collection, document: Document) -> None:
@@ -71,7 +85,7 @@ def _check(context: Context, collection: Collection, document: Document) -> None
     check_document(collection, document, bool(context.body.get("bypassDocumentValidation")))
 
 
-def _merge(context: Context, spec: Any, documents: list[Document]) -> None:
+def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     if isinstance(spec, str):
         spec = {"into": spec}
     unknown = set(spec) - {"into", "on", "let", "whenMatched", "whenNotMatched"}
@@ -81,11 +95,12 @@ def _merge(context: Context, spec: Any, documents: list[Document]) -> None:
     if (not isinstance(matched, list) and matched not in _MATCHED) or unmatched not in _UNMATCHED:
         raise bad_value(f"Unknown $merge modes: whenMatched {matched!r}, whenNotMatched {unmatched!r}")
     on = _fields(spec.get("on", "_id"))
-    collection = _target(context, spec["into"])
+    database, name = _target(context, spec["into"])
+    collection = context.access.find(database, name) or context.access.create(database, name, {})
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
     _check_unique(collection, on, collation)
     for document in documents:
-        found = _find(context.access, collection, document, on, collation)
+        found = _find(context, collection, document, on, collation)
         if found is not None:
             _merge_into(context, collection, found, document, spec)
         elif unmatched == "fail":
@@ -116,13 +131,13 @@ def _check_unique(collection: Collection, on: list[str], collation: Collation) -
 
 
 def _find(
-    access: Access, collection: Collection, document: Document, on: list[str], collation: Collation
+    context: Context, collection: Collection, document: Document, on: list[str], collation: Collation
 ) -> tuple[Key, Record] | None:
     values = {path: value_at(document, path) for path in on}
     if any(value is MISSING or value is None or isinstance(value, list) for value in values.values()):
         raise location(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array")
     query = {path: {"$eq": value} for path, value in values.items()}
-    return next(select(access, collection, query, collation, {}), None)
+    return next(select(context.access, collection, query, collation, {}, pace=context.pace), None)
 
 
 def _merge_into(

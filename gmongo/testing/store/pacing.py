@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import gevent
@@ -13,6 +16,9 @@ from gmongo.testing.command import CommandError
 T = TypeVar("T")
 _SLICE = 0.002
 _LOOK_EVERY = 32
+_RUN = 1024  # so many items are sorted at once
+_MOMENT = 1e-6
+_FIRST = itemgetter(0)
 
 
 class Pace:
@@ -20,10 +26,17 @@ class Pace:
 
     :param limit: its ``maxTimeMS``; None or 0 for no limit.
     :param interrupted: tells whether the member has stopped being able to write since the command arrived.
+    :param settle: waits until no commit is being applied.
     """
 
-    def __init__(self, limit: Any = None, interrupted: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        limit: Any = None,
+        interrupted: Callable[[], bool] = lambda: False,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self._interrupted = interrupted
+        self._settle = settle
         self._since = clock.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
@@ -37,6 +50,32 @@ class Pace:
             if not number % _LOOK_EVERY:
                 self.breathe()
 
+    def in_order(
+        self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
+    ) -> Iterator[T]:
+        """The items, sorted as :func:`sorted` does it, with such pauses.
+
+        :param most: how many are wanted; None for all.
+        :raises CommandError: 50, the time of the command is over.
+        """
+        keyed = ((key(item), item) for item in self.through(items))
+        runs: list[list[tuple[Any, T]]] = []
+        while run := list(islice(keyed, _RUN)):
+            if most is not None and most <= _RUN and runs:
+                run = runs.pop() + run
+            run.sort(key=_FIRST, reverse=reverse)
+            runs.append(run[:most])
+        merged = heapq.merge(*map(_emptied, runs), key=_FIRST, reverse=reverse)
+        wanted = islice(self.through(merged), most)
+        last = list(islice(wanted, 1))
+        for following in wanted:
+            yield last.pop()[1]
+            last.append(following)
+        for run in runs:  # before the last is given, as more may not be asked for
+            for _ in self.through(_emptied(run)):
+                pass
+        yield from (item for _, item in last)
+
     def breathe(self) -> None:
         """Let others run, if they have not for a while.
 
@@ -46,7 +85,9 @@ class Pace:
         if self.deadline is not None and now > self.deadline:
             raise _exceeded()
         if now - self._since > _SLICE:
-            gevent.sleep(0)
+            # A timer: what `sleep(0)` waits for is called 50 times before the loop asks the sockets.
+            gevent.sleep(_MOMENT)
+            self._settle()
             self._since = clock.monotonic()
 
     def check_wait(self) -> float:
@@ -64,3 +105,10 @@ class Pace:
 
 def _exceeded() -> CommandError:
     return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")
+
+
+def _emptied(run: list[T]) -> Iterator[T]:
+    """The items of a list, which lets go of each: of all at once it takes long."""
+    run.reverse()
+    while run:
+        yield run.pop()

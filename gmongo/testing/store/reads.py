@@ -61,9 +61,10 @@ def _found(context: Context, collection: Collection | None) -> tuple[list[Docume
     project = compile_projection(body.get("projection"), query, variables)
     collation = context.collation(collection)
     found = matching(context, collection, query, collation)
-    found = in_order(_within_bounds(collection, found, body), body.get("sort"), collation)
     skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
-    chosen = islice(found, skip, skip + limit if limit else None)
+    most = skip + limit if limit else None
+    found = in_order(_within_bounds(collection, found, body), body.get("sort"), collation, context.pace, most)
+    chosen = islice(found, skip, most)
     documents = [_shown(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 
@@ -75,7 +76,8 @@ def matching(context: Context, collection: Collection | None, query: Any, collat
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
     match = compile_filter(query, variables, collation)
     documents = documents_of(context.access, context.database, context.collection_name, variables, context.pace)
-    return [((number,), Record(number, one)) for number, one in enumerate(documents, 1) if match(one)]
+    numbered = enumerate(context.pace.through(documents), 1)
+    return [((number,), Record(number, one)) for number, one in numbered if match(one)]
 
 
 def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
@@ -157,7 +159,7 @@ def distinct(context: Context) -> Document:
     for _, record in matching(context, collection, body.get("query") or {}, collation):
         for value in joined_values(record.document, parts):
             values.setdefault(key_of(collation.folded(value)), value)
-    reply: Document = {"values": [values[key] for key in sorted(values)]}
+    reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return reply

@@ -30,7 +30,7 @@ def batch_size(value: Any, name: str = "batchSize") -> int | None:
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
     """The first batch; the cursor stays open if there is more."""
-    documents = cursor.batch(DEFAULT_BATCH if size is None else size)
+    documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
     if single:
         cursor.finished = True
     if not cursor.finished:
@@ -56,11 +56,14 @@ def get_more(context: Context) -> Document:
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
     size = batch_size(body.get("batchSize"))
+    cursor.in_use = True
     try:
         documents = _batch(context, cursor, size or None)
     except CommandError:
         state.cursors.close(cursor)
         raise
+    finally:
+        cursor.in_use = False
     if cursor.finished:
         state.cursors.close(cursor)
     cursor_id = 0 if cursor.finished else cursor.id
@@ -72,7 +75,7 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
     """The next batch; a cursor that awaits data waits for some."""
     limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
-    documents = cursor.batch(size)
+    documents = cursor.batch(size, context.pace)
     while cursor.awaits and not documents and not cursor.finished:
         left = deadline - clock.monotonic()
         if left <= 0:
@@ -80,7 +83,7 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
         context.state.wait(left)
         if not context.state.cursors.is_open(cursor):
             raise cursor_not_found(cursor.id)
-        documents = cursor.batch(size)
+        documents = cursor.batch(size, context.pace)
     return documents
 
 

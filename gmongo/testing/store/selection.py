@@ -47,9 +47,7 @@ def select(
     match = compile_filter(query, variables, collation)
     index = hinted_index(collection, hint)
     records = access.records(collection)
-    keys = _keys(access, collection, query, collation, records)
-
-    pace = pace or Pace()
+    paced = pace or Pace()
 
     def selected(key: Key) -> Record | None:
         record = records.get(key)
@@ -58,9 +56,9 @@ def select(
         return record
 
     def run() -> Iterator[tuple[Key, Record]]:
-        for key in pace.through(keys):
+        for key in paced.through(_keys(access, collection, query, collation, paced)):
             record = selected(key)
-            if record is not None and to_write and access.await_free(collection, key, pace):
+            if record is not None and to_write and access.await_free(collection, key, paced):
                 record = selected(key)  # the transaction may have changed it
             if record is not None:
                 yield key, record
@@ -68,22 +66,20 @@ def select(
     return run()
 
 
-def _keys(
-    access: Access, collection: Collection, query: Any, collation: Collation, records: Mapping[Key, Record]
-) -> Iterable[Key]:
+def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
     """The keys of the records to look at, in natural order."""
     identity = query.get("_id")
     if is_point(identity, collection.collation, collation) and not is_operators(identity):
         return (collection.key(identity),)  # the short way, which most queries go
-    plan = plan_of(collection.indexes.values(), query, collation)
+    records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
     if plan is None:
         return list(records)
-    found = dict.fromkeys(plan.keys())
+    found = dict.fromkeys(pace.through(plan.keys()))
     for key in access.unindexed(collection):
         found[key] = None
     if len(found) < 2:
         return list(found)
-    return sorted((key for key in found if key in records), key=lambda key: records[key].number)
+    return pace.in_order((key for key in found if key in records), lambda key: records[key].number)
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
@@ -106,11 +102,13 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
     )
 
 
-def in_order(found: Found, order: Mapping[str, Any] | None, collation: Collation) -> Found:
-    """The records, sorted."""
+def in_order(
+    found: Found, order: Mapping[str, Any] | None, collation: Collation, pace: Pace, most: int | None = None
+) -> Found:
+    """The records, sorted; at most so many."""
     if not order:
         return found
-    return compile_sort(order, collation)(found, lambda item: item[1].document)
+    return compile_sort(order, collation, pace, most)(found, lambda item: item[1].document)
 
 
 class _Collection(Foreign):
@@ -120,6 +118,7 @@ class _Collection(Foreign):
         self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
     ) -> None:
         self._access = access
+        self._pace = pace
         self._collection = access.find(database, name)
         self._read: Callable[[], list[Document]] = lambda: documents_of(access, database, name, variables, pace, depth)
 
@@ -135,16 +134,16 @@ class _Collection(Foreign):
         """By an index, if there is one of the path, and else by a table that is made now."""
         index = self._index_of(path)
         if index is None or self._collection is None:
-            return _table(self._documents, path, collation)
+            return _table(self._documents, path, collation, self._pace)
         records, unindexed = self._access.records(self._collection), self._access.unindexed(self._collection)
         table: list[Finder] = []
 
-        def find(value: Any) -> list[tuple[int, Document]]:
+        def find(value: Any) -> Iterable[tuple[int, Document]]:
             if not is_point(value, index.collation, collation):
-                table[:] = table or [_table(self._documents, path, collation)]
+                table[:] = table or [_table(self._documents, path, collation, self._pace)]
                 return table[0](value)
             keys = dict.fromkeys([*index.between((key_of(collation.folded(value)),)), *unindexed])
-            return [(records[key].number, records[key].document) for key in keys if key in records]
+            return ((records[key].number, records[key].document) for key in keys if key in records)
 
         return find
 
@@ -156,18 +155,19 @@ class _Collection(Foreign):
         )
 
 
-def _table(documents: list[Document], path: str, collation: Collation) -> Finder:
-    numbered = list(enumerate(documents))
-    found: dict[Key, dict[int, Document]] = {}
-    for number, document in numbered:
+def _table(documents: list[Document], path: str, collation: Collation, pace: Pace) -> Finder:
+    found: dict[Key, list[int]] = {}
+    for number, document in enumerate(pace.through(documents)):
         for (value,) in leaves_at(document, [path]):
             key = key_of(None if value is MISSING else collation.folded(value))
-            found.setdefault(key, {})[number] = document
+            numbers = found.setdefault(key, [])
+            if not numbers or numbers[-1] != number:  # an array may have a value twice
+                numbers.append(number)
 
-    def find(value: Any) -> list[tuple[int, Document]]:
+    def find(value: Any) -> Iterable[tuple[int, Document]]:
         if isinstance(value, list):
-            return numbered
-        return list(found.get(key_of(collation.folded(value)), {}).items())
+            return enumerate(documents)
+        return ((number, documents[number]) for number in found.get(key_of(collation.folded(value)), ()))
 
     return find
 
@@ -189,7 +189,7 @@ def documents_of(
     documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
     around = surroundings(access, database, variables, collection.collation, pace, depth + 1)
     run = compile_pipeline(collection.options.get("pipeline", []), around)
-    return list(run(pace.through(documents), variables))
+    return list(run(documents, variables))
 
 
 def surroundings(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import islice, zip_longest
 from typing import Any
 
 from bson.int64 import Int64
@@ -33,16 +34,22 @@ def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
     stages = []
-    for spec in pipeline:
+    for spec, following in zip_longest(pipeline, pipeline[1:]):
         name = stage_name(spec)
-        stages.append(STAGES[name](spec[name], around))
+        stages.append(STAGES[name](spec[name], replace(around, most=_most(following))))
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
-            documents = stage(documents, variables)
+            documents = stage(around.pace.through(documents), variables)
         return documents
 
     return run
+
+
+def _most(following: Any) -> int | None:
+    """How many documents the stage that follows reads at most."""
+    limit = following.get("$limit") if isinstance(following, dict) else None
+    return whole(limit) if is_number(limit) and is_whole(limit) else None
 
 
 def stage_name(stage: Any) -> str:
@@ -125,7 +132,7 @@ def _sort(spec: Any, around: Surroundings) -> Stage:
         raise location(15973, "the $sort key specification must be an object")
     if not spec:
         raise location(15976, "$sort stage must have at least one sort key")
-    sort = compile_sort(spec, around.collation)
+    sort = compile_sort(spec, around.collation, around.pace, around.most)
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
@@ -189,7 +196,7 @@ def _sample(spec: Any, _around: Surroundings) -> Stage:
 _UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
 
 
-def _unwind(spec: Any, _around: Surroundings) -> Stage:
+def _unwind(spec: Any, around: Surroundings) -> Stage:
     options = spec if isinstance(spec, dict) else {"path": spec}
     if set(options) - _UNWIND:
         raise location(28811, f"unrecognized option to $unwind stage: {(set(options) - _UNWIND).pop()}")
@@ -210,18 +217,18 @@ def _unwind(spec: Any, _around: Surroundings) -> Stage:
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:
-            for place, made in _unwound(document, parts, bool(keep)):
+            for place, made in around.pace.through(_unwound(document, parts, bool(keep))):
                 yield made if index_parts is None else with_value(made, index_parts, place)
 
     return run
 
 
-def _unwound(document: Document, parts: list[str], keep: bool) -> list[tuple[Int64 | None, Document]]:
+def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple[Int64 | None, Document]]:
     value: Any = document
     for part in parts:
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
     if isinstance(value, list) and value:
-        return [(Int64(place), with_value(document, parts, element)) for place, element in enumerate(value)]
+        return ((Int64(place), with_value(document, parts, element)) for place, element in enumerate(value))
     if value is not MISSING and value is not None and value != []:
         return [(None, document)]
     if not keep:
@@ -231,7 +238,12 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> list[tuple[Int
 
 def _composed(make: Callable[[Any], list[Any]]) -> Make:
     """A stage that stands for several others."""
-    return lambda spec, around: compile_pipeline(make(spec), around)
+
+    def compile_stage(spec: Any, around: Surroundings) -> Stage:
+        limit = [] if around.most is None else [{"$limit": around.most}]
+        return compile_pipeline([*make(spec), *limit], around)
+
+    return compile_stage
 
 
 def _joining(make: Callable[[Any, Surroundings, joins.CompilePipeline], Stage]) -> Make:

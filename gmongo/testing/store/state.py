@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bson.timestamp import Timestamp
@@ -38,6 +40,8 @@ class State:
         self.losses: Counter[str] = Counter()
         self._time = Timestamp(int(clock.seconds()), 1)
         self._signal = Signal()
+        self._settled = Signal()
+        self._settled.set()
 
     @property
     def has_oplog(self) -> bool:
@@ -71,6 +75,21 @@ class State:
     def wait(self, seconds: float) -> None:
         """Wait until something changes, at most so long."""
         self._signal.wait(seconds)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until no commit is being applied, so that half of one is not seen."""
+        while not self._settled.is_set():
+            self._settled.wait()
+
+    @contextmanager
+    def unsettled(self) -> Iterator[None]:
+        """While this lasts, all other commands wait."""
+        self._settled.clear()
+        try:
+            yield
+        finally:
+            self._settled.set()
 
     def add(self, collection: Collection) -> None:
         """Put a new collection into the catalog."""

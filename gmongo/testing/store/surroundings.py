@@ -17,7 +17,7 @@ Documents = Iterable[Document]
 # A stage, compiled.
 Stage = Callable[[Documents, Variables], Documents]
 # Gives those documents, and perhaps more, that have a value at a path, each with its place in natural order.
-Finder = Callable[[Any], "list[tuple[int, Document]]"]
+Finder = Callable[[Any], Iterable[tuple[int, Document]]]
 
 
 class Foreign:
@@ -41,11 +41,17 @@ class Surroundings:
     """What stages are compiled for.
 
     :param read: gives another collection of the database.
+    :param most: how many documents of the stage are read at most; None for all.
     """
 
     scope: Scope = field(default_factory=Scope)
     read: Callable[[str], Foreign] = _no_collection
-    pace: Pace = field(default_factory=Pace)
+    most: int | None = None
+
+    @property
+    def pace(self) -> Pace:
+        """How the command shares the time with others."""
+        return self.scope.pace
 
     @property
     def collation(self) -> Collation:
@@ -57,9 +63,11 @@ class Surroundings:
         return replace(self, scope=self.scope.within(names))
 
     @classmethod
-    def of(cls, variables: Mapping[str, Any], collation: Collation = BINARY, **more: Any) -> Surroundings:
+    def of(
+        cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **more: Any
+    ) -> Surroundings:
         """For these variables."""
-        return cls(Scope(frozenset(variables), collation), **more)
+        return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
 
 def with_value(document: Document, parts: list[str], value: Any) -> Document:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
+from operator import attrgetter
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.matching import Match
+from gmongo.testing.store.pacing import Pace
+
+_number = attrgetter("number")
 
 
 class TailingCursor(Cursor):
@@ -35,27 +40,25 @@ class TailingCursor(Cursor):
         self._last = 0
         self._left = limit or None
 
-    def batch(self, limit: int | None) -> list[Document]:
+    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """The next documents.
 
         :raises CommandError: 136, if the collection has removed the last one that was returned.
         """
-        numbers = [record.number for record in self._collection.records.values()]
-        if self._last and (not numbers or numbers[0] > self._last):
+        records = list(self._collection.records.values())
+        if self._last and (not records or records[0].number > self._last):
             raise CommandError(136, "CappedPositionLost", "CollectionScan died due to position in capped collection "
                                "being deleted.")  # fmt: skip
         if self._left is not None:
             limit = self._left if limit is None else min(limit, self._left)
         found: list[Document] = []
-        for record in self._collection.records.values():
+        for record in pace.through(records[bisect_right(records, self._last, key=_number) :]):
             if limit is not None and len(found) >= limit:
                 break
-            if record.number <= self._last:
-                continue
             self._last = record.number
             if self._match(record.document):
                 found.append(self._project(record.document))
         if self._left is not None:
             self._left -= len(found)
-        self.finished = (not numbers and not self._last) or self._left == 0
+        self.finished = (not records and not self._last) or self._left == 0
         return found

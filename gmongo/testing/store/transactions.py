@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from bson.timestamp import Timestamp
@@ -53,6 +54,7 @@ class Transaction(Access):
         self._writes: list[Write] = []
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}
+        self._remains: list[list[Write] | dict[Key, Record]] = []
 
     def find(self, database: str, name: str) -> Collection | None:
         """The collection or view, if the transaction can see it."""
@@ -142,6 +144,8 @@ class Transaction(Access):
         :raises CommandError: 11000, if a document that the transaction sees has it; 112, if another transaction holds
             it, or a document that it does not see yet.
         """
+        if not any(index.guards for index in collection.indexes.values()):
+            return
         records = self._records(collection)
         check_unique_among(collection, key, document, records, self.unindexed(collection))
         entries = list(new_entries(collection, document, before))
@@ -167,20 +171,24 @@ class Transaction(Access):
         """
         if self.status == "committed":
             return
-        try:
-            self._check()
-        except CommandError:
-            self.abort()
-            raise write_conflict() from None
-        self._apply()
-        self._release()
-        self.status = "committed"
+        pace = Pace()
+        with self.state.unsettled():
+            try:
+                self._check(pace)
+            except CommandError:
+                self.abort()
+                raise write_conflict() from None
+            self.status = "committed"
+            self._apply(pace)
+            self._release()
 
-    def _check(self) -> None:
+    def _check(self, pace: Pace) -> None:
         for name in self._created:
             if name in self.state.catalog:
                 raise write_conflict()
-        for write in self._writes:
+        for write in pace.through(self._writes):
+            if self.status != "in progress":  # its member was lost meanwhile
+                raise write_conflict()
             if write.document is not None:
                 self._check_final(write)
 
@@ -210,7 +218,7 @@ class Transaction(Access):
                     records[write.key] = found
         return records
 
-    def _apply(self) -> None:
+    def _apply(self, pace: Pace) -> None:
         if not self._writes and not self._created:
             return
         for collection in self._created.values():
@@ -219,8 +227,13 @@ class Transaction(Access):
             self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
         now = self.state.tick()
         session = {"lsid": self.lsid, "txnNumber": self.number}
-        for index, write in enumerate(self._writes):
-            self._apply_one(write, now, index, session)
+        ahead = enumerate(self._writes)
+        try:
+            for index, write in pace.through(ahead):
+                self._apply_one(write, now, index, session)
+        finally:  # a commit is whole, also when its greenlet is killed
+            for index, write in ahead:
+                self._apply_one(write, now, index, session)
 
     def _apply_one(self, write: Write, now: Timestamp, index: int, session: Document) -> None:
         collection, key = write.collection, write.key
@@ -242,10 +255,18 @@ class Transaction(Access):
             for held in (collection.writers, collection.entering):
                 for key in [key for key, owner in held.items() if owner is self]:
                     del held[key]
+        self._remains = [self._writes, *self._working.values()]
         self._writes = []
         self._working = {}
         self._created = {}
         self.state.wake()
+
+    def clear(self, pace: Pace) -> None:
+        """Let go of what has become of no use when the transaction ended."""
+        for part in self._remains:
+            remains = iter(part.pop if isinstance(part, list) else part.popitem, None)
+            for _ in pace.through(islice(remains, len(part))):
+                pass
 
 
 def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:

@@ -29,7 +29,7 @@ MAX_BATCH = 100_000
 FATAL = frozenset({50, 11602, 112, 246, 251, 166, 263, 73, 40324})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one write did.
 
@@ -39,6 +39,9 @@ class Outcome:
     matched: int = 0
     modified: int = 0
     upserted: Any = MISSING
+
+
+_INSERTED = Outcome(1)
 
 
 @dataclass
@@ -87,7 +90,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     ):
         pass  # others may have taken what was free while the rest was waited for
     access.insert(collection, document)
-    return Outcome(1)
+    return _INSERTED
 
 
 def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
@@ -101,13 +104,13 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     order, hint = statement.get("sort"), statement.get("hint")
     if not order:
         return select(access, collection, statement["q"], collation, variables, hint, target.pace, to_write=True)
-    sort = compile_sort(order, collation)
+    sort = compile_sort(order, collation, target.pace, 1)
 
     def first() -> Found:
         """The first record in the order. If others change it while the rest is looked at, all begins anew."""
         while True:
             found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
-            chosen = sort(found, lambda item: item[1].document)[:1]
+            chosen = list(sort(found, lambda item: item[1].document))
             if all(_is_free(target, collection, key, record) for key, record in chosen):
                 return chosen
 
@@ -181,42 +184,53 @@ def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 def insert(context: Context) -> Document:
     """``insert``."""
     target = target_of(context)
-    outcomes, errors = run_statements(context, context.body["documents"], lambda document: insert_one(target, document))
-    return _reply({"n": sum(outcome.matched for _, outcome in outcomes)}, errors)
+    tally = run_statements(context, context.body["documents"], lambda document: insert_one(target, document))
+    return tally.reply({"n": tally.matched})
 
 
 def update(context: Context) -> Document:
     """``update``."""
     target = target_of(context)
-    for statement in context.body["updates"]:
+    for statement in context.pace.through(context.body["updates"]):
         check_statement("update.updates", statement, context.state.version)
-    outcomes, errors = run_statements(
-        context, context.body["updates"], lambda statement: update_matching(target, statement)
-    )
-    reply: Document = {
-        "n": sum(outcome.matched for _, outcome in outcomes),
-        "nModified": sum(outcome.modified for _, outcome in outcomes),
-    }
-    upserted = [{"index": i, "_id": outcome.upserted} for i, outcome in outcomes if outcome.upserted is not MISSING]
-    if upserted:
-        reply["upserted"] = upserted
-    return _reply(reply, errors)
+    tally = run_statements(context, context.body["updates"], lambda statement: update_matching(target, statement))
+    reply: Document = {"n": tally.matched, "nModified": tally.modified}
+    if tally.upserted:
+        reply["upserted"] = tally.upserted
+    return tally.reply(reply)
 
 
 def delete(context: Context) -> Document:
     """``delete``."""
     target = target_of(context)
-    for statement in context.body["deletes"]:
+    for statement in context.pace.through(context.body["deletes"]):
         check_statement("delete.deletes", statement, context.state.version)
-    outcomes, errors = run_statements(
-        context, context.body["deletes"], lambda statement: delete_matching(target, statement)
-    )
-    return _reply({"n": sum(outcome.matched for _, outcome in outcomes)}, errors)
+    tally = run_statements(context, context.body["deletes"], lambda statement: delete_matching(target, statement))
+    return tally.reply({"n": tally.matched})
 
 
-def run_statements(
-    context: Context, statements: Sequence[Any], run: Callable[[Any], Outcome]
-) -> tuple[list[tuple[int, Outcome]], list[Document]]:
+@dataclass
+class Tally:
+    """What the statements of a command did together."""
+
+    matched: int = 0
+    modified: int = 0
+    upserted: list[Document] = field(default_factory=list)
+    errors: list[Document] = field(default_factory=list)
+
+    def add(self, index: int, outcome: Outcome) -> None:
+        """Add what a statement did."""
+        self.matched += outcome.matched
+        self.modified += outcome.modified
+        if outcome.upserted is not MISSING:
+            self.upserted.append({"index": index, "_id": outcome.upserted})
+
+    def reply(self, counts: Document) -> Document:
+        """The reply with these counts, and with the errors."""
+        return {**counts, "writeErrors": self.errors} if self.errors else counts
+
+
+def run_statements(context: Context, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
     """Run statements one by one; an ordered command stops at the first error.
 
     :raises CommandError: if there are none or too many, or for an error that ends the command.
@@ -224,23 +238,19 @@ def run_statements(
     if not 0 < len(statements) <= MAX_BATCH:
         raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
                            f"Got {len(statements)} operations.")  # fmt: skip
-    outcomes, errors = [], []
+    tally = Tally()
     for index, statement in enumerate(context.pace.through(statements)):
         try:
-            outcomes.append((index, run(statement)))
+            tally.add(index, run(statement))
         except CommandError as error:
             if error.code in FATAL or error.name == "CommandNotSupported":
                 raise
-            errors.append(write_error(index, error))
+            tally.errors.append(write_error(index, error))
             if context.body.get("ordered", True) or context.access.in_transaction:
                 break
-    return outcomes, errors
+    return tally
 
 
 def write_error(index: int, error: CommandError) -> Document:
     """A statement's error as the reply shows it."""
     return {"index": index, "code": error.code, **error.fields, "errmsg": error.message}
-
-
-def _reply(reply: Document, errors: list[Document]) -> Document:
-    return {**reply, "writeErrors": errors} if errors else reply

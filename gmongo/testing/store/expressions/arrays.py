@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -199,7 +200,7 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
     order = fields["sortBy"]
     if not isinstance(order, dict) and not (is_number(order) and float(str(order)) in (1, -1)):
         raise location(2942505, f"$sortArray: sortBy must be 1, -1 or an object, not {order!r}")
-    by_path = compile_sort(order, scope.collation) if isinstance(order, dict) else None
+    by_path = compile_sort(order, scope.collation, scope.pace) if isinstance(order, dict) else None
     source = compile_expression(fields["input"], scope)
 
     def run(variables: Variables) -> Any:
@@ -208,8 +209,8 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
             return None
         array = array_of("$sortArray", array, 2942504)
         if by_path is not None:
-            return by_path(array, lambda element: element)
-        return sorted(array, key=lambda one: key_of(scope.collation.folded(one)), reverse=float(str(order)) < 0)
+            return list(by_path(array, lambda element: element))
+        return list(in_order(array, scope, descending=float(str(order)) < 0))
 
     return folded(run, [source])
 
@@ -231,34 +232,39 @@ def count_of(value: Any) -> int:
     return whole(value)
 
 
-def _so_many(choose: Callable[[list[Any], int, Collation], list[Any]]) -> Make:
+def _so_many(choose: Callable[[list[Any], int, Scope], list[Any]]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         def run(n: Any, input: Any) -> list[Any]:
-            return choose(array_of(name, input, 5788200), count_of(n), scope.collation)
+            return choose(array_of(name, input, 5788200), count_of(n), scope)
 
         return of_fields(_N, run)(name, operand, scope)
 
     return make
 
 
-def ordered(values: list[Any], collation: Collation, descending: bool) -> list[Any]:
-    """The values that are there and not null, in their order."""
-    there = [value for value in values if not is_nothing(value)]
-    return sorted(there, key=lambda value: key_of(collation.folded(value)), reverse=descending)
+def in_order(values: Iterable[Any], scope: Scope, descending: bool, most: int | None = None) -> Iterator[Any]:
+    """The values, sorted; at most so many."""
+    return scope.pace.in_order(values, lambda value: key_of(scope.collation.folded(value)), descending, most)
+
+
+def extremes(values: list[Any], n: int, scope: Scope, highest: bool) -> list[Any]:
+    """The `n` lowest or highest of the values that are there and not null, in their order."""
+    there = (value for value in values if not is_nothing(value))
+    return list(in_order(there, scope, highest, n))
 
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
     "$concatArrays": of_values(_concatenated, 0, None),
     "$first": _end("$first", 0),
-    "$firstN": _so_many(lambda values, n, collation: values[:n]),
+    "$firstN": _so_many(lambda values, n, scope: values[:n]),
     "$in": under_collation(_in, 2),
     "$indexOfArray": under_collation(_index_of, 2, 4),
     "$isArray": of_values(_is_array, 1),
     "$last": _end("$last", -1),
-    "$lastN": _so_many(lambda values, n, collation: values[-n:]),
-    "$maxN": _so_many(lambda values, n, collation: ordered(values, collation, True)[:n]),
-    "$minN": _so_many(lambda values, n, collation: ordered(values, collation, False)[:n]),
+    "$lastN": _so_many(lambda values, n, scope: values[-n:]),
+    "$maxN": _so_many(partial(extremes, highest=True)),
+    "$minN": _so_many(partial(extremes, highest=False)),
     "$range": of_values(_range, 2, 3),
     "$reverseArray": of_values(null_of_null(_reversed), 1),
     "$size": of_values(_size, 1),

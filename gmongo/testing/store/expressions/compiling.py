@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 
 # The values of variables by their names. ROOT and CURRENT are the document.
@@ -23,10 +24,12 @@ class Scope:
 
     :param names: the variables that it can use, besides ROOT, CURRENT and REMOVE.
     :param collation: how it compares strings.
+    :param pace: that of the command.
     """
 
     names: frozenset[str] = frozenset()
     collation: Collation = BINARY
+    pace: Pace = field(default_factory=Pace)
 
     def within(self, names: Iterable[str]) -> Scope:
         """The scope with more variables."""

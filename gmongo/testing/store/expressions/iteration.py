@@ -45,7 +45,7 @@ def _map(name: str, operand: Any, scope: Scope) -> Expression:
         if is_nothing(array):
             return None
         array = array_of("input to $map", array, 16883)
-        return [none_if_missing(inner({**variables, variable: element})) for element in array]
+        return [none_if_missing(inner({**variables, variable: element})) for element in scope.pace.through(array)]
 
     return run
 
@@ -67,7 +67,7 @@ def _filter(name: str, operand: Any, scope: Scope) -> Expression:
             if most < 1:
                 raise location(327392, f"$filter: limit must be greater than 0, but is {most}")
         found = []
-        for element in array:
+        for element in scope.pace.through(array):
             if is_true(condition({**variables, variable: element})):
                 found.append(element)
                 if len(found) == most:
@@ -87,7 +87,7 @@ def _reduce(name: str, operand: Any, scope: Scope) -> Expression:
         if is_nothing(array):
             return None
         result = start(variables)
-        for element in array_of("input to $reduce", array, 40080):
+        for element in scope.pace.through(array_of("input to $reduce", array, 40080)):
             result = inner({**variables, "this": element, "value": result})
         return result
 

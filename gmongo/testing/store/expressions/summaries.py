@@ -35,10 +35,10 @@ def _of_all(summary: Summary) -> Make:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$avg": _of_all(lambda values, scope: arithmetic.average(values)),
-    "$max": _of_all(lambda values, scope: arithmetic.extreme(values, -1, scope.collation.folded)),
-    "$min": _of_all(lambda values, scope: arithmetic.extreme(values, 1, scope.collation.folded)),
-    "$stdDevPop": _of_all(lambda values, scope: arithmetic.deviation(values, sample=False)),
-    "$stdDevSamp": _of_all(lambda values, scope: arithmetic.deviation(values, sample=True)),
-    "$sum": _of_all(lambda values, scope: arithmetic.total(values)),
+    "$avg": _of_all(lambda values, scope: arithmetic.average(scope.pace.through(values))),
+    "$max": _of_all(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
+    "$min": _of_all(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
+    "$stdDevPop": _of_all(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
+    "$stdDevSamp": _of_all(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
+    "$sum": _of_all(lambda values, scope: arithmetic.total(scope.pace.through(values))),
 }

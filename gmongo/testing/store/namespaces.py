@@ -1,0 +1,36 @@
+"""Collections that leave their places in the catalog: dropped, or moved to other ones."""
+
+from __future__ import annotations
+
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.state import State
+
+
+def drop_collection(state: State, collection: Collection) -> None:
+    """Drop a collection. Transactions that use it end, and cursors that follow it."""
+    for session in state.sessions:
+        if session.transaction is not None and session.transaction.touches(collection):
+            session.transaction.abort()
+    del state.catalog[collection.database, collection.name]
+    state.cursors.kill_of_collection(collection.namespace)
+    state.tick()
+    if not collection.is_view:
+        state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
+
+
+def move_collection(state: State, collection: Collection, name: str) -> Collection | None:
+    """Give a collection another name in its database; the collection or view that had it, which is dropped."""
+    database, source = collection.database, collection.name
+    replaced = state.catalog.get((database, name))
+    if replaced is not None:
+        drop_collection(state, replaced)
+    del state.catalog[database, source]
+    state.cursors.kill_of_collection(collection.namespace)
+    collection.name = name
+    state.catalog[database, name] = collection
+    collection.created = state.tick()
+    extra: Document = {"to": {"db": database, "coll": name}}
+    if replaced is not None:
+        extra["dropTarget"] = replaced.uuid
+    state.publish("rename", database, source, uuid=collection.uuid, extra=extra)
+    return replaced

@@ -1,0 +1,461 @@
+"""Long commands let others run: how much they do in between is counted, and what others do meanwhile is seen."""
+
+from __future__ import annotations
+
+import datetime
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import bson
+import gevent
+import pytest
+
+from gmongo.testing.command import CommandError
+from gmongo.testing.simulation.framing import read_message, write_reply
+from gmongo.testing.store import pacing
+from gmongo.testing.store.pacing import Pace
+from gmongo.wire.message import OP_MSG
+
+from .shell import Shell, replica_set, standalone
+
+MANY = 1500
+
+
+@pytest.fixture(autouse=True)
+def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock lets others run, and it is looked at after every fourth item."""
+    monkeypatch.setattr(pacing, "_SLICE", -1.0)
+    monkeypatch.setattr(pacing, "_LOOK_EVERY", 4)
+    monkeypatch.setattr(pacing, "_RUN", 64)
+
+
+DOCUMENTS = [{"_id": n, "k": n * 7919 % MANY, "g": n % 10, "s": f"t{n % 1000}", "a": [1]} for n in range(MANY)]
+
+
+def filled(shell: Shell) -> Shell:
+    shell("insert", "c", documents=DOCUMENTS)
+    return shell
+
+
+class Calls:
+    """The most calls of functions between two looks at the clock. A step over all documents makes as many, or more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self._count = 0
+        breathe = Pace.breathe
+
+        def counted(pace: Pace) -> None:
+            self._note()
+            breathe(pace)
+            self._count = 0
+
+        monkeypatch.setattr(Pace, "breathe", counted)
+
+    def _note(self) -> None:
+        self.most = max(self.most, self._count)
+
+    def _called(self, _frame: Any, event: str, _argument: Any) -> None:
+        self._count += event in ("call", "c_call")
+
+    def during(self, run: Callable[[], Any]) -> int:
+        self.most = self._count = 0
+        sys.setprofile(self._called)
+        try:
+            run()
+        finally:
+            sys.setprofile(None)
+        self._note()
+        return self.most
+
+
+def group(**accumulators: Any) -> dict[str, Any]:
+    return {"$group": {"_id": None, **accumulators}}
+
+
+PIPELINES = {
+    "match": [{"$match": {"s": "x"}}],
+    "project": [{"$project": {"k": {"$add": ["$k", 1]}}}, {"$match": {"k": -1}}],
+    "sort": [{"$sort": {"k": 1}}],
+    "sort by two, mixed": [{"$sort": {"g": 1, "k": -1}}],
+    "sort and limit": [{"$sort": {"k": -1}}, {"$limit": 3}],
+    "sort and a large limit": [{"$sort": {"k": -1}}, {"$limit": MANY // 2}, {"$match": {"s": "x"}}],
+    "group of each": [{"$group": {"_id": "$k", "n": {"$sum": 1}}}, {"$match": {"n": 2}}],
+    "group of few": [{"$group": {"_id": "$g", "n": {"$sum": "$k"}, "a": {"$avg": "$k"}}}],
+    "push": [group(all=({"$push": "$s"})), {"$project": {"n": {"$size": "$all"}}}],
+    "addToSet": [group(all=({"$addToSet": "$k"})), {"$project": {"n": {"$size": "$all"}}}],
+    "extremes": [group(a={"$min": "$k"}, b={"$max": "$s"}, c={"$minN": {"input": "$k", "n": 3}})],
+    "top": [group(a={"$top": {"sortBy": {"k": 1}, "output": "$s"}}, b={"$bottom": {"sortBy": {"k": 1}, "output": 1}})],
+    "deviation": [group(a={"$stdDevPop": "$k"})],
+    "map": [group(a={"$push": "$k"}), {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}}],
+    "filter": [
+        group(a={"$push": "$k"}),
+        {"$project": {"n": {"$size": {"$filter": {"input": "$a", "cond": {"$gt": ["$$this", 9]}}}}}},
+    ],
+    "reduce": [
+        group(a={"$push": "$k"}),
+        {"$project": {"n": {"$reduce": {"input": "$a", "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}}},
+    ],
+    "sortArray": [
+        group(a={"$push": "$k"}),
+        {"$project": {"n": {"$size": {"$sortArray": {"input": "$a", "sortBy": 1}}}}},
+    ],
+    "unwind": [group(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
+    "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
+    "bucket": [{"$bucket": {"groupBy": "$k", "boundaries": [0, 100, MANY]}}],
+    "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],
+    "sample": [{"$sample": {"size": 2}}],
+    "unionWith": [{"$unionWith": "c"}, {"$match": {"k": -1}}],
+    "lookup": [{"$limit": 2}, {"$lookup": {"from": "c", "localField": "k", "foreignField": "g", "as": "r"}}],
+    "lookup of all": [
+        {"$limit": 1},
+        {"$lookup": {"from": "c", "localField": "a", "foreignField": "a", "as": "r"}},
+        {"$project": {"n": {"$size": "$r"}}},
+    ],
+    "lookup by a pipeline": [
+        {"$limit": 2},
+        {
+            "$lookup": {
+                "from": "c",
+                "let": {"k": "$k"},
+                "pipeline": [{"$match": {"$expr": {"$eq": ["$g", "$$k"]}}}],
+                "as": "r",
+            }
+        },
+        {"$project": {"n": {"$size": "$r"}}},
+    ],
+    "graphLookup": [
+        {"$limit": 1},
+        {"$graphLookup": {"from": "c", "startWith": "$a", "connectFromField": "a", "connectToField": "a", "as": "r"}},
+        {"$project": {"n": {"$size": "$r"}}},
+    ],
+    "out": [{"$out": "d"}],
+    "merge": [{"$merge": "d"}],
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_an_aggregation_looks_at_the_clock_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = filled(standalone())
+    calls = Calls(monkeypatch)
+    assert calls.during(lambda: shell.aggregate(*PIPELINES[name])) < MANY
+
+
+def capped(shell: Shell) -> Shell:
+    shell("create", "p", capped=True, size=1 << 24)
+    shell("insert", "p", documents=[{"_id": n} for n in range(MANY)])
+    return shell
+
+
+def indexed(shell: Shell) -> Shell:
+    shell("createIndexes", "c", indexes=[{"key": {"k": 1}, "name": "k"}])
+    return shell
+
+
+def view(shell: Shell) -> Shell:
+    shell("create", "v", viewOn="c", pipeline=[])
+    return shell
+
+
+COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
+    "find": (filled, lambda shell: shell.find(filter={"s": "x"})),
+    "find all": (filled, lambda shell: shell.find(batchSize=MANY)),
+    "find sorted": (filled, lambda shell: shell.find(sort={"k": 1}, batchSize=MANY)),
+    "find in a view": (lambda shell: view(filled(shell)), lambda shell: shell.find("v", {"s": "x"})),
+    "find by a range": (lambda shell: indexed(filled(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
+    "tail": (capped, lambda shell: shell.find("p", tailable=True, batchSize=MANY)),
+    "count": (filled, lambda shell: shell("count", "c", query={"s": "x"})),
+    "distinct": (filled, lambda shell: shell("distinct", "c", key="k")),
+    "explain": (lambda shell: indexed(filled(shell)),
+                lambda shell: shell("explain", {"find": "c", "filter": {"k": {"$gte": 0}}})),
+    "insert": (lambda shell: shell, filled),
+    "insert into a capped one": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
+    "update": (filled, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
+    "updates": (filled, lambda shell: shell(
+        "update", "c", updates=[{"q": {"_id": n}, "u": {"$set": {"z": 1}}} for n in range(MANY)])),
+    "bulkWrite": (filled, lambda shell: shell(
+        "bulkWrite", 1, "admin", ops=[{"delete": 0, "filter": {"_id": n}} for n in range(MANY)],
+        nsInfo=[{"ns": "db.c"}])),
+    "sorted update": (filled, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
+    "delete": (filled, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
+    "createIndexes": (filled, indexed),
+    "collMod": (lambda shell: indexed(filled(shell)),
+                lambda shell: shell("collMod", "c", index={"name": "k", "unique": True, "prepareUnique": True})),
+    "collStats": (filled, lambda shell: shell("collStats", "c")),
+    "dbStats": (filled, lambda shell: shell("dbStats", 1)),
+    "listDatabases": (filled, lambda shell: shell("listDatabases", 1, "admin")),
+    "drop": (lambda shell: indexed(filled(shell)), lambda shell: shell("drop", "c")),
+    "dropDatabase": (filled, lambda shell: shell("dropDatabase", 1)),
+    "renameCollection": (lambda shell: capped(filled(shell)), lambda shell: shell(
+        "renameCollection", "db.p", "admin", to="db.c", dropTarget=True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_looks_at_the_clock_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare, run = COMMANDS[name]
+    shell = prepare(standalone())
+    calls = Calls(monkeypatch)
+    assert calls.during(lambda: run(shell)) < MANY
+
+
+def test_a_change_stream_looks_at_the_clock_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = replica_set()
+    stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
+    filled(shell)
+    calls = Calls(monkeypatch)
+    assert calls.during(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
+
+
+@pytest.mark.parametrize("end", ["commitTransaction", "abortTransaction"])
+def test_the_end_of_a_transaction_looks_at_the_clock_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    transaction = written_in_a_transaction(filled(replica_set()))
+    calls = Calls(monkeypatch)
+    assert calls.during(lambda: transaction.finish(end)) < MANY
+
+
+def test_what_has_expired_is_removed_between_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = standalone()
+    index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
+    shell("createIndexes", "c", indexes=[index])
+    shell.insert(*({"_id": n, "at": datetime.datetime(2000, 1, 1)} for n in range(MANY)))
+    parameters = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
+    calls = Calls(monkeypatch)
+    assert calls.during(lambda: shell.store.let_time_pass(parameters)) < MANY
+    assert shell.find() == []
+
+
+def test_long_messages_are_read_and_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    monkeypatch.setattr(Pace, "breathe", lambda pace: looks.append(None))
+    documents = [{"_id": n, "s": "x" * 100} for n in range(MANY)]
+    reply = {"cursor": {"firstBatch": documents, "id": 0}, "ok": 1.0}
+    written = write_reply(OP_MSG, 1, 2, 0, reply)
+    assert len(looks) > MANY / 300
+    looks.clear()
+    assert bson.decode(written[21:]) == reply
+    assert written[21:] == bson.encode(reply)
+    sequence = b"documents\0" + b"".join(map(bson.encode, documents))
+    body = bson.encode({"insert": "c", "$db": "db"})
+    payload = bytes(4) + b"\0" + body + b"\1" + struct.pack("<i", len(sequence) + 4) + sequence
+    assert read_message(OP_MSG, payload).body["documents"] == documents
+    assert len(looks) > MANY * 100 / 40_000
+
+
+# The loop
+
+
+def test_each_pause_is_a_turn_of_the_loop() -> None:
+    loop = gevent.get_hub().loop
+    turns = {loop.iteration for _ in Pace().through(range(320))}
+    assert len(turns) >= 10
+
+
+class Counted:
+    """A key that counts how often such keys are compared."""
+
+    compared = 0
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __lt__(self, other: Counted) -> bool:
+        Counted.compared += 1
+        return self.value < other.value
+
+
+def test_sorting_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    most: list[int] = []
+
+    def note(_pace: Pace) -> None:
+        most.append(Counted.compared)
+        Counted.compared = 0
+
+    monkeypatch.setattr(Pace, "breathe", note)
+    items = [n * 7919 % 20_011 for n in range(20_000)]
+    assert list(Pace().in_order(items, Counted)) == sorted(items)
+    assert max(most) <= 64 * 12
+
+
+@pytest.mark.parametrize("most", [None, 1, 7, 64, 1500, 3000, 9000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_sorting_in_runs_is_stable(most: int | None, reverse: bool) -> None:
+    items = [(n * 31 % 17, n) for n in range(3000)]
+    found = list(Pace().in_order(items, lambda item: item[0], reverse, most))
+    assert found == sorted(items, key=lambda item: item[0], reverse=reverse)[:most]
+
+
+# What others do meanwhile
+
+
+def meanwhile(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
+    """Run something, and the steps one after the other in its pauses."""
+
+    def others() -> None:
+        for step in steps:
+            gevent.sleep(1e-6)
+            step()
+
+    other = gevent.spawn(others)
+    try:
+        return run()
+    finally:
+        other.get()
+
+
+def key_is_found(shell: Shell, key: int) -> list[Any]:
+    return [one["_id"] for one in shell.find(filter={"k": key}, hint="k")]
+
+
+def test_an_index_knows_what_is_written_while_it_is_built() -> None:
+    shell = filled(standalone())
+    meanwhile(
+        shell,
+        lambda: indexed(shell),
+        lambda: shell.insert({"_id": "new", "k": "new"}),
+        lambda: shell.update({"_id": 0}, {"$set": {"k": "changed"}}),
+        lambda: shell.update({"_id": MANY - 1}, {"$set": {"k": "changed"}}),
+        lambda: shell("delete", "c", deletes=[{"q": {"_id": {"$in": [1, MANY - 2]}}, "limit": 0}]),
+    )
+    assert key_is_found(shell, "new") == ["new"]  # type: ignore[arg-type]
+    assert sorted(key_is_found(shell, "changed")) == [0, MANY - 1]  # type: ignore[arg-type]
+    for document in shell.find(batchSize=2 * MANY):
+        assert document["_id"] in key_is_found(shell, document["k"])
+    assert key_is_found(shell, 7919 % MANY) == []
+
+
+def test_an_index_that_is_being_built_is_not_listed_and_not_used() -> None:
+    shell = filled(standalone())
+    seen: list[Any] = []
+    meanwhile(
+        shell,
+        lambda: indexed(shell),
+        lambda: seen.append(len(shell("listIndexes", "c")["cursor"]["firstBatch"])),
+        lambda: seen.append(len(shell.find(filter={"k": {"$gte": 0}}, batchSize=MANY))),
+    )
+    assert seen == [1, MANY]
+
+
+def test_a_value_that_comes_twice_while_a_unique_index_is_built_fails_the_build() -> None:
+    shell = filled(standalone())
+    spec = {"key": {"k": 1}, "name": "k", "unique": True}
+    with pytest.raises(CommandError) as caught:
+        meanwhile(
+            shell,
+            lambda: shell("createIndexes", "c", indexes=[spec]),
+            lambda: shell.insert({"_id": "twice", "k": 5}),
+        )
+    assert caught.value.code == 11000 and caught.value.fields["keyValue"] == {"k": 5}
+    assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
+
+
+def test_the_drop_of_its_collection_aborts_the_build_of_an_index() -> None:
+    shell = filled(standalone())
+    with pytest.raises(CommandError) as caught:
+        meanwhile(shell, lambda: indexed(shell), lambda: shell("drop", "c"))
+    assert caught.value.code == 276
+
+
+def test_a_range_of_an_index_is_read_while_it_changes() -> None:
+    shell = indexed(filled(standalone()))
+    found = meanwhile(
+        shell,
+        lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
+        lambda: shell("delete", "c", deletes=[{"q": {"k": {"$lt": MANY // 2}}, "limit": 0}]),
+        lambda: shell.insert({"_id": "new", "k": MANY}),
+    )
+    there = {one["_id"] for one in shell.find(batchSize=2 * MANY)}
+    assert there - {"new"} <= {one["_id"] for one in found} <= there
+
+
+def written_in_a_transaction(shell: Shell) -> Shell:
+    transaction = shell.with_session().transaction(1)
+    Shell(shell.store, shell.member, **transaction.fields, startTransaction=True).update(
+        {}, {"$set": {"z": 1}}, multi=True
+    )
+    return transaction
+
+
+def test_no_command_sees_half_of_a_commit() -> None:
+    shell = filled(replica_set())
+    transaction = written_in_a_transaction(shell)
+    stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
+    seen: list[int] = []
+
+    def count() -> None:
+        seen.append(shell("count", "c", query={"z": 1})["n"])
+
+    def read() -> None:
+        seen.append(len(shell("getMore", stream, collection="c", batchSize=MANY)["cursor"]["nextBatch"]))
+
+    meanwhile(shell, lambda: transaction.finish("commitTransaction"), count, read)
+    assert seen == [MANY, MANY]
+
+
+def test_a_query_that_is_under_way_goes_on_after_a_commit() -> None:
+    shell = filled(replica_set())
+    transaction = written_in_a_transaction(shell)
+    query = gevent.spawn(lambda: shell("count", "c", query={"z": 1})["n"])
+    gevent.sleep(1e-6)
+    transaction.finish("commitTransaction")
+    assert 0 < query.get() <= MANY
+
+
+def test_a_commit_whose_greenlet_is_killed_is_whole() -> None:
+    shell = filled(replica_set())
+    transaction = written_in_a_transaction(shell)
+    commit = gevent.spawn(transaction.finish, "commitTransaction")
+    gevent.sleep(1e-6)
+    commit.kill()
+    assert shell("count", "c", query={"z": 1})["n"] in (0, MANY)
+
+
+def test_out_shows_the_old_documents_until_all_new_ones_are_there() -> None:
+    shell = filled(standalone())
+    shell("insert", "d", documents=[{"_id": "old"}])
+    shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
+    seen: list[int] = []
+    meanwhile(shell, lambda: shell.aggregate({"$out": "d"}), *[lambda: seen.append(len(shell.find("d")))] * 3)
+    assert seen == [1, 1, 1]
+    assert shell("count", "d")["n"] == MANY
+    assert [one["name"] for one in shell("listIndexes", "d")["cursor"]["firstBatch"]] == ["_id_", "k"]
+
+
+def test_an_out_that_fails_leaves_everything_as_it_was() -> None:
+    shell = filled(standalone())
+    shell("insert", "d", documents=[{"_id": "old"}])
+    shell("createIndexes", "d", indexes=[{"key": {"g": 1}, "name": "g", "unique": True}])
+    with pytest.raises(CommandError) as caught:
+        shell.aggregate({"$out": "d"})
+    assert caught.value.code == 11000
+    assert shell.find("d") == [{"_id": "old"}]
+    names = [one["name"] for one in shell("listCollections", 1)["cursor"]["firstBatch"]]
+    assert names == ["c", "d"]
+
+
+def test_one_cursor_is_read_by_one_command_at_a_time() -> None:
+    shell = filled(standalone())
+    cursor = shell("find", "c", batchSize=0)["cursor"]["id"]
+    codes: list[int] = []
+
+    def again() -> None:
+        try:
+            shell("getMore", cursor, collection="c")
+        except CommandError as error:
+            codes.append(error.code)
+
+    batch = meanwhile(shell, lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), again)
+    assert codes == [12051] and len(batch["cursor"]["nextBatch"]) == MANY - 1
+
+
+def test_events_that_happen_while_a_batch_is_read_come_with_the_next() -> None:
+    shell = filled(replica_set())
+    stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
+    shell.update({}, {"$set": {"z": 1}}, multi=True)
+
+    def batch() -> Iterator[Any]:
+        return shell("getMore", stream, collection="c", maxTimeMS=1, batchSize=2 * MANY)["cursor"]["nextBatch"]
+
+    first = meanwhile(shell, batch, lambda: shell.insert({"_id": "late"}))
+    assert [one["documentKey"]["_id"] for one in [*first, *batch()]] == [*range(MANY), "late"]
