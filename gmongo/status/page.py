@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 from gmongo._documents import DocumentDict
 from gmongo.errors import ConfigurationError
 from gmongo.status.state import process_state
+from gmongo.status.summary import summary
 from gmongo.status.workers import publish, unknown, worker_states
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -52,6 +53,10 @@ class StatusPage:
         except (ConfigurationError, OSError) as error:  # it was right when the page was made
             return [unknown("", str(error))]
 
+    def _shown(self) -> DocumentDict:
+        states = self.states()
+        return {"summary": summary(states), "processes": states}
+
     def __call__(self, environ: DocumentDict, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request.
 
@@ -63,7 +68,7 @@ class StatusPage:
             return []
         asked = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
         if asked == "json":
-            kind, body = "application/json", json.dumps({"processes": self.states()}).encode()
+            kind, body = "application/json", json.dumps(self._shown()).encode()
         else:
             kind, body = "text/html; charset=utf-8", _PAGE
         start_response("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body))), *_HEADERS])
@@ -76,7 +81,17 @@ def _source(text: str, tag: str) -> str:
     return f"'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'"
 
 
-_TEXT = files("gmongo.status").joinpath("page.html").read_text("utf-8")
+def _whole() -> str:
+    """The page with its style and its script inside."""
+    html, css, js = (
+        files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
+    return html.replace("<style></style>", f"<style>\n{css}</style>").replace(
+        "<script></script>", f"<script>\n{js}</script>"
+    )
+
+
+_TEXT = _whole()
 _PAGE = _TEXT.encode()
 _POLICY = (
     f"default-src 'none'; connect-src 'self'; script-src {_source(_TEXT, 'script')}; "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -85,9 +83,9 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
     return Group(Text(), made if rows else Text(title, "bold"))
 
 
-def _rank(value: Any) -> tuple[int, Any]:
+def _rank(value: float | str | None) -> tuple[bool, float, str]:
     """What rows are sorted by: nothing before numbers before text."""
-    return (0, 0) if value is None else (1 + isinstance(value, str), value)
+    return (True, 0, value) if isinstance(value, str) else (False, float("-inf") if value is None else value, "")
 
 
 def _cell(column: Column, row: Row) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gmongo._documents import DocumentDict
 
@@ -23,7 +23,7 @@ class Column(NamedTuple):
     """
 
     name: str
-    value: Callable[[Row], Any]
+    value: Callable[[Row], float | str | None]
     text: Callable[[Row], str] | None = None
     is_wide: bool = False
 

@@ -1,0 +1,217 @@
+"use strict";
+const SAMPLES = 120;  // of a trend, one a second
+const find = id => document.getElementById(id);
+const element = (tag, attributes, ...children) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+};
+// What has not changed is left alone, so that it stays selected, and focused.
+const put = (node, text) => {
+  const inside = node.firstChild;
+  if (!inside) { if (text !== "") node.append(text); }
+  else if (inside.data !== text) inside.data = text;
+};
+const mark = (node, name) => { if (node.className !== name) node.className = name; };
+const time = ms => ms === null || ms === undefined ? "" :
+  ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` :
+  ms < 120000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60000)} min`;
+const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
+
+// The children of an element, one for each item. An item that was there before keeps its element. Items with one key
+// are told apart by their place from the end, where the oldest are.
+const known = new WeakMap();
+const keep = (parent, items, key, make, update) => {
+  const before = known.get(parent) || new Map(), now = new Map(), times = new Map();
+  const named = [...items].reverse().map(item => {
+    const name = key(item), number = times.get(name) || 0;
+    times.set(name, number + 1);
+    return [`${name}#${number}`, item];
+  }).reverse();
+  for (const [name, item] of named) now.set(name, before.get(name) || make(item));
+  for (const [name, node] of before) if (!now.has(name)) node.remove();
+  let place = parent.firstElementChild;
+  for (const [name, item] of named) {
+    const node = now.get(name);
+    if (node === place) place = place.nextElementSibling; else parent.insertBefore(node, place);
+    update(node, item);
+  }
+  known.set(parent, now);
+};
+
+// A table: its name, its caption, what tells rows apart, and its columns with a head, a class and a cell's text. A cell
+// may be a pair of a text and a class. Roles are spelled out, since a narrow page shows rows as blocks.
+let captions = 0;
+const table = (name, caption, key, columns) => {
+  const id = `caption-${++captions}`;
+  const body = element("tbody", {role: "rowgroup"});
+  const heads = columns.map(([head, kind]) => element("th", {scope: "col", role: "columnheader", class: kind}, head));
+  const inside = element("table", {"data-table": name, role: "table", "aria-labelledby": id},
+    element("caption", {id}, caption),
+    element("thead", {role: "rowgroup"}, element("tr", {role: "row"}, ...heads)), body);
+  const made = element("div", {class: "table", role: "group", "aria-labelledby": id}, inside);
+  const row = () => element("tr", {role: "row"}, ...columns.map(([head], index) => index === 0 ?
+    element("th", {scope: "row", role: "rowheader", "data-head": head}, element("span")) :
+    element("td", {role: "cell", "data-head": head}, element("span"))));
+  const fill = (node, item) => columns.forEach(([, kind, value], index) => {
+    const found = value(item), [text, look] = Array.isArray(found) ? found : [found, ""];
+    put(node.cells[index].firstChild, String(text));
+    mark(node.cells[index], [kind, look, text === "" ? "empty" : ""].filter(Boolean).join(" "));
+  });
+  made.show = items => {
+    keep(body, items, key, row, fill);
+    inside.hidden = items.length === 0;
+    // What has to be scrolled must be reached by keys.
+    if (made.scrollWidth > made.clientWidth) made.tabIndex = 0; else made.removeAttribute("tabindex");
+  };
+  return made;
+};
+
+const look = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
+const of = (pool, value) => pool ? value(pool) : "";
+const wrongs = () => table("wrong", "What is wrong, the worst first", each => JSON.stringify([each.what, each.server, each.error]), [
+  ["what", "", each => [each.what, "bad"]], ["where", "", each => each.server], ["for", "number", each => time(each.sinceMS)],
+  ["since", "", each => each.event], ["in process", "wide", each => each.in.join(", ")], ["times", "number", each => each.count],
+  ["error", "wide", each => each.error]]);
+const servers = () => table("servers", "Servers and their pools", each => each.address, [
+  ["server", "", each => each.address], ["type", "", each => [each.type, look[each.type] || ""]],
+  ["round trip", "number", each => time(each.roundTripMS)],
+  ["pool", "", ({pool}) => of(pool, () => [pool.state, pool.state === "ready" ? "" : "wait"])],
+  ["in use", "number", ({pool}) => of(pool, () => `${pool.inUse} of ${pool.maxPoolSize || "∞"}`)],
+  ["available", "number", ({pool}) => of(pool, () => pool.available)],
+  ["connecting", "number", ({pool}) => of(pool, () => pool.pending)],
+  ["waiting", "number", ({pool}) => of(pool, () => [pool.waiting, pool.waiting ? "bad" : ""])],
+  ["longest wait", "number", ({pool}) => of(pool, () => time(pool.oldestWaitMS))],
+  ["error", "wide", each => each.error]]);
+const operations = () => table("operations", "What holds a connection or waits, the longest first",
+  each => JSON.stringify([each.greenlet, each.phase, each.connection, each.operation, each.server]), [
+  ["phase", "", each => [each.phase, each.phase === "on a connection" ? "" : "wait"]], ["operation", "wide", each => each.operation],
+  ["server", "", each => each.server], ["connection", "number", each => each.connection === null ? "" : each.connection],
+  ["for", "number", each => time(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
+const parts = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
+  ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"]];
+const slow = () => table("slow", "Slow operations and where their time went, the latest first",
+  each => JSON.stringify([each.operation, each.server, each.durationMS, ...parts.map(([, name]) => each[name])]), [
+  ["operation", "wide", each => each.operation], ["took", "number", each => time(each.durationMS)],
+  ...parts.map(([head, name]) => [head, "number", each => each[name] ? time(each[name]) : ""]),
+  ["tries", "number", each => each.tries], ["ago", "number", each => time(each.agoMS)], ["error", "wide", each => each.error || ""],
+  ["text", "wide", each => each.text || ""]]);
+const events = () => table("history", "Checks that failed, elections, servers that came and went, the latest first",
+  each => JSON.stringify([each.what, each.server, each.error]), [
+  ["event", "", each => [each.what, /failed|lost|unknown/i.test(each.what) ? "bad" : ""]], ["server", "", each => each.server],
+  ["times", "number", each => each.times], ["ago", "number", each => time(each.agoMS)], ["reason", "wide", each => each.error]]);
+
+const folded = (title, inside) => {
+  const heading = element("summary", null, title), made = element("details", null, heading, inside);
+  made.addEventListener("toggle", () => made.open && made.show());
+  made.show = items => {
+    made.items = items || made.items;
+    put(heading, `${title}: ${made.items.length}`);
+    if (made.open) inside.show(made.items);
+  };
+  return made;
+};
+const retries = each => `Retries: ${each.retries} after overload (${each.slept.toFixed(1)} s backed off, ${each.exhausted} times no ` +
+  `token, ${each.tokens} tokens left), ${each.others} others. Tries that failed: ${each.errors}.`;
+
+const client = () => {
+  const heading = element("h3"), told = element("p", {class: "quiet", "data-table": "retries"});
+  const lists = {operations: folded("Operations", operations()), slow: folded("Slow operations", slow()), history: folded("Events", events())};
+  const pools = servers();
+  const made = element("section", null, heading, pools, told, ...Object.values(lists));
+  made.show = each => {
+    made.dataset.client = each.number;
+    put(heading, [`Client ${each.number}`, each.application, `${each.topology} ${each.replicaSet}`].filter(text => text.trim()).join(" · "));
+    pools.show(each.servers);
+    put(told, retries(each.retries));
+    for (const [name, list] of Object.entries(lists)) list.show(each[name]);
+  };
+  return made;
+};
+
+const process = () => {
+  const title = element("h2"), words = element("span", {class: "quiet"}), clients = element("div"), error = element("p", {class: "bad"});
+  const folds = element("details", null, element("summary", null, title, " ", words), error, clients);
+  const made = element("article", null, folds);
+  made.show = each => {
+    made.dataset.process = each.process;
+    put(title, `Process ${each.process}`);
+    const wrong = latest.summary.wrong.filter(found => found.in.includes(each.process)).map(found => found.what);
+    put(words, [counted(each.clients.length, "client", "clients"), ...new Set(wrong)].join(" · "));
+    put(error, each.error || "");
+    if (folds.open) keep(clients, each.clients, item => item.number, client, (node, item) => node.show(item));
+  };
+  folds.addEventListener("toggle", () => show(latest));
+  folds.open = latest.processes.length === 1;
+  return made;
+};
+
+const trend = (caption, look) => {
+  const made = find("trend").content.firstElementChild.cloneNode(true), values = [];
+  const [words, line] = [made.querySelector("figcaption"), made.querySelector("polyline")];
+  made.classList.add(look);
+  made.add = value => {
+    values.push(value);
+    if (values.length > SAMPLES) values.shift();
+    const most = Math.max(...values), scale = Math.max(most, 1);
+    put(words, `${caption}: ${Math.round(value)} (of ${counted(values.length, "look", "looks")} at most ${Math.round(most)})`);
+    const first = SAMPLES - values.length;
+    line.setAttribute("points", values.map((each, index) => `${first + index},${(29 - 28 * each / scale).toFixed(1)}`).join(" "));
+  };
+  find("trends").append(made);
+  return made;
+};
+const trends = {
+  requests: trend("Requests a second", "is-good"), waiting: trend("Waiting for a connection", "is-wait"),
+  errors: trend("Failed tries a second", "is-bad"),
+};
+// What has grown since the last look, in the processes and clients that were there then.
+const counts = reply => new Map(reply.processes.flatMap(each => each.error ? [] : [
+  [`requests ${each.process}`, each.requests],
+  ...each.clients.map(item => [`errors ${each.process} ${item.number}`, item.retries.errors])]));
+const grown = (before, now, what) => [...now].reduce((sum, [name, count]) =>
+  sum + (name.startsWith(what) && before.has(name) ? Math.max(0, count - before.get(name)) : 0), 0);
+let last = null;
+const follow = reply => {
+  const now = {at: performance.now(), counts: counts(reply)};
+  if (last) {
+    const seconds = (now.at - last.at) / 1000;
+    const looks = reply.processes.length;  // each counts as a request
+    trends.requests.add(Math.max(0, grown(last.counts, now.counts, "requests") - looks) / seconds);
+    trends.waiting.add(reply.summary.waiting);
+    trends.errors.add(grown(last.counts, now.counts, "errors") / seconds);
+  }
+  last = now;
+};
+
+const wrong = wrongs();
+find("wrong").append(wrong);
+const totals = {processes: "processes", clients: "clients", inUse: "connections in use", total: "connections", waiting: "waiting", errors: "failed tries"};
+let latest = null;
+const show = reply => {
+  latest = reply;
+  const {summary} = reply;
+  put(find("verdict"), !reply.processes.length ? "No process serves its state here." : !summary.wrong.length ? "Nothing is wrong." :
+    `${counted(summary.wrong.length, "thing is", "things are")} wrong: ${[...new Set(summary.wrong.map(each => each.what))].join(", ")}`);
+  mark(find("verdict"), summary.wrong.length ? "bad" : "good");
+  wrong.show(summary.wrong);
+  keep(find("totals"), Object.keys(totals), name => name, name => element("div", null, element("dt", null, totals[name]), element("dd")),
+    (node, name) => put(node.lastChild, String(summary[name])));
+  keep(find("processes"), reply.processes, each => each.process, process, (node, each) => node.show(each));
+};
+const refresh = async () => {
+  try {
+    const reply = await fetch("?format=json", {cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(5000)});
+    if (!reply.ok) throw new Error(`HTTP ${reply.status}`);
+    const found = await reply.json();
+    show(found);
+    follow(found);
+    put(find("time"), `as of ${new Date().toLocaleTimeString()}`);
+    put(find("trouble"), "");
+  } catch (error) {
+    put(find("trouble"), `not refreshed: ${error.message}`);
+  }
+  setTimeout(refresh, 1000);
+};
+refresh();
