@@ -63,8 +63,8 @@ class InheritedOptions:
 
 
 def is_called(kind: str, value: object) -> bool:
-    """Whether the class of a value, or one that it derives from, has this name. Clients and databases of other
-    libraries will do by that, as they do for PyMongo."""
+    """Whether the class of a value, or a base of it, has this name. So clients and databases of other libraries are
+    taken, as PyMongo takes them."""
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 

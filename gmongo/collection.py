@@ -318,7 +318,7 @@ class Collection(InheritedOptions, Generic[DocumentType]):
         for document in with_checkpoints(documents):
             checked_mapping("document", document)
             inserted_id = ensure_id(document)
-            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # whose _id is not looked for
+            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # of these the _id is not read
                 ids.append(inserted_id)
             elements.append(document)
         if not elements:

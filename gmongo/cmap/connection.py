@@ -236,11 +236,11 @@ class Connection:
             return decode(body)
         except InvalidBSON as error:
             if not _is_sound(body):  # else its content is only what the application's options do not allow
-                self.spoil(error)
+                self.mark_unusable(error)
             raise
         finally:
             if whole is None and not transport.release() and not self.mid_message:
-                self.spoil(ProtocolError("the server sent more than the reply"))
+                self.mark_unusable(ProtocolError("the server sent more than the reply"))
 
     def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
         try:
@@ -273,11 +273,11 @@ class Connection:
             return decode(body)
         except InvalidBSON as error:
             if not _is_sound(body):
-                self.spoil(error)
+                self.mark_unusable(error)
             raise
         finally:
             if not transport.release() and not self.mid_message:
-                self.spoil(ProtocolError("the server sent more than the stream"))
+                self.mark_unusable(ProtocolError("the server sent more than the stream"))
 
     def _receive(self, transport: Transport, request_id: int, or_to: int | None = None) -> Buffer:
         reply_id, response_to, opcode, payload = transport.receive(request_id, or_to)
@@ -379,7 +379,7 @@ class Connection:
         """The option that usually limits an exchange, and its seconds; None as seconds fits any limit."""
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
-    def spoil(self, error: BaseException) -> None:
+    def mark_unusable(self, error: BaseException) -> None:
         """Let no other request be sent on it, because of `error`."""
         if self.error is None:
             self.error = without_frames(error)
@@ -403,7 +403,7 @@ class Connection:
             self._transport.mark_forked(error)
 
     def close(self) -> None:
-        """Close the socket, at once and without a word to the server."""
+        """Close the socket at once. Nothing is sent."""
         if self._limit is not None:
             self._limit.close()
         if self._transport is not None:

@@ -72,7 +72,7 @@ class Establisher:
             raise
 
     def _failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
-        connection.spoil(error)
+        connection.mark_unusable(error)
         if by_server and connection.has_socket and not connection.handshake_done:
             label_overload(error)
         with self._delivery:

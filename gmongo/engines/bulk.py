@@ -142,7 +142,7 @@ class Bulk:
         self._asks = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
-        self._unheard: dict[str, set[str]] = {}
+        self._need_reply: dict[str, set[str]] = {}
         self.outcome: DocumentDict = {
             "writeErrors": [],
             "writeConcernErrors": [],
@@ -167,7 +167,7 @@ class Bulk:
         deadline = executor.deadline()
         if not self._acknowledged:
             runs = list(runs)
-            self._unheard = self._fields_of(runs)
+            self._need_reply = self._fields_of(runs)
         try:
             following = iter(runs)
             run = next(following, None)
@@ -221,7 +221,7 @@ class Bulk:
                 takes_session=self._acknowledged,
                 takes_write_concern=asks == self._acknowledged,
                 operation_id=self._operation_id,
-                unheard=self._unheard,
+                need_reply=self._need_reply,
             )
             if self._account is not None:
                 batch.account = self._account
@@ -241,8 +241,8 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # The writes were done, but the server is stepping down or shutting down. If it still was after a second
-            # try, the further batches are not sent into that.
+            # The writes are done, but the server is stepping down or shutting down. If a second try has found the same,
+            # no further batches are sent.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply

@@ -91,7 +91,7 @@ class Lease:
         refuse_inherited(self._epoch, self._executor)
 
     def share_session(self) -> SharedSession | None:
-        """Make an implicit session one that the batches read ahead can hold, too; None if there is none."""
+        """Replace an implicit session by one that batches read ahead hold as well; None if there is none."""
         if isinstance(self.session, ImplicitSession):
             self.session = SharedSession(self.session)
             return self.session

@@ -261,9 +261,9 @@ class ServerCursor:
             gone = error.code in codes.CURSOR_GONE
             if gone or self._exhaust:  # a server ends a stream with its cursor
                 lease.cursor_id = 0
-            if lease.pin is None or self._exhaust:  # else its connection stays with it until it is closed
+            if lease.pin is None or self._exhaust:  # a pinned connection stays with the cursor until that is closed
                 self.close()
-            return gone and self._tailable  # one that falls behind the end of its capped collection ends so
+            return gone and self._tailable  # a tailable cursor ends so when its place has been overwritten
         lease.give_up()
         if not isinstance(error, PyMongoError):
             self.drop()  # this greenlet is to end: it must not wait, and may never close the cursor

@@ -165,7 +165,7 @@ class CommandRunner:
         finally:
             if isinstance(error, ProtocolError):
                 # After a reply that breaks the protocol, nothing that comes on this connection can be relied on.
-                connection.spoil(error)
+                connection.mark_unusable(error)
             if connection.unanswered is not None:
                 connection.expect_late_reply(LateReply(attempt.operation, connection.address, self.orphan_taker))
             if not connection.usable:  # the server may still be busy with its command

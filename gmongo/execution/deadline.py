@@ -23,7 +23,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None) -> float | None:
-    """The moment in so many seconds; 0 is without limit, and None is no deadline at all."""
+    """The deadline of a limit: infinity for 0, which is without limit, and None for None, where no limit is set."""
     if seconds is None:
         return None
     return _clock.monotonic() + seconds if seconds else inf

@@ -187,7 +187,7 @@ class Executor:
     def limited(self, timeout: float | None) -> Executor:
         """The same executor with another limit, for a database, a collection or a session; itself if there is none.
 
-        What is inherited is so settled when an object is made: its operations find it where others find the client's.
+        An object asks for it when it is made, and keeps it: its operations need not look for a limit.
 
         :param timeout: for each operation, in seconds; 0 is without limit, None is the same as here.
         """

@@ -30,7 +30,7 @@ def required(reply: Document, name: str, check: Check, where: str = "a reply") -
     """A field that a reply must have.
 
     :param check: what it has to be.
-    :param where: the field is, for the message.
+    :param where: what has the field, for the message.
     :raises ProtocolError: the reply does not have it, or it is something else.
     """
     if name not in reply:

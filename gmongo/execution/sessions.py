@@ -76,7 +76,7 @@ class SessionHandle(Protocol):
 
 
 def state_of(session: object) -> ImplicitSession | SessionState:
-    """The state of what the caller gave as a session; an implicit session is its own.
+    """The state of a session; an implicit session is a state itself.
 
     :raises ValueError: it is no session.
     """
@@ -154,9 +154,7 @@ def bind_session(executor: Executor, session: SessionHandle) -> Iterator[None]:
 
 @contextmanager
 def unbound() -> Iterator[None]:
-    """Have operations in the block take no part in a session that is bound: those of the driver's own, which the
-    application does not know of.
-    """
+    """Run operations of the driver's own, in the block, outside of a session that the application has bound."""
     if _bound.get() is None:
         yield
         return

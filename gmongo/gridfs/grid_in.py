@@ -128,9 +128,9 @@ class GridIn:
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
-        """Write one after the other. No line ends are added.
+        """Write each element. No line ends are added.
 
-        :param sequence: what :meth:`write` takes, of each.
+        :param sequence: of elements that :meth:`write` takes.
         :raises ValueError: the file is closed.
         :raises TypeError: an element is something else.
         """

@@ -73,21 +73,21 @@ class CommandListener(_Listener):
     def started(self, event: CommandStartedEvent) -> None:
         """A command is about to be sent.
 
-        :param event: the command, its number and where it goes.
+        :param event: the command, its request ID and the address that it goes to.
         """
         raise NotImplementedError
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
         """A command was answered.
 
-        :param event: the reply, and how long it took.
+        :param event: the reply, and the duration.
         """
         raise NotImplementedError
 
     def failed(self, event: CommandFailedEvent) -> None:
         """A command failed.
 
-        :param event: why, and how long it took.
+        :param event: the error, and the duration.
         """
         raise NotImplementedError
 
@@ -101,77 +101,77 @@ class ConnectionPoolListener(_Listener):
     def pool_created(self, event: PoolCreatedEvent) -> None:
         """A pool was created.
 
-        :param event: whose, and with which options.
+        :param event: the address of its server, and its options.
         """
         raise NotImplementedError
 
     def pool_ready(self, event: PoolReadyEvent) -> None:
         """A pool is ready to hand out connections.
 
-        :param event: whose.
+        :param event: the address of its server.
         """
         raise NotImplementedError
 
     def pool_cleared(self, event: PoolClearedEvent) -> None:
         """A pool was cleared.
 
-        :param event: whose, and of which service.
+        :param event: the address of its server, and the service behind a load balancer.
         """
         raise NotImplementedError
 
     def pool_closed(self, event: PoolClosedEvent) -> None:
         """A pool was closed.
 
-        :param event: whose.
+        :param event: the address of its server.
         """
         raise NotImplementedError
 
     def connection_created(self, event: ConnectionCreatedEvent) -> None:
         """A connection object was made; it is not connected yet.
 
-        :param event: its number.
+        :param event: the number of the connection.
         """
         raise NotImplementedError
 
     def connection_ready(self, event: ConnectionReadyEvent) -> None:
         """A connection is established: connected, with hello and authentication done.
 
-        :param event: its number, and how long that took.
+        :param event: the number of the connection, and the duration.
         """
         raise NotImplementedError
 
     def connection_closed(self, event: ConnectionClosedEvent) -> None:
         """A connection was closed.
 
-        :param event: its number, and why.
+        :param event: the number of the connection, and the reason.
         """
         raise NotImplementedError
 
     def connection_check_out_started(self, event: ConnectionCheckOutStartedEvent) -> None:
         """A greenlet asks the pool for a connection.
 
-        :param event: whose pool.
+        :param event: the address of the server.
         """
         raise NotImplementedError
 
     def connection_check_out_failed(self, event: ConnectionCheckOutFailedEvent) -> None:
         """No connection could be had from the pool.
 
-        :param event: why, and after how long.
+        :param event: the reason, and the duration.
         """
         raise NotImplementedError
 
     def connection_checked_out(self, event: ConnectionCheckedOutEvent) -> None:
         """A connection was handed out.
 
-        :param event: its number, and after how long.
+        :param event: the number of the connection, and the duration.
         """
         raise NotImplementedError
 
     def connection_checked_in(self, event: ConnectionCheckedInEvent) -> None:
         """A connection was given back.
 
-        :param event: its number.
+        :param event: the number of the connection.
         """
         raise NotImplementedError
 
@@ -185,21 +185,21 @@ class ServerHeartbeatListener(_Listener):
     def started(self, event: ServerHeartbeatStartedEvent) -> None:
         """A monitor is about to check a server.
 
-        :param event: which one.
+        :param event: the address of the server.
         """
         raise NotImplementedError
 
     def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
         """A server answered a check.
 
-        :param event: what, and after how long.
+        :param event: the reply, and the duration.
         """
         raise NotImplementedError
 
     def failed(self, event: ServerHeartbeatFailedEvent) -> None:
         """A check of a server failed.
 
-        :param event: why, and after how long.
+        :param event: the reason, and the duration.
         """
         raise NotImplementedError
 
@@ -213,21 +213,21 @@ class ServerListener(_Listener):
     def opened(self, event: ServerOpeningEvent) -> None:
         """A server was added to the topology.
 
-        :param event: which one.
+        :param event: the address of the server.
         """
         raise NotImplementedError
 
     def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
         """What is known of a server changed.
 
-        :param event: from what, and to what.
+        :param event: the descriptions before and after.
         """
         raise NotImplementedError
 
     def closed(self, event: ServerClosedEvent) -> None:
         """A server was removed from the topology.
 
-        :param event: which one.
+        :param event: the address of the server.
         """
         raise NotImplementedError
 
@@ -248,7 +248,7 @@ class TopologyListener(_Listener):
     def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
         """What is known of the topology changed.
 
-        :param event: from what, and to what.
+        :param event: the descriptions before and after.
         """
         raise NotImplementedError
 

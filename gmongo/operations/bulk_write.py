@@ -63,7 +63,7 @@ class BulkWriteBatch(CursorOperation):
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
-        # The server cannot tell a second try of one that writes several documents.
+        # The server cannot tell the second try of a write of several documents from another write.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 

@@ -195,10 +195,10 @@ class WriteBatch(_Write):
     :param takes_session: whether an implicit session is used.
     :param takes_write_concern: whether the write concern is sent.
     :param operation_id: of the whole bulk.
-    :param unheard: if the bulk is not acknowledged, the fields of all its commands and statements, by the command.
+    :param need_reply: if the bulk is not acknowledged, the fields of all its commands and statements, by the command.
     """
 
-    __slots__ = ("_statements", "_unheard", "operation_id", "reply", "takes_write_concern")
+    __slots__ = ("_need_reply", "_statements", "operation_id", "reply", "takes_write_concern")
 
     def __init__(
         self,
@@ -211,10 +211,10 @@ class WriteBatch(_Write):
         takes_session: bool,
         takes_write_concern: bool,
         operation_id: int,
-        unheard: Mapping[str, Container[str]] = _NOTHING,
+        need_reply: Mapping[str, Container[str]] = _NOTHING,
     ) -> None:
         super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
-        self._unheard = unheard
+        self._need_reply = need_reply
         self.takes_session = takes_session
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
@@ -228,7 +228,7 @@ class WriteBatch(_Write):
         return reply
 
     def encode(self, hello: Hello) -> list[bytes]:
-        for kind, used in self._unheard.items():
+        for kind, used in self._need_reply.items():
             check_unacknowledged(kind, used, hello)
         self.taken, encoded = self._statements.take(hello)
         return encoded

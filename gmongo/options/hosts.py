@@ -70,7 +70,7 @@ def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str,
 
 
 def is_on_this_machine(address: Address) -> bool:
-    """Whether an address, by what it says itself, leads no further than the loopback interface."""
+    """Whether an address is one of the loopback interface; names other than localhost are not resolved."""
     host, port = address
     if port is None or host == "localhost":
         return True

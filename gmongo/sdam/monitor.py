@@ -51,7 +51,7 @@ class CheckCancelled(AutoReconnect):
 def streaming_wanted(mode: str, variables: Mapping[str, str]) -> bool:
     """Whether to use the streaming protocol where the server offers it (``serverMonitoringMode``).
 
-    `auto` streams, but not in a function that is frozen between its calls.
+    `auto` streams, but not in a serverless function, which is frozen between its calls.
     """
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
@@ -116,7 +116,7 @@ class Monitor:
         self._wakeup.set()
 
     def close(self) -> None:
-        """End the greenlet, and note the end of its check: it comes before that of the server."""
+        """End the greenlet, and note the end of its check: that event comes before the one of the server's closing."""
         connection = self._connection
         self.stop()
         self._announce_failed(connection, self._cancelled())

@@ -120,7 +120,7 @@ def test_a_listener_that_is_interrupted_at_the_opening_does_not_cost_the_client(
         client.close()
 
 
-def test_in_a_session_reads_do_not_mind_that_writes_are_not_acknowledged() -> None:
+def test_reads_run_in_a_session_also_when_writes_are_not_acknowledged() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name, w=0) as client, client.start_session() as session:
         client.db.c.find_one(session=session)
         list(client.db.c.find(session=session))

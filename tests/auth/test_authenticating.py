@@ -59,7 +59,7 @@ def test_scram(server, mechanism, speculates, short):
     assert all(start["mechanism"] == wanted for start in starts)
 
 
-def test_a_user_who_has_only_the_old_mechanism(server):
+def test_a_user_with_only_the_old_mechanism(server):
     with client_of(server, "sha1", "one") as client:
         find(client)
     assert [start["mechanism"] for start in server.commands("saslStart")] == ["SCRAM-SHA-1"]
@@ -199,7 +199,7 @@ def test_a_server_that_falls_silent_while_authenticating(server):
         find(client)
 
 
-def test_a_caller_who_loses_patience_while_authenticating(server):
+def test_a_time_out_of_the_caller_during_authentication(server):
     server.fail("saslContinue", silent)
     with client_of(server) as client:
         mine = gevent.Timeout(0.1)

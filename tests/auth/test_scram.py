@@ -145,7 +145,7 @@ def test_a_password_that_cannot_be_prepared():
 # Keys
 
 
-def test_keys_are_derived_once_for_all_who_ask(monkeypatch):
+def test_keys_are_derived_once_for_all_that_ask(monkeypatch):
     calls = []
 
     def derive(*question):

@@ -79,7 +79,7 @@ def test_waiters_are_evicted_at_once(new_pool: Any, server: Any, recorder: Any, 
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-146")
-def test_who_waits_for_leave_to_connect_is_evicted_and_who_connects_is_not(
+def test_a_waiter_for_a_place_to_connect_is_evicted_and_a_greenlet_that_connects_is_not(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     gate = Event()

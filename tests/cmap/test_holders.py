@@ -28,7 +28,7 @@ def slow_report(client: MongoClient[Any]) -> Any:
     return client.shop.orders.find_one({"secret": "hidden"})
 
 
-def test_the_error_says_who_holds_them_and_for_how_long(server: ScriptedServer) -> None:
+def test_the_error_names_the_holders_of_connections_and_says_for_how_long(server: ScriptedServer) -> None:
     gate = Event()
     server.fail("find", held(gate))
     with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50) as client:

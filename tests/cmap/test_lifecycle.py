@@ -89,7 +89,7 @@ def test_a_listener_hears_of_a_pool_that_is_ready(new_pool: Any, recorder: Any) 
 
 
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
-def test_nothing_is_created_in_the_background_before_everybody_knows(new_pool: Any, recorder: Any) -> None:
+def test_nothing_is_created_in_the_background_before_listeners_have_the_pool(new_pool: Any, recorder: Any) -> None:
     """Even if a listener is slow, and the background is woken meanwhile."""
     pool = new_pool(ready=False, min_pool_size=2, upkeep_interval=0.001)
     during: list[list[str]] = []
@@ -273,7 +273,9 @@ def test_zero_is_no_maximum(new_pool: Any) -> None:
     assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))
 
 
-def test_all_who_want_something_of_a_server_count_as_its_operations(new_pool: Any, server: Any, go: Any) -> None:
+def test_waiting_connecting_and_using_greenlets_count_as_operations_of_a_server(
+    new_pool: Any, server: Any, go: Any
+) -> None:
     """Greenlets that use a connection, that make one, and that wait."""
     gate = Event()
     pool = new_pool(max_pool_size=2, max_connecting=1)

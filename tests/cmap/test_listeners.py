@@ -59,7 +59,7 @@ ASKING: ContextVar[Any] = ContextVar("ASKING")
 
 
 @pytest.mark.requirement("CMAP-06")
-def test_events_come_in_the_greenlet_and_context_of_whom_they_happen_to(new_pool: Any, recorder: Any, go: Any) -> None:
+def test_events_come_in_the_greenlet_and_context_that_they_happen_in(new_pool: Any, recorder: Any, go: Any) -> None:
     pool, faults, heard = new_pool(max_pool_size=2), [], []
 
     def hear(event: Any) -> None:

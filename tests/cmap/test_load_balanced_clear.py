@@ -162,7 +162,7 @@ def test_a_client_clears_the_service_whose_connection_failed(new_client: Any, se
 
 
 @pytest.mark.requirement("CMAP-236")
-def test_a_wait_behind_a_load_balancer_tells_who_has_the_connections(new_pool: Any, server: Any) -> None:
+def test_a_wait_behind_a_load_balancer_names_the_holders_of_connections(new_pool: Any, server: Any) -> None:
     pool = new_pool(load_balanced=True, max_pool_size=1, wait_queue_timeout=0.01)
     connect_to(ONE, server, pool)
     with pytest.raises(WaitQueueTimeoutError, match="maxPoolSize: 1, connections in use by cursors: 0"):

@@ -61,7 +61,7 @@ def test_a_newcomer_does_not_take_what_was_given_back_for_another(new_pool: Any,
 
 
 @pytest.mark.requirement("CMAP-40", "CMAP-112")
-def test_a_newcomer_does_not_take_the_place_of_one_who_waits_to_connect(new_pool: Any, server: Any, go: Any) -> None:
+def test_a_newcomer_does_not_take_the_place_of_a_waiter_that_is_to_connect(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(max_connecting=1)
@@ -111,7 +111,7 @@ def test_a_wait_ends_after_its_time(virtual_time: VirtualTime, new_pool: Any, se
 
 
 @pytest.mark.requirement("CMAP-13", "CMAP-110", "CMAP-113")
-def test_the_wait_for_leave_to_connect_is_limited_too(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_the_wait_for_a_place_to_connect_is_limited(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(max_connecting=1, wait_queue_timeout=0.03)

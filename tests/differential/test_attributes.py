@@ -35,7 +35,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize(("theirs", "module"), CLASSES)
-def test_it_may_be_asked_for_all_that_pymongos_may(theirs: type[Any], module: ModuleType) -> None:
+def test_objects_have_the_attributes_of_pymongos(theirs: type[Any], module: ModuleType) -> None:
     ours = getattr(module, theirs.__name__)
     assert {name for name in dir(theirs) if not name.startswith("_")} <= set(dir(ours))
     bases = {base.__name__ for base in theirs.__mro__ if not base.__name__.startswith("_")}

@@ -25,7 +25,7 @@ def test_the_page_tells_users(difference: Difference) -> None:
 
 
 @pytest.mark.parametrize("number", [pytest.param(n, id=each.reason[:60]) for n, each in enumerate(DIFFERENCES)])
-def test_it_is_still_there(scene: Scene, number: int) -> None:
+def test_a_listed_difference_is_still_there(scene: Scene, number: int) -> None:
     """Else it hides what comes next."""
     if scene.name != "simulation":
         pytest.skip("what a server refuses hides some differences")

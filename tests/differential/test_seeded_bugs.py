@@ -223,7 +223,7 @@ def raw_documents_have_ids(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_it_shows(scene: Scene, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seeded_bug_is_found(scene: Scene, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if scene.name != "simulation":
         pytest.skip("one server is enough to see whether a bug shows")
     seed, piece = SEEDS[name]

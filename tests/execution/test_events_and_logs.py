@@ -112,7 +112,7 @@ def test_the_selections_of_a_client_bulk_have_its_operation_id(
     assert {event.operation_id for event in recorder.of("CommandStarted")} == {operation_id}
 
 
-def test_a_selection_that_waits_and_fails_has_it_too(connect: Callable[..., Client], records: Any) -> None:
+def test_a_selection_that_waits_and_fails_logs_the_operation_id(connect: Callable[..., Client], records: Any) -> None:
     client = connect("mongodb://127.0.0.1:9/", serverSelectionTimeoutMS=30, connectTimeoutMS=20)
     with pytest.raises(AutoReconnect):
         client.db.c.bulk_write([InsertOne({"_id": 1})])

@@ -226,7 +226,7 @@ def test_without_the_option_it_is_closed(how, client_of, server, pools):
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-def test_it_counts_as_a_connection_and_as_load_meanwhile(client, server):
+def test_a_connection_that_waits_for_a_late_reply_counts_in_the_pool_and_as_load(client, server):
     ask_late(client, server)
     waiting = gevent.spawn(client.d.c.find_one, {"_id": 5})
     eventually(lambda: stats(client)["waiting"] == 1)
@@ -543,7 +543,7 @@ def test_limits_need_the_option():
             MongoClient("127.0.0.1", connect=False, drainLateReplies=True, **wrong)
 
 
-def test_it_may_be_in_the_uri():
+def test_drain_late_replies_may_be_in_the_uri():
     client: Any = MongoClient(
         "mongodb://127.0.0.1/?drainLateReplies=true&drainLateRepliesMS=250&drainLateRepliesBytes=4096", connect=False
     )

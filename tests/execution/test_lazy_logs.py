@@ -48,7 +48,7 @@ def test_whoever_reads_it_sees_what_was_made(reading: str) -> None:
     assert READINGS[reading](structured()) == WHOLE
 
 
-def test_it_is_equal_to_what_it_says() -> None:
+def test_a_structured_message_is_equal_to_its_dictionary() -> None:
     assert structured() == WHOLE
     assert structured() != {**WHOLE, "later": (len, 2)}
     assert repr(structured()) == repr(WHOLE)

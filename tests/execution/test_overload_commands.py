@@ -78,7 +78,9 @@ def test_it_is_tried_again(deployment: Deployment, client: Client, sleeps: list[
 
 @pytest.mark.requirement("BP-14", "BP-17", "BP-30", "BP-36", "BP-44")
 @pytest.mark.parametrize("what", ["update_many", "create", "runCommand", "find", "insert_one", "clientBulkWrite"])
-def test_it_is_sent_six_times_at_most(deployment: Deployment, client: Client, sleeps: list[float], what: str) -> None:
+def test_an_overloaded_command_is_sent_six_times_at_most(
+    deployment: Deployment, client: Client, sleeps: list[float], what: str
+) -> None:
     name, run = COMMANDS[what]
     client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
     deployment.commands.clear()

@@ -105,7 +105,7 @@ def test_each_one_only_once_as_long_as_there_are_others(
 
 
 @pytest.mark.requirement("BP-26")
-def test_the_primary_has_no_substitute(
+def test_writes_of_a_replica_set_are_retried_on_the_primary_only(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float]
 ) -> None:
     client = discovered(connect(members, **RETARGETING), 3)
@@ -189,7 +189,7 @@ def test_behind_a_load_balancer_a_cursor_stays_on_its_connection(
 
 
 @pytest.mark.requirement("BP-26")
-def test_a_server_that_is_overloaded_is_not_blamed(
+def test_an_overloaded_server_stays_known_and_its_pool_is_not_cleared(
     members: Deployment, connect: Callable[..., Client], recorder: Recorder, sleeps: list[float]
 ) -> None:
     client = discovered(connect(members, **RETARGETING), 3)

@@ -53,7 +53,7 @@ def test_regular_errors_are_not_answered_within(deployment: Deployment, client: 
         session.abort_transaction()
 
 
-def test_it_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[float]) -> None:
+def test_a_retry_in_a_transaction_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[float]) -> None:
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(5):
@@ -68,7 +68,9 @@ def test_it_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[flo
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_it_stays_there_whatever_the_labels_say(connect: Callable[..., Client], sleeps: list[float], kind: str) -> None:
+def test_a_retry_in_a_transaction_stays_on_its_mongos_whatever_the_labels_say(
+    connect: Callable[..., Client], sleeps: list[float], kind: str
+) -> None:
     """A label that would end the transaction does not, as long as the command is tried again."""
     with getattr(Deployment, kind)() as cluster:
         client = connect(cluster, localThresholdMS=1000)
@@ -83,7 +85,9 @@ def test_it_stays_there_whatever_the_labels_say(connect: Callable[..., Client], 
         check_nothing_held(client)
 
 
-def test_it_stays_on_its_connection_behind_a_load_balancer(connect: Callable[..., Client], sleeps: list[float]) -> None:
+def test_a_retry_in_a_transaction_stays_on_its_connection_behind_a_load_balancer(
+    connect: Callable[..., Client], sleeps: list[float]
+) -> None:
     with Deployment.load_balanced(2) as balanced:
         client = connect(balanced)
         fail(balanced, "insert", times=2)

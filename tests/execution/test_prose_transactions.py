@@ -119,7 +119,7 @@ def test_the_time_limit_is_kept(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
     """Retry timeout is enforced: errors of the callback (1), unknown results (2), transient errors of commits (3)."""
-    looks = itertools.count(0, 10)  # a look at it takes ten seconds
+    looks = itertools.count(0, 10)  # each reading of the clock is ten seconds later
     monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(looks)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:

@@ -112,7 +112,7 @@ def test_the_next_batch_is_asked_for_before_the_first_document_is_used(server: S
     cursor.close()
 
 
-def test_it_is_sent_although_the_application_never_yields(server: ScriptedServer, connect: Any) -> None:
+def test_a_read_ahead_is_sent_although_the_application_never_yields(server: ScriptedServer, connect: Any) -> None:
     """An application that computes would otherwise hold back the request until it asks for the batch."""
     client = connect(server)
     cursor = client.db.c.find().read_ahead()

@@ -109,7 +109,7 @@ def test_a_cursor_that_cannot_be_closed_in_time_is_ended_in_the_background(deplo
 
 
 def test_a_limit_that_ends_during_decompression_is_that_limit(monkeypatch):
-    """It was relabelled as a damaged reply."""
+    """It is not taken for a damaged reply."""
     data = bytes(2_000_000)
     limit = NetworkTimeout("of the test")
     payload = memoryview(compression._WRAPPER.pack(2013, len(data), 2) + zlib.compress(data))

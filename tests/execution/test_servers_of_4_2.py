@@ -75,7 +75,9 @@ def test_hints_of_unacknowledged_writes_are_refused(client: Client) -> None:
 
 
 @pytest.mark.requirement("SM-04")
-def test_it_is_polled_with_the_legacy_hello(deployment: Deployment, client: Client, recorder: Recorder) -> None:
+def test_a_server_of_4_2_is_polled_with_the_legacy_hello(
+    deployment: Deployment, client: Client, recorder: Recorder
+) -> None:
     client.db.c.insert_one({})
     (server,) = client.topology_description.server_descriptions().values()
     assert (server.max_wire_version, server.topology_version) == (8, None)

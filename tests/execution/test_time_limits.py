@@ -178,7 +178,7 @@ def test_nothing_is_sent_when_the_reply_would_come_too_late(
     check_nothing_held(client)
 
 
-def test_it_replaces_other_limits_of_the_server(deployment: Deployment, connect: Callable[..., Client]) -> None:
+def test_timeout_ms_replaces_other_limits_of_the_server(deployment: Deployment, connect: Callable[..., Client]) -> None:
     client = connect(deployment, timeoutMS=30_000)
     collection = client.db.c.with_options(write_concern=WriteConcern(1, wtimeout=7))
     collection.insert_one({})

@@ -31,7 +31,7 @@ def filled(tokens: float) -> TokenBucket:
 
 
 @pytest.mark.requirement("BP-56", "BP-57")
-def test_it_starts_full_and_holds_a_thousand() -> None:
+def test_the_bucket_starts_full_and_holds_a_thousand_tokens() -> None:
     new = TokenBucket()
     assert new.tokens == 1000
     assert all(new.consume() for _ in range(1000))
@@ -40,7 +40,7 @@ def test_it_starts_full_and_holds_a_thousand() -> None:
 
 
 @pytest.mark.requirement("BP-59")
-def test_it_takes_a_whole_token_or_nothing() -> None:
+def test_a_retry_takes_a_whole_token_or_none() -> None:
     nearly, just = filled(0.9), filled(1)
     assert not nearly.consume()
     assert nearly.tokens == 0.9
@@ -49,7 +49,7 @@ def test_it_takes_a_whole_token_or_nothing() -> None:
 
 
 @pytest.mark.requirement("BP-60")
-def test_it_never_holds_more_than_its_capacity() -> None:
+def test_the_bucket_never_holds_more_than_its_capacity() -> None:
     new = filled(999.5)
     new.deposit(11)
     assert new.tokens == 1000

@@ -53,7 +53,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_that_very_object_comes_out_and_the_server_is_not_blamed(name):
+def test_that_very_object_comes_out_and_the_server_stays_known(name):
     command, call = OPERATIONS[name]
     recorder = BlameRecorder()
     with Deployment.replica_set(members=1) as deployment, gevent.Timeout(20):

@@ -175,7 +175,7 @@ def test_close_ends_everything(server):
     client.close()
 
 
-def test_close_ends_those_who_wait_for_a_server():
+def test_close_ends_the_waits_for_a_server():
     with ScriptedServer() as dead:
         name = dead.name
     client = MongoClient(name)

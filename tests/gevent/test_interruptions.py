@@ -40,7 +40,7 @@ def stats(client):
 
 
 def check_nothing_lost(client, generation=0):
-    """The counts are true, the server was not blamed, and the next operation works."""
+    """The counts are true, the server has stayed known, and the next operation works."""
     pool = stats(client)
     assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
     assert (pool["generation"], pool["state"]) == (generation, "ready")
@@ -310,7 +310,7 @@ def test_late_reply_does_not_reach_the_next_operation(client, server):
 
 
 def test_own_time_out_around_an_operation(client, server):
-    """The time-out is the caller's, so that he recognises it; the server is not to blame."""
+    """The time-out is the very object of the caller's, and the server stays known."""
     server.fail("find", silent)
     with gevent.Timeout(0.05) as mine, pytest.raises(Timeout) as caught:
         client.db.c.find_one()
@@ -382,7 +382,7 @@ def test_clear_that_interrupts(server):
         assert (pool["in_use"], pool["pending"], pool["total"], pool["state"]) == (0, 0, 0, "paused")
 
 
-def test_clear_evicts_those_who_wait(client, held_connection):
+def test_clear_evicts_waiters(client, held_connection):
     waiter = find(client, 1)
     waiting(client, 1)
     client._topology.pools()[0].clear(ConnectionError("scripted"))

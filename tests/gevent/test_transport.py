@@ -206,7 +206,7 @@ def test_interrupt_that_comes_with_the_reply(pair):
     gevent.sleep(0.01)
 
 
-def test_interrupt_aimed_at_one_who_has_left(pair):
+def test_an_interrupt_that_comes_after_its_greenlet_has_left(pair):
     """The greenlet was killed in the meantime and does something else, which must not be hit."""
     transport, _peer = pair
 

@@ -157,7 +157,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
-def test_locals_of_whoever_has_handled_an_error_go_at_once(reply: dict[str, Any]) -> None:
+def test_locals_of_code_that_has_handled_an_error_go_at_once(reply: dict[str, Any]) -> None:
     with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
         request = Request()
         watched = weakref.ref(request)
@@ -173,7 +173,7 @@ def test_locals_of_whoever_has_handled_an_error_go_at_once(reply: dict[str, Any]
         assert watched() is None
 
 
-def test_locals_of_whoever_lost_a_connection_go_at_once() -> None:
+def test_locals_of_code_that_lost_a_connection_go_at_once() -> None:
     with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
         client.admin.command("ping")
         request = Request()
@@ -192,7 +192,7 @@ def test_locals_of_whoever_lost_a_connection_go_at_once() -> None:
         assert watched() is None
 
 
-def test_locals_of_whoever_had_no_time_left_go_at_once() -> None:
+def test_locals_of_code_that_had_no_time_left_go_at_once() -> None:
     """The abort of a transaction, for example, whose time is up before it is sent."""
     request = Request()
     watched = weakref.ref(request)
@@ -209,7 +209,7 @@ def test_locals_of_whoever_had_no_time_left_go_at_once() -> None:
     assert watched() is None
 
 
-def test_locals_of_whoever_was_turned_away_by_a_pool_go_at_once() -> None:
+def test_locals_of_code_that_a_pool_refused_go_at_once() -> None:
     with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
         client.admin.command("ping")
         pool = client._topology.pools()[0]

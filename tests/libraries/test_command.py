@@ -29,14 +29,14 @@ def program(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("options", "patched"), [((), True), (("--no-patch",), False)])
-def test_it_runs_a_file(program, options, patched):
+def test_the_command_runs_a_file(program, options, patched):
     done = run_python("-W", "error", "-m", "gmongo", *options, program(WHAT_IT_SEES), "-m", "--check", "x")
     assert done.stderr == ""
     assert done.stdout == f"__main__ ['-m', '--check', 'x'] {patched} True\n"
     assert done.returncode == 0
 
 
-def test_it_runs_a_module(program, monkeypatch):
+def test_the_command_runs_a_module(program, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(program(WHAT_IT_SEES)).parent))
     done = run_python("-m", "gmongo", "-m", "program", "x")
     assert (done.stdout, done.stderr) == ("__main__ ['x'] True True\n", "")

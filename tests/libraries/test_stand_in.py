@@ -195,7 +195,7 @@ def test_a_second_time_does_nothing():
     run(program)
 
 
-def test_too_late_is_an_error_that_names_who_has_pymongo(tmp_path):
+def test_too_late_is_an_error_that_names_the_modules_that_have_pymongo(tmp_path):
     (tmp_path / "holds_a_class.py").write_text("from pymongo import MongoClient\n")
     (tmp_path / "holds_a_client.py").write_text("import holds_a_class\nc = holds_a_class.MongoClient(connect=False)\n")
     (tmp_path / "holds_nothing.py").write_text("import sys\n")

@@ -57,7 +57,7 @@ def test_all_steps_use_op_msg(api: Any, connect: Any, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.requirement("LB-40")
-def test_authentication_too(connect: Any) -> None:
+def test_a_connection_behind_a_load_balancer_authenticates(connect: Any) -> None:
     with Deployment.load_balanced(1, **USER) as deployment:
         client = connect(deployment)
         client.db.c.insert_one({})

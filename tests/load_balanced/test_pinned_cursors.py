@@ -62,7 +62,7 @@ def test_one_connection_from_the_first_command_to_the_last(
 
 
 @pytest.mark.requirement("LB-43", "LB-46")
-def test_change_streams_too(deployment: Any, client: Any) -> None:
+def test_a_change_stream_keeps_its_connection(deployment: Any, client: Any) -> None:
     with client.db.c.watch(max_await_time_ms=20) as stream:
         assert held(client) == {"cursors": 1}
         assert stream.try_next() is None

@@ -22,7 +22,7 @@ def text(limit: int, cursors: int, transactions: int, others: int) -> str:
 
 
 @pytest.mark.requirement("LB-59", "LB-60")
-def test_the_error_tells_who_has_the_connections(deployment: Any, connect: Any, go: Any) -> None:
+def test_the_error_names_the_holders_of_connections(deployment: Any, connect: Any, go: Any) -> None:
     client = connect(deployment, maxPoolSize=4, waitQueueTimeoutMS=50)
     cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
     for cursor in cursors:

@@ -62,7 +62,7 @@ def test_there_is_one_server_of_which_nothing_is_known(connect: Any) -> None:
 
 
 @pytest.mark.requirement("LB-14", "LB-19", "LB-26", "LB-67")
-def test_it_stays_as_it_is(deployment: Any, client: Any, recorder: Any) -> None:
+def test_a_load_balanced_topology_never_changes(deployment: Any, client: Any, recorder: Any) -> None:
     client.db.c.find_one()
     before = client.topology_description
     for command, fails in (("find", break_off), ("insert", partial(refuse, code=91))):

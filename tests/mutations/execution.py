@@ -569,7 +569,7 @@ MUTATIONS = (
     ),
     M(
         "e108",
-        "a hint is sent unheard to 4.2 in a delete",
+        "a hint is sent without a reply to 4.2 in a delete",
         "operations/write.py",
         '    ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),\n',
         "",
@@ -577,7 +577,7 @@ MUTATIONS = (
     ),
     M(
         "e109",
-        "a hint is sent unheard to 4.2 in a findAndModify",
+        "a hint is sent to 4.2 in a findAndModify",
         "operations/write.py",
         '    ("findAndModify", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),\n',
         "",

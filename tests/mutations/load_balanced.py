@@ -143,7 +143,7 @@ MUTATIONS = (
         "l20",
         "an error of the server lets a pinned cursor go",
         CURSOR,
-        "            if lease.pin is None or self._exhaust:  # else its connection stays with it until it is closed\n                self.close()\n",
+        "            if lease.pin is None or self._exhaust:  # a pinned connection stays with the cursor until that is closed\n                self.close()\n",
         "            self.close()\n",
         "load_balanced/test_pinned_cursors",
     ),

@@ -20,7 +20,7 @@ def unchanged(file: str) -> object:
 
 
 @pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
-def test_it_fits(mutation: Mutation) -> None:
+def test_the_text_of_a_mutation_is_in_its_file(mutation: Mutation) -> None:
     source = (ROOT / "gmongo" / mutation.file).read_text("utf-8")
     assert source.count(mutation.old) == 1
     changed = compile(source.replace(mutation.old, mutation.new), mutation.file, "exec", dont_inherit=True)

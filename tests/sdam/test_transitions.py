@@ -122,7 +122,7 @@ def test_who_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, b_is_stal
     assert kinds(after(a, b)) == (stale if b_is_stale else {"a": "Unknown", "b": "RSPrimary"})
 
 
-def test_the_primary_says_who_belongs_to_the_set() -> None:
+def test_the_primary_names_the_members_of_the_set() -> None:
     assert kinds(after(secondary("a", "abc"), primary("b", "bd"))) == {"b": "RSPrimary", "d": "Unknown"}
 
 

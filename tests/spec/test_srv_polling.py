@@ -307,14 +307,14 @@ def polling_greenlets() -> int:
     return len(living("SrvMonitor"))
 
 
-def test_it_ends_with_the_client(connect: Any) -> None:
+def test_polling_ends_with_the_client(connect: Any) -> None:
     client = connect()
     assert polling_greenlets() == 1
     client.close()
     eventually(lambda: polling_greenlets() == 0)
 
 
-def test_it_ends_with_the_client_while_dns_does_not_answer(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_polling_ends_with_the_client_while_dns_does_not_answer(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(connectTimeoutMS=1000)
     network.names.silent = True
     asked = len(network.names.questions)
@@ -325,7 +325,7 @@ def test_it_ends_with_the_client_while_dns_does_not_answer(connect: Any, network
     eventually(lambda: polling_greenlets() == 0, 0.9)
 
 
-def test_it_ends_when_the_client_is_dropped(mongoses: Any) -> None:
+def test_polling_ends_when_the_client_is_dropped(mongoses: Any) -> None:
     client: Client | None = MongoClient(URI, tls=False)
     assert client.admin.command("ping")["ok"] == 1
     assert polling_greenlets() == 1
@@ -362,6 +362,6 @@ print(client.admin.command("ping")["ok"], gevent.get_hub().join(timeout=60))
 """
 
 
-def test_it_does_not_hold_the_hub(network: Network, mongoses: dict[int, ScriptedServer]) -> None:
+def test_polling_does_not_hold_the_hub(network: Network, mongoses: dict[int, ScriptedServer]) -> None:
     arguments = [str(network.names.resolver().port), str(mongoses[27017].port), f"mongodb+srv://test3.{DOMAIN}"]
     assert run_program(JOIN, *arguments) == "1 True\n"

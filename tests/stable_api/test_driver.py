@@ -161,7 +161,7 @@ def test_each_client_chooses_for_itself(deployment: Deployment, connect: Any) ->
 
 
 @pytest.mark.requirement("API-44")
-def test_it_is_an_option_of_the_client_only(connect: Any) -> None:
+def test_the_server_api_is_an_option_of_the_client_only(connect: Any) -> None:
     with pytest.raises(TypeError):
         connect("mongodb://a.test", connect=False, server_api="1")
     with pytest.warns(UserWarning, match="(?i)server_?api"):

@@ -96,7 +96,7 @@ def test_each_waits_for_those_before(delivery: Delivery) -> None:
     assert gate.heard == [1, 2, 3, 4]
 
 
-def test_it_is_delivered_by_whom_it_happened_to(delivery: Delivery) -> None:
+def test_an_event_is_delivered_by_the_greenlet_that_it_happened_in(delivery: Delivery) -> None:
     """In its greenlet and its context."""
     faults: list[Any] = []
 

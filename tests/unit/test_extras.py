@@ -125,7 +125,7 @@ def test_it_does_what_it_is_for(extra: str) -> None:
 
 
 @pytest.mark.parametrize(("extra", "package", "program"), MISSING)
-def test_it_is_named_when_its_package_is_missing(extra: str, package: str, program: str) -> None:
+def test_an_extra_is_named_when_its_package_is_missing(extra: str, package: str, program: str) -> None:
     sys_path = f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
     source = sys_path + _HIDE.replace("{hidden!r}", repr({package})) + program
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)

@@ -101,7 +101,7 @@ def test_no_time_at_all(queue, returned, limit):
     assert len(queue.waiters) == 0
 
 
-def test_one_who_leaves_is_gone_at_once(queue, returned):
+def test_a_waiter_that_leaves_is_gone_at_once(queue, returned):
     first, second, third = start(queue, 3, returned)
     second.kill()
     assert len(queue.waiters) == 2
@@ -112,7 +112,7 @@ def test_one_who_leaves_is_gone_at_once(queue, returned):
 
 
 @pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
-def test_what_was_handed_to_one_who_dies_is_given_back_once(queue, returned, thrown):
+def test_what_was_handed_to_a_waiter_that_is_ended_is_given_back_once(queue, returned, thrown):
     (waiter,) = start(queue, 1, returned)
     error = thrown()
     waiter.kill(error, block=False)
@@ -149,7 +149,7 @@ def test_eviction(queue, returned):
     assert len({id(waiter.exception) for waiter in waiters}) == 3  # a traceback for each
 
 
-def test_one_who_dies_between_detaching_and_eviction(queue, returned):
+def test_a_waiter_that_is_ended_between_detaching_and_eviction(queue, returned):
     first, second = start(queue, 2, returned)
     detached = queue.detach()
     first.kill()
@@ -189,7 +189,7 @@ def test_wait_without_limit_keeps_the_hub_running(queue, returned):
     assert gevent.getcurrent() is main
 
 
-def test_many_who_come_and_go(queue, returned):
+def test_many_waiters_that_come_and_go(queue, returned):
     """Every item ends in exactly one place."""
     taken = []
     waiters = [gevent.spawn(lambda: taken.append(wait(queue, None, returned))) for _ in range(200)]

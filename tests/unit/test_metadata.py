@@ -89,7 +89,7 @@ def test_a_wrapping_library_is_named_behind() -> None:
 
 
 @pytest.mark.parametrize("length", [100, 512, 4000])
-def test_it_never_exceeds_512_bytes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_never_exceeds_512_bytes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EXECUTION_ENV", "AWS_Lambda_java8")
     monkeypatch.setenv("AWS_REGION", "a" * length)
     document = client_metadata("application", (DriverInfo("wrapper", "1", "p" * length),))

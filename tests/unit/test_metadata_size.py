@@ -16,7 +16,7 @@ _libraries = st.builds(DriverInfo, _names, st.none() | _names, st.none() | _name
 
 
 @given(app_name=st.none() | st.text(max_size=30), libraries=st.lists(_libraries, max_size=8))
-def test_it_is_at_most_512_bytes(app_name: str | None, libraries: list[DriverInfo]) -> None:
+def test_the_metadata_has_at_most_512_bytes(app_name: str | None, libraries: list[DriverInfo]) -> None:
     assert len(bson.encode(client_metadata(app_name, tuple(libraries)))) <= 512
 
 
