@@ -53,9 +53,12 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(Any|bool|bytes|dict|float|frozenset|int|list|object|set|str|tuple|type|None|NoReturn|\w+Error|\w+Exit)",
     ),
-    (r"py:.*", r"(Binary|CodecOptions|ObjectId|RawBSONDocument|Timestamp|TypeRegistry|UUID|SSLContext|PathLike)"),
+    (
+        r"py:.*",
+        r"(Document|DocumentDict|Value|Binary|CodecOptions|ObjectId|RawBSONDocument|Timestamp|TypeRegistry|UUID|SSLContext|PathLike)",
+    ),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|MutableMapping|Sequence)"),
-    (r"py:.*", r"(gmongo\.)?(\w+\.)*(DocumentType|OtherType|T|Remote|Stream)"),
+    (r"py:.*", r"(gmongo\.)?(\w+\.)*(DocumentType|OtherType|T|Remote|Stream|SupportsWrite)"),
     (r"py:.*", r"(gmongo\.)?(\w+\.)*_\w+(\.\w+)*"),
     (r"py:.*", r"(Address|Bound|CollationIn|Direction|Hint|KeyOrList|KMSConnectCallback|Tls|Update|WriteModel)"),
     (r"py:.*", r"gmongo\.(auth|cmap|execution|operations|options|sdam|wire)\.(\w+\.)+\w+"),
@@ -63,8 +66,15 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
 ]
 
-# Pages that are files at the root, where those look for them who come by the sources.
-FROM_ROOT = {"architecture": "ARCHITECTURE.md", "changelog": "CHANGELOG.md", "security-policy": "SECURITY.md"}
+# Pages that are files elsewhere, where readers of the sources look for them.
+ELSEWHERE = {
+    "architecture": "ARCHITECTURE.md",
+    "changelog": "CHANGELOG.md",
+    "contributing": "CONTRIBUTING.md",
+    "examples": "examples/README.md",
+    "security-policy": "SECURITY.md",
+    "tests": "tests/README.md",
+}
 _LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -74,25 +84,34 @@ def _site_links(text: str, page: Path, beside: Path) -> str:
     :param page: where it is on the site.
     :param beside: the folder that its links count from.
     """
-    pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in FROM_ROOT.items()}
+    pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in ELSEWHERE.items()}
 
     def link(match: re.Match[str]) -> str:
         shown, path, anchor = match[1], match[2], match[3] or ""
         target = (beside / path).resolve()
+        if target.is_dir():
+            target = _readme(target)
         target = pages.get(target, target)
-        if target.is_relative_to(HERE) and target.suffix:
-            return f"[{shown}]({os.path.relpath(target, page.parent)}{anchor})"
-        # Sources are no part of the site. A link to what is not there stays, and Sphinx complains of it.
-        return shown if target.exists() else match[0]
+        there = os.path.relpath(target, page.parent)
+        if target.is_relative_to(HERE):
+            return f"[{shown}]({there}{anchor})"
+        # The site has a copy of each source. A link to what is not there stays, and Sphinx complains of it.
+        return f"[{shown}](path:{there})" if target.exists() else match[0]
 
     return _LINK.sub(link, text)
 
 
+def _readme(folder: Path) -> Path:
+    """What is said of a folder, there or above."""
+    readme = folder / "README.md"
+    return readme if readme.exists() else _readme(folder.parent)
+
+
 def _read(_app: Any, name: str, content: list[str]) -> None:
     page = HERE / f"{name}.md"
-    if name in FROM_ROOT:
-        source = ROOT / FROM_ROOT[name]
-        content[0] = _site_links(source.read_text(encoding="utf-8"), page, ROOT)
+    if name in ELSEWHERE:
+        source = ROOT / ELSEWHERE[name]
+        content[0] = _site_links(source.read_text(encoding="utf-8"), page, source.parent)
     elif page.exists():
         content[0] = _site_links(content[0], page, page.parent)
 

@@ -1,0 +1,54 @@
+"""``python -m tests.pages.links FOLDER``: whether the links of a built site lead to what is there, anchors included."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+_ADDRESSES = ("href", "src")
+_ELSEWHERE = re.compile(r"[a-z]+:")
+
+
+class Page(HTMLParser):
+    """What a page links to, and what can be linked to on it.
+
+    :param path: of its file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" and value:
+                self.anchors.add(value)
+            elif name in _ADDRESSES and value:
+                self.links.append(value)
+
+
+def broken(folder: Path) -> Iterator[str]:
+    """The links of a site that lead nowhere, each with its page. Addresses elsewhere are not asked."""
+    pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
+    assert pages, f"there is no site in {folder}"
+    for path, page in pages.items():
+        for link in page.links:
+            if _ELSEWHERE.match(link) is None and not _leads_on(path, link, pages):
+                yield f"{path.name}: {link}"
+
+
+def _leads_on(path: Path, link: str, pages: dict[Path, Page]) -> bool:
+    address, anchor = urldefrag(link)
+    address = unquote(address.partition("?")[0])
+    target = (path.parent / address).resolve() if address else path
+    return target.exists() and (not anchor or target not in pages or unquote(anchor) in pages[target].anchors)
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(sorted({*broken(Path(sys.argv[1]))})) or 0)
