@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,9 @@ pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
 # A test's time may be up while the hub runs. The hub logs errors and goes on, but throws these at the test.
 Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
+
+# In these folders time is virtual: the servers run in the test's hub, so a busy machine changes nothing.
+_VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api"}
 
 _failed: list[str] = []
 
@@ -68,6 +72,14 @@ def pytest_runtest_logfinish() -> None:
         for name in ("last_exc", "last_type", "last_value", "last_traceback"):
             vars(sys).pop(name, None)
         gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def which_time(request: pytest.FixtureRequest) -> None:
+    """Time is virtual in some folders, but for tests that are marked with `real_time`."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    if folder in _VIRTUAL and request.node.get_closest_marker("real_time") is None:
+        request.getfixturevalue("virtual_time")
 
 
 @pytest.fixture(scope="session")

@@ -37,9 +37,6 @@ from gmongo.wire.transport import without_frames
 class MonitorOwner(Protocol):
     """What the checks are reported to: the topology."""
 
-    def describe(self, address: Address) -> ServerDescription | None:
-        """What is known of a server; None if it is no longer part of the topology."""
-
     def server_checked(self, description: ServerDescription) -> None:
         """A check has ended, well or not."""
 
@@ -82,6 +79,9 @@ class Monitor:
         self._hello_command = first_hello(self._settings.connection)
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
+        # What the last check has found. The topology may hold the server for Unknown all the same, as an old primary or
+        # a member of another set: the next hello says what the server has announced, or it would answer at once.
+        self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # when one began that has no end event yet, if awaited
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
@@ -142,32 +142,27 @@ class Monitor:
     def _run(self) -> None:
         work = LongWork()
         while not self._stopped:
-            previous = self._describe()
-            if previous is None:
-                return
-            if self._check_and_report(previous):
+            if self._check_and_report():
                 work.checkpoint()  # many hellos may have come in one piece
             else:
                 self._pause()
 
-    def _check_and_report(self, previous: ServerDescription) -> bool:
+    def _check_and_report(self) -> bool:
         """Check once; whether the next check follows without a pause."""
         self._checking = True
+        previous = self._outcome
         try:
             description = self._check(previous)
         finally:
             self._checking = False
         if description is None:
             return False
+        self._outcome = description
         # A request made during the check is met by it (SM-25). One that listeners make while the check is reported is
         # not: so it is cleared before that.
         self._wakeup.clear()
         self._report(description)
         return self._goes_on_at_once(previous, description)
-
-    def _describe(self) -> ServerDescription | None:
-        owner = self._owner()
-        return owner.describe(self.address) if owner is not None else None
 
     def _report(self, description: ServerDescription) -> None:
         owner = self._owner()

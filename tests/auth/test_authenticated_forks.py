@@ -53,6 +53,7 @@ print("well")
 """
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("moment", ["before", "after", "amid"])
 def test_a_child_authenticates_by_itself(moment):
     warn = ["-W", "error"] if moment != "amid" else []  # there is a thread under way then, as a child is warned

@@ -170,6 +170,7 @@ def test_whoever_asked_first_may_be_killed():
     assert len(second.get(timeout=30)) == 2
 
 
+@pytest.mark.real_time
 def test_deriving_does_not_hold_the_loop():
     keys = ScramKeys()
     derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 400_000)

@@ -123,6 +123,7 @@ gevent.os.waitpid(child, 0)
 """
 
 
+@pytest.mark.real_time
 @pytest.mark.requirement("CMAP-45", "CMAP-169", "CMAP-171")
 def test_a_child_has_connections_of_its_own(server: ScriptedServer) -> None:
     ran = subprocess.run(

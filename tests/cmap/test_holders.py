@@ -51,7 +51,10 @@ def test_the_error_names_the_holders_of_connections_and_says_for_how_long(server
 
 def test_the_longest_holders_come_first(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=7, wait_queue_timeout=0.01)
-    connections = [pool.check_out() for _ in range(7)]
+    connections = []
+    for _ in range(7):
+        connections.append(pool.check_out())
+        gevent.sleep(0.001)
     with pytest.raises(WaitQueueTimeoutError) as raised:
         pool.check_out()
     assert [holder["connection"] for holder in raised.value.holders] == [1, 2, 3, 4, 5]

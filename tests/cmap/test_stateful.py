@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextvars import ContextVar
 from itertools import pairwise
 from random import Random
-from time import monotonic
 from typing import Any
 
 import gevent
@@ -19,6 +18,7 @@ import pytest
 from gevent.event import AsyncResult, Event
 from hypothesis import HealthCheck, Phase, given, settings
 
+from gmongo import _clock
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
@@ -87,7 +87,7 @@ class Task:
         self.let_go = Event()
         self.unexpected: BaseException | None = None
         self._pool = life.pool
-        self._deadline = monotonic() - 1 if impatient else None
+        self._deadline = _clock.monotonic() - 1 if impatient else None
         self.greenlet = gevent.spawn(self._run)
 
     def _run(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
 import gevent
 import pytest
 from gevent.event import Event
 
+from gmongo import _clock
 from gmongo.cmap.pool import Pool
 from gmongo.errors import WaitQueueTimeoutError
 from gmongo.testing import VirtualTime
@@ -140,7 +140,7 @@ def test_without_a_limit_a_wait_has_no_end(new_pool: Any, go: Any) -> None:
 def test_the_next_in_the_queue_is_served_when_the_first_has_left(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    impatient = go(pool.check_out, monotonic() + 0.02)
+    impatient = go(pool.check_out, _clock.monotonic() + 0.02)
     patient = go(pool.check_out)
     assert pool.stats()["waiting"] == 2
     with pytest.raises(WaitQueueTimeoutError):
@@ -168,7 +168,7 @@ def test_a_deadline_that_has_passed(new_pool: Any) -> None:
     pool = new_pool(max_pool_size=1)
     pool.check_out()
     with pytest.raises(WaitQueueTimeoutError):
-        pool.check_out(monotonic() - 1)
+        pool.check_out(_clock.monotonic() - 1)
     assert pool.stats()["waiting"] == 0
 
 

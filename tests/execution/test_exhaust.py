@@ -126,6 +126,7 @@ def test_a_compressed_stream(connect: Any) -> None:
         assert ids(client.db.c.find(batch_size=9, cursor_type=EXHAUST)) == list(range(200))
 
 
+@pytest.mark.real_time
 def test_small_batches_do_not_hold_the_loop(many: Any) -> None:
     """There is no wait for a batch that lies in the buffer already."""
     turns = 0

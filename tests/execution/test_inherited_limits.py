@@ -14,7 +14,6 @@ from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
-from gmongo.testing.virtual_time import VirtualTime
 from tests.execution.harness import slow
 from tests.support.clients import Client
 
@@ -252,7 +251,7 @@ OPENERS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize(("mode", "expected"), [(None, 2), ("cursor_lifetime", 2), ("iteration", 6)])
 def test_a_limit_is_for_the_lifetime_or_for_each_iteration(opener, mode, expected, connect):
-    with VirtualTime(), Deployment.replica_set(1) as deployment:
+    with Deployment.replica_set(1) as deployment:
         how = {} if mode is None else {"timeout_mode": mode}
         assert drained(deployment, connect, lambda c: OPENERS[opener](c, **how)) == expected
         first = "aggregate" if opener == "aggregate" else "find"
@@ -311,7 +310,7 @@ def test_the_limit_of_a_cursor_can_only_shorten_that_of_a_block(client, deployme
 
 def test_one_iteration_has_one_limit_however_often_it_asks(connect, monkeypatch):
     """Empty batches make one iteration several commands; together they have its limit."""
-    with VirtualTime(), Deployment.replica_set(1) as deployment:
+    with Deployment.replica_set(1) as deployment:
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(3)])
         cursor = client.db.c.find({}, batch_size=1, timeout_ms=100, timeout_mode="iteration")
@@ -359,7 +358,7 @@ def test_a_change_stream_has_its_limit_for_each_iteration(client, deployment):
 
 
 def test_a_change_stream_goes_on_after_its_limit(connect):
-    with VirtualTime(), Deployment.replica_set(1) as deployment:
+    with Deployment.replica_set(1) as deployment:
         client = connect(deployment)
         client.db.c.insert_one({})
         with client.db.c.watch(timeout_ms=100, max_await_time_ms=20) as stream:

@@ -437,6 +437,7 @@ def test_a_client_that_is_dropped_is_gone_at_once(server):
 # What must not be kept
 
 
+@pytest.mark.real_time
 def test_a_request_that_went_out_in_part(client_of, server, pools):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000)
     client.d.c.find_one({"_id": 5})
@@ -451,6 +452,7 @@ def test_a_request_that_went_out_in_part(client_of, server, pools):
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
+@pytest.mark.real_time
 def test_a_request_in_one_piece_that_went_out_in_part(client_of, server):
     client = client_of(drainLateReplies=True)
     client.d.c.find_one({"_id": 5})
@@ -477,6 +479,7 @@ def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatc
     assert pools.only("Closed") == []
 
 
+@pytest.mark.real_time
 def test_an_unacknowledged_write_has_no_reply(client_of, server):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
     client.d.c.find_one({"_id": 5})

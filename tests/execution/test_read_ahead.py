@@ -586,7 +586,8 @@ def test_the_batch_on_its_way_does_not_hold_the_hub(server: ScriptedServer, conn
     cursor.close()
 
 
-def test_whoever_waits_for_a_batch_holds_the_hub(server: ScriptedServer) -> None:
+@pytest.mark.real_time
+def test_a_greenlet_that_waits_for_a_batch_holds_the_hub(server: ScriptedServer) -> None:
     """Else the loop has nothing to do, and gevent ends the wait of the main greenlet with LoopExit."""
     program = """
 import sys

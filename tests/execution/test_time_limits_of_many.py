@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import monotonic
 from typing import Any
 
 import gevent
@@ -159,7 +158,7 @@ def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMong
     read = Operation(OperationContext("db"))
     read.retryable = True
     with MongoClient[Any](connect=False) as client:
-        retry = Retry(client._executor.policy, monotonic() - 1)
+        retry = Retry(client._executor.policy, _clock.monotonic() - 1)
         retry.failed(error, Attempt(read, None))
     if goes_on:
         assert retry.delay == 0

@@ -163,9 +163,9 @@ def test_members_that_are_known_under_other_addresses_only_are_named():
 @pytest.mark.parametrize(
     ("options", "limit", "shown"),
     [
-        ({}, 30, r"no complete reply within 2\d\.?\d* ms: left of the operation's limit, timeoutMS"),
+        ({}, 30, r"no complete reply within 30 ms: left of the operation's limit, timeoutMS"),
         ({"socketTimeoutMS": 30}, None, r"no complete reply within 30 ms: socketTimeoutMS\)"),
-        ({"timeoutMS": 30}, None, r"no complete reply within 2\d\.?\d* ms: left of the operation's limit, timeoutMS"),
+        ({"timeoutMS": 30}, None, r"no complete reply within 30 ms: left of the operation's limit, timeoutMS"),
     ],
 )
 def test_a_time_out_names_its_limit(server, options, limit, shown):
@@ -187,6 +187,7 @@ def test_a_time_out_of_a_check_names_its_limit():
             client.db.c.find_one()
 
 
+@pytest.mark.real_time
 def test_no_time_out_has_a_negative_limit(server):
     """The limit is over before the command is sent, as a listener takes longer."""
     listener = Recorder()

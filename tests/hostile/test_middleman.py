@@ -82,6 +82,7 @@ class Middleman:
         return changes[fault], held
 
 
+@pytest.mark.real_time
 def test_whatever_is_done_to_the_bytes_no_reply_is_a_wrong_one(files: SimpleNamespace) -> None:
     rng, commands = random.Random(19), Commands()
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -119,6 +120,7 @@ def server_with(certificate: trustme.LeafCert) -> TlsServer:
     return TlsServer(context)
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(
     ("names", "common_name", "accepted"),
     [

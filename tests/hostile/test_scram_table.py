@@ -103,6 +103,7 @@ def test_random_damage_never_authenticates() -> None:
             client.step(bytes(final), True)
 
 
+@pytest.mark.real_time
 def test_names_are_resolved_while_keys_are_derived() -> None:
     keys = ScramKeys()
     derivations = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 900_000) for number in range(12)]
@@ -113,6 +114,7 @@ def test_names_are_resolved_while_keys_are_derived() -> None:
     assert pending > 0
 
 
+@pytest.mark.real_time
 def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     real = scram_keys.derive_keys
     go_on = threading.Event()

@@ -21,7 +21,7 @@ MOST = 150
 def counted(check: Any, counts: list[Counter[str]]) -> Any:
     """The same method of a monitor, which counts the functions of gmongo that its greenlet enters."""
 
-    def count(monitor: Monitor, previous: Any) -> bool:
+    def count(monitor: Monitor) -> bool:
         greenlet, entered = getcurrent(), Counter[str]()
 
         def observe(frame: FrameType, event: str, _argument: Any) -> None:
@@ -32,7 +32,7 @@ def counted(check: Any, counts: list[Counter[str]]) -> Any:
 
         sys.setprofile(observe)
         try:
-            result: bool = check(monitor, previous)
+            result: bool = check(monitor)
         finally:
             sys.setprofile(None)
         counts.append(entered)

@@ -30,6 +30,8 @@ from tests.support.single import REPLIES
 from tests.support.tls import TlsServer, server_context
 from tests.support.wait import eventually
 
+pytestmark = pytest.mark.real_time  # TLS servers have threads, and storms end with time
+
 SCENES = 28
 MANY = 10_000
 GRANTED = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from time import monotonic
 from typing import Any
 
 import gevent
 import pytest
 
+from gmongo import _clock
 from gmongo.sdam.round_trip_time import RoundTripTime
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, plain
 from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.real_time]
 
 
 def measuring(server: ScriptedServer) -> list[str]:
@@ -125,7 +125,7 @@ def test_one_measurement_in_each_interval(connect: Any, streaming: ScriptedServe
 
     def note(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command and "client" not in command:
-            times.append(monotonic())
+            times.append(_clock.monotonic())
         return reply
 
     streaming.hello_edit = note

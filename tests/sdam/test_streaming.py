@@ -6,14 +6,16 @@ from typing import Any
 
 import bson
 import pytest
-from bson import Int64
+from bson import Int64, ObjectId
 
 from gmongo.client_options import ClientOptions
+from gmongo.errors import PyMongoError
+from gmongo.read_preferences import Secondary
 from gmongo.sdam.monitor import streaming_wanted
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, newer, plain, settle
 from tests.support.framing import HEADER, write_message
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedReplicaSet, ScriptedServer
 from tests.support.wait import eventually
 
 
@@ -34,6 +36,31 @@ def test_the_request(connect: Any, streaming: ScriptedServer) -> None:
     assert request.flags & EXHAUST_ALLOWED
     (handshake, *_) = [each for each in streaming.received if each.connection == request.connection]
     assert handshake.name == "handshake", "the request is the second one of its connection"
+
+
+def _of_another_set(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
+    return replica_set.members[1].name, {"directConnection": True, "replicaSet": "other"}
+
+
+def _of_an_old_primary(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
+    old = {"isWritablePrimary": True, "ismaster": True, "secondary": False, "electionId": ObjectId(bytes(12))}
+    replica_set.members[1].hello_edit = lambda _command, reply: {**reply, **old}
+    return ",".join(member.name for member in replica_set.members), {"replicaSet": "scripted"}
+
+
+@pytest.mark.requirement("SM-111", "SM-115")
+@pytest.mark.parametrize("mistaken", [_of_another_set, _of_an_old_primary])
+def test_what_the_topology_does_not_believe_is_streamed_all_the_same(connect: Any, mistaken: Any) -> None:
+    """Else the server is asked again and again, and answers at once."""
+    with ScriptedReplicaSet(2) as replica_set:
+        server = replica_set.members[1]
+        hosts, options = mistaken(replica_set)
+        client = connect(f"mongodb://{hosts}", **options)
+        with pytest.raises(PyMongoError):
+            client.db.command("ping", read_preference=Secondary())
+        assert description_of(client, server).server_type_name == "Unknown"
+        assert len(awaitable(server)) == 1
+        assert len(server.received) < 10
 
 
 @pytest.mark.requirement("SM-48", "SM-126")
@@ -185,6 +212,7 @@ def test_the_default_mode() -> None:
 # Round trip times of servers that stream
 
 
+@pytest.mark.real_time
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")
 @pytest.mark.usefixtures("quick")
 def test_waiting_for_a_change_is_no_round_trip(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:

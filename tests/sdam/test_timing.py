@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -13,19 +13,11 @@ from gmongo import MongoClient, _clock
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
-from gmongo.testing import VirtualTime
 from tests.sdam.harness import description_of, settle
 from tests.support.listeners import HearsHeartbeats
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, held, silent
 from tests.support.wait import eventually
-
-
-@pytest.fixture(autouse=True)
-def virtual_time() -> Iterator[VirtualTime]:
-    """The seconds of these tests pass at once, and on a busy machine none is lost."""
-    with VirtualTime() as time:
-        yield time
 
 
 class Clock(HearsHeartbeats):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from time import monotonic
 from typing import Any, TypeVar
 
 import gevent
+
+from gmongo import _clock
 
 PATIENCE = 5.0  # seconds that a test waits for what must happen
 
@@ -39,8 +40,8 @@ def comes_true(condition: Callable[[], Any], seconds: float = 1.0) -> bool:
         if condition():
             return True
         gevent.sleep(0)
-    end = monotonic() + seconds
-    while monotonic() < end:
+    end = _clock.monotonic() + seconds
+    while _clock.monotonic() < end:
         if condition():
             return True
         gevent.sleep(0.001)
