@@ -21,7 +21,7 @@ from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TI
 
 
 @pytest.fixture(autouse=True)
-def hurry(monkeypatch):
+def hurry(monkeypatch, virtual_time):
     """Nothing rests for long, and the driver's own time-outs are known."""
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)

@@ -36,7 +36,8 @@ _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
 _PIPELINE = 64  # requests read ahead of their turn
-_WAITING = frozenset({"hello", "isMaster", "ismaster", "getMore"})  # these may wait for long
+_HELLOS = frozenset({"hello", "isMaster", "ismaster"})
+_WAITING = _HELLOS | {"getMore"}  # these may wait for long
 _numbers = itertools.count(1)
 _reply_numbers = itertools.count(1)
 
@@ -172,6 +173,8 @@ class Connection:
     def _converse(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
         """Answer once, or again and again if the client takes it and there is more to come."""
         call = self._call(message)
+        if call.name in _HELLOS and self.left.is_set():
+            raise CloseConnection  # it would wait for what nothing reads any more
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
         self._commits = call.name == "commitTransaction"

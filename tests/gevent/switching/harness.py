@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -428,7 +429,7 @@ class Resources:
         if not comes_true(lambda: not any(member.connections for member in deployment.members)):
             faults.append(f"connections left: {[member.connections for member in deployment.members]}")
         if not comes_true(lambda: _descriptors() <= self._descriptors):
-            faults.append(f"descriptors left: {_descriptors()}, there were {self._descriptors}")
+            faults.append(f"descriptors left: {_descriptors() - self._descriptors}")
         if not comes_true(lambda: not _left(seen)):
             faults.append(f"greenlets left: {_left(seen)}")
         if not comes_true(lambda: _watchers() <= self._watchers):
@@ -441,8 +442,13 @@ class Resources:
         return faults
 
 
-def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+def _descriptors() -> set[str]:
+    """What the process has open, each by the name that it has but once."""
+    folder, found = "/proc/self/fd", set()
+    for number in os.listdir(folder):
+        with suppress(FileNotFoundError):  # that of the folder is closed again
+            found.add(os.readlink(f"{folder}/{number}"))
+    return found
 
 
 def _watchers() -> int:

@@ -138,6 +138,16 @@ def test_a_connection_that_left_is_not_counted():
         assert not member.connections
 
 
+def test_a_hello_that_comes_with_the_end_of_its_connection_is_not_awaited(virtual_time):
+    """The socket was kept until the hello was over."""
+    with Deployment.standalone() as deployment:
+        with WireClient(deployment.members[0].address) as client:
+            known = client.run({"hello": 1})["topologyVersion"]
+            (connection,) = deployment.members[0].connections.values()
+            client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
+        assert connection.gone.wait(1)
+
+
 def test_half_a_pair_of_await_fields_is_refused():
     with Deployment.standalone() as deployment:
         assert hello_of(deployment, maxAwaitTimeMS=10)["code"] == 31368
