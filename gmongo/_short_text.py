@@ -11,6 +11,7 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Value
 
+_DEEPEST = 100  # levels, as MongoDB stores them: Python recurses a few hundred times, and not in each place more
 _LARGEST_RAW = 64 * 1024  # bytes: to look at any field of a raw document is to decode them all
 _SHORTEST_CUT = 64  # characters or bytes: a value of that length is left whole, as its type may ask for it
 _BITS_SHOWN = 200
@@ -39,6 +40,7 @@ class _Beginning:
 
     def __init__(self, length: int) -> None:
         self._missing = length + 1  # what the text of the copy may still lack; brackets that close come after it
+        self._depth = 0
 
     def of(self, value: Value) -> Value:
         self._missing -= 1  # any value takes a character at least
@@ -48,11 +50,18 @@ class _Beginning:
             return f"({len(value.raw)} bytes of BSON)"
         if hasattr(value, "as_doc"):  # a DBRef
             value = value.as_doc()
-        if hasattr(value, "items"):
-            return {self._cut(str(name)): self.of(each) for name, each in self._taken(value.items())}
-        if hasattr(value, "__iter__"):
-            return [self.of(each) for each in self._taken(value)]
+        if hasattr(value, "items") or hasattr(value, "__iter__"):
+            return self._of_level(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
         return value
+
+    def _of_level(self, value: Value) -> Value:
+        self._depth += 1
+        try:
+            if hasattr(value, "items"):
+                return {self._cut(str(name)): self.of(each) for name, each in self._taken(value.items())}
+            return [self.of(each) for each in self._taken(value)]
+        finally:
+            self._depth -= 1
 
     def _taken(self, values: Iterable[Value]) -> Iterator[Value]:
         if self._missing > 0:

@@ -7,6 +7,7 @@ annotations. What is left of them is the few tables below.
 from __future__ import annotations
 
 import ast
+import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -280,11 +281,16 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def meaning(code: CodeType) -> object:
-    """What a code object does, without where it says that: equal for changes that change nothing."""
-    constants = [meaning(each) if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts]
+    """What a code object does, without where it says that: equal for changes that change nothing.
+
+    A constant that no instruction loads is left out: Python 3.14 keeps that of `while 1`.
+    """
+    instructions = [
+        (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))
+        for each in dis.get_instructions(code)
+    ]
     return (
-        code.co_code,
-        constants,
+        instructions,
         code.co_names,
         code.co_varnames,
         code.co_freevars,
@@ -292,3 +298,7 @@ def meaning(code: CodeType) -> object:
         code.co_flags,
         getattr(code, "co_exceptiontable", b""),
     )
+
+
+def _constant(value: object) -> object:
+    return meaning(value) if isinstance(value, CodeType) else (type(value), repr(value))

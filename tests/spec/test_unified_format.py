@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gmongo.testing.virtual_time import VirtualTime
 from tests.spec.specifications import HOW_TO_GET_THEM, File
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.matching import Matcher, Mismatch
@@ -181,7 +182,7 @@ def test_what_is_not_as_expected_fails(operations: list[Any], more: dict[str, An
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_an_error_in_a_thread_fails_the_case(waits: bool, deployments: Deployments) -> None:
+def test_an_error_in_a_thread_fails_the_case(waits: bool, deployments: Deployments, virtual_time: VirtualTime) -> None:
     waiting = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
     document, case = case_of(
         making({"thread": {"id": "thread0"}}),
