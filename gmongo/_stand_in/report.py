@@ -24,7 +24,7 @@ def write(asked: Asked, missing: dict[str, str], stream: TextIO) -> None:
     there = dict.fromkeys(asked.refused, "to be named only")
     there |= {name: "no" if name in missing else "not in PyMongo either" for name in asked.absent}
     names = sorted(asked.names, key=lambda name: (name not in missing, name not in asked.absent, name))
-    rows = [(missing.get(name, name), there.get(name, "yes"), _who(asked.names[name])) for name in names]
+    rows = [(missing.get(name, name), there.get(name, "yes"), _places(asked.names[name])) for name in names]
     try:
         from rich.console import Console
         from rich.table import Column, Table
@@ -45,6 +45,6 @@ def _write_plain(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -
     print(title, *(line.rstrip() for line in lines), sep="\n", file=stream)
 
 
-def _who(modules: set[str]) -> str:
+def _places(modules: set[str]) -> str:
     named = sorted(modules)
     return ", ".join(named[:_MOST]) + (f" and {len(named) - _MOST} more" if len(named) > _MOST else "")

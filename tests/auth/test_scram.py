@@ -161,7 +161,7 @@ def test_keys_are_derived_once_for_all_that_ask(monkeypatch):
     assert len(calls) == 1
 
 
-def test_whoever_asked_first_may_be_killed():
+def test_the_greenlet_that_asked_first_may_be_killed():
     keys = ScramKeys()
     first = gevent.spawn(keys.derive, "sha256", b"p", b"s", 200_000)
     second = gevent.spawn(keys.derive, "sha256", b"p", b"s", 200_000)

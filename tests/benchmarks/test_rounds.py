@@ -8,7 +8,7 @@ from benchmarks.processes import WorkerFailed
 from benchmarks.rounds import Ratio, Row, middle, order, ratio, ratio_to_row, take_turns
 
 
-def test_everybody_goes_first_equally_often():
+def test_each_goes_first_equally_often():
     assert [order("abc", number)[0] for number in range(6)] == list("abcabc")
     assert order("abc", 1) == ["b", "c", "a"]
 
@@ -21,7 +21,7 @@ def test_turns_alternate_and_each_entrant_has_one_in_a_round():
     assert failures == {}
 
 
-def test_who_fails_drops_out_and_the_others_go_on():
+def test_a_contender_that_fails_drops_out_and_the_others_go_on():
     attempts = []
 
     def measure(name):

@@ -111,7 +111,7 @@ def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-112", "CMAP-146")
-def test_who_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
+def test_a_waiter_that_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
     new_pool: Any, recorder: Any, go: Any
 ) -> None:
     """The pool is ready again, and another greenlet has asked, before the waiter has had a turn of the loop."""
@@ -136,7 +136,9 @@ def test_who_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
 
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
 @pytest.mark.parametrize("operation", ["read", "write"])
-def test_who_is_evicted_tries_again(new_client: Any, server: Any, recorder: Any, go: Any, operation: str) -> None:
+def test_an_operation_that_is_evicted_is_tried_again(
+    new_client: Any, server: Any, recorder: Any, go: Any, operation: str
+) -> None:
     """It is retried, and says nothing of the server."""
     changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}

@@ -125,7 +125,9 @@ def test_what_is_established_after_a_clear_is_not_kept(new_pool: Any, server: An
 
 
 @pytest.mark.requirement("CMAP-101", "CMAP-102", "CMAP-110")
-def test_who_waits_to_connect_gets_the_populated_connection(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_a_waiter_that_is_to_connect_gets_the_populated_connection(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(min_pool_size=1, max_connecting=1, **SOON)

@@ -230,7 +230,7 @@ def test_waiting_and_establishing_hold_no_other_up(new_pool: Any, server: Any, g
 
 
 @pytest.mark.requirement("CMAP-124")
-def test_who_establishes_is_no_longer_in_the_queue(new_pool: Any, server: Any, go: Any) -> None:
+def test_a_greenlet_that_establishes_is_no_longer_in_the_queue(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool()

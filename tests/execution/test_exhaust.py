@@ -224,7 +224,7 @@ def test_rewinding_begins_a_new_stream(many: Any) -> None:
 
 
 @pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1000), ValueError("mine")])
-def test_whoever_is_interrupted_leaves_nothing(deployment: Deployment, many: Any, go: Any, thrown: Any) -> None:
+def test_an_interrupted_stream_leaves_nothing(deployment: Deployment, many: Any, go: Any, thrown: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)
     for _ in range(101):

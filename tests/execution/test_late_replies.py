@@ -238,7 +238,7 @@ def test_a_connection_that_waits_for_a_late_reply_counts_in_the_pool_and_as_load
     assert counts(client) == (1, 1, 0, 0)
 
 
-def test_who_waits_for_it_in_vain_is_told_so(client_of, server):
+def test_the_error_of_a_wait_in_vain_names_connections_that_wait_for_late_replies(client_of, server):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, waitQueueTimeoutMS=20)
     ask_late(client, server)
     with pytest.raises(WaitQueueTimeoutError):
@@ -317,7 +317,7 @@ def test_after_its_time_it_is_closed(client_of, server, pools):
     eventually(lambda: server.lost > 0)
 
 
-def test_who_waits_gets_another_when_it_is_closed(client_of, server):
+def test_a_waiter_gets_another_connection_when_the_draining_one_is_closed(client_of, server):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=30, maxPoolSize=1)
     ask_late(client, server)
     assert client.d.c.find_one({"_id": 5})["_id"] == 5

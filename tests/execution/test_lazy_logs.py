@@ -44,7 +44,7 @@ READINGS: dict[str, Callable[[Structured], Any]] = {
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_whoever_reads_it_sees_what_was_made(reading: str) -> None:
+def test_a_reader_of_a_structured_message_sees_what_was_made(reading: str) -> None:
     assert READINGS[reading](structured()) == WHOLE
 
 

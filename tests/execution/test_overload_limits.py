@@ -83,7 +83,7 @@ RUN: dict[str, Callable[[Client], Any]] = {
         (GENERIC, "retryWrites", 1),
     ],
 )
-def test_who_switched_retries_off_gets_none(
+def test_a_client_with_retries_off_retries_nothing(
     deployment: Deployment, connect: Callable[..., Client], sleeps: list[float], name: str, option: str, sent: int
 ) -> None:
     client = connect(deployment, **{option: False})

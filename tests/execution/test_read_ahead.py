@@ -475,7 +475,7 @@ def test_a_session_is_given_back_only_when_nothing_runs_in_it(server: ScriptedSe
 
 
 @pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1000), ValueError("mine")])
-def test_whoever_is_interrupted_while_waiting_leaves_nothing(
+def test_an_interrupted_wait_for_a_batch_leaves_nothing(
     server: ScriptedServer, connect: Any, go: Any, thrown: BaseException
 ) -> None:
     client = connect(server)
@@ -541,7 +541,7 @@ def test_after_the_client_is_closed_the_cursor_says_so(server: ScriptedServer, c
         next(cursor)
 
 
-def test_whoever_ends_all_greenlets_ends_the_batch_and_not_more(server: ScriptedServer, connect: Any) -> None:
+def test_a_kill_of_all_greenlets_ends_the_batch_and_not_more(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()

@@ -84,7 +84,7 @@ def test_a_cursor_that_outlives_its_transaction_counts_as_one(client: Any) -> No
 
 
 @pytest.mark.requirement("LB-60")
-def test_whoever_waits_gets_what_a_dropped_cursor_had(deployment: Any, connect: Any, go: Any) -> None:
+def test_a_waiter_gets_the_connection_of_a_dropped_cursor(deployment: Any, connect: Any, go: Any) -> None:
     client = connect(deployment, maxPoolSize=1, waitQueueTimeoutMS=3000)
     cursor = client.db.c.find(batch_size=2)
     next(cursor)

@@ -330,7 +330,7 @@ def test_a_check_that_is_interrupted_gives_its_connection_up(
     eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 
-def test_whoever_waits_for_a_server_ends_with_the_client(connect: Any) -> None:
+def test_a_wait_for_a_server_ends_with_the_client(connect: Any) -> None:
     with ScriptedServer() as dead:
         pass
     client = connect(dead, serverSelectionTimeoutMS=60_000)

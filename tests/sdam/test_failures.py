@@ -145,7 +145,7 @@ def test_after_a_second_failure_it_waits(connect: Any, streaming: ScriptedServer
 
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
 @pytest.mark.usefixtures("quick")
-def test_whoever_sees_the_server_can_use_it(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_a_greenlet_that_sees_the_server_can_use_it(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     """Even a listener that hears of the server before anybody else."""
     found: list[Any] = []
     states: list[tuple[str, str]] = []

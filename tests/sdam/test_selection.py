@@ -67,7 +67,7 @@ class Interrupted(Selector):
 
 
 @pytest.mark.requirement("SM-27")
-def test_who_came_first_goes_on_first_also_if_it_has_just_looked_in_vain(
+def test_the_first_waiter_goes_on_first_also_if_it_has_just_looked_in_vain(
     connect: Any, streaming: ScriptedServer
 ) -> None:
     selector = Interrupted(accepts=False)

@@ -74,7 +74,7 @@ def test_a_change_is_told_at_once(replica_set: Any, client: WireClient) -> None:
 
 
 @pytest.mark.requirement("SM-53")
-def test_who_knows_another_process_is_told_at_once(client: WireClient) -> None:
+def test_a_hello_that_knows_another_process_is_answered_at_once(client: WireClient) -> None:
     known = version_of(client)
     for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
         assert client.run(awaitable(stale))["topologyVersion"] == known

@@ -113,7 +113,7 @@ def test_a_new_primary_takes_the_place_of_the_old_one() -> None:
         (OLD_WIRE, (2, 2), (2, 2), False),
     ],
 )
-def test_who_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, b_is_stale: bool) -> None:
+def test_which_server_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, b_is_stale: bool) -> None:
     a, b = (
         primary(host, electionId=election(number), setVersion=version, maxWireVersion=wire)
         for host, (number, version) in (("a", of_a), ("b", of_b))

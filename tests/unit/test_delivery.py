@@ -115,7 +115,7 @@ def test_an_event_is_delivered_by_the_greenlet_that_it_happened_in(delivery: Del
     assert faults == []
 
 
-def test_who_causes_events_waits_for_listeners(delivery: Delivery) -> None:
+def test_a_greenlet_that_causes_events_waits_for_listeners(delivery: Delivery) -> None:
     """So there are never more of them on their way than greenlets that cause them."""
     most = 0
 
@@ -182,7 +182,7 @@ def test_what_is_left_while_nothing_is_delivered_comes_at_once(delivery: Deliver
 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("when", ["before it begins", "in its listener"])
-def test_who_delivers_for_another_is_killed(delivery: Delivery, times: int, when: str) -> None:
+def test_a_substitute_that_is_killed_is_replaced(delivery: Delivery, times: int, when: str) -> None:
     """As ``gevent.killall`` of all there is does."""
     gate, known = Gate(), set(living())
     first = spawn(do, delivery, (gate.hold, 0))
@@ -201,7 +201,7 @@ def test_who_delivers_for_another_is_killed(delivery: Delivery, times: int, when
     assert gate.heard == [0, 1, 2, 3, 4, 5]
 
 
-def test_who_is_to_deliver_for_another_never_begins(delivery: Delivery) -> None:
+def test_a_substitute_that_never_begins_is_replaced(delivery: Delivery) -> None:
     """It is killed in the instant in which it is made."""
     gate = Gate()
 

@@ -121,7 +121,7 @@ TEXTS = [
 
 
 # Greenlets, connections and servers are things. What is not looked at is about people, or the simulation.
-PERSONS = re.compile(r"(?<![\w$.\"])(?:who|whom|whoever|everybody)(?![\w\"])", flags=re.IGNORECASE)
+PERSONS = re.compile(r"(?<![a-z$.\"])(?:who|whom|whoever|everybody)(?![a-z\"])(?!_am_i)", flags=re.IGNORECASE)
 ABOUT_PEOPLE = {"docs", "examples", "status", "testing", "CHANGELOG.md", "SECURITY.md", "openssl.py", "ocsp.py"}
 ABOUT_THINGS = [path for path in TEXTS if ABOUT_PEOPLE.isdisjoint(path.relative_to(ROOT.parent).parts)]
 
