@@ -22,6 +22,8 @@ Item = TypeVar("Item")
 _log = logging.getLogger("gmongo.background")
 _AFTER_INTERRUPTION = 1.0  # seconds
 _LONGEST_RUN = 0.002  # seconds
+_SHORTEST_WAIT = 1e-6  # seconds; libev waits no longer than it has to
+_MILLISECOND = 0.001  # seconds
 _ITEMS_BETWEEN_CHECKPOINTS = 32
 _FOREVER = 10 * 365 * 24 * 3600.0  # seconds
 
@@ -37,8 +39,14 @@ class LongWork:
     def checkpoint(self) -> None:
         """Let other greenlets run, if this one has been running for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(1e-6)  # a timer, unlike sleep(0), lets sockets be served too
+            sleep(_moment())  # a timer, unlike sleep(0), lets sockets be served too
             self._since = _clock.monotonic()
+
+
+def _moment() -> float:
+    """The shortest time that the loop can wait, in seconds. That of libuv warns of any that is shorter than its own."""
+    resolution: float = get_hub().loop.approx_timer_resolution
+    return resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:

@@ -175,6 +175,7 @@ class TlsTransport(Transport):
 _REASONS = {
     "WRONG_VERSION_NUMBER": "the server does not speak TLS",
     "HTTP_REQUEST": "the server does not speak TLS",
+    "PACKET_LENGTH_TOO_LONG": "the server does not speak TLS",
     "UNSUPPORTED_PROTOCOL": "the server speaks no version of TLS from 1.2 on",
     "TLSV1_ALERT_PROTOCOL_VERSION": "the server speaks no version of TLS from 1.2 on",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server demands a client certificate (tlsCertificateKeyFile)",

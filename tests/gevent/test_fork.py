@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os
 from gmongo import MongoClient
 
+assert type(gevent.get_hub().loop).__module__.split(".")[1] == os.environ["GEVENT_LOOP"].split("-")[0]
 FORK = {"os": os.fork, "gevent": gevent.os.fork}[sys.argv[2]]
 client = MongoClient(sys.argv[1], **json.loads(sys.argv[3]))
 
@@ -45,17 +47,20 @@ def in_child(work):
 """
 
 
+LIBEV, LIBUV = "libev-cext", "libuv-cffi"
 WAYS = [
-    pytest.param(("os", "streaming"), id="os-streaming"),
-    pytest.param(("gevent", "polled"), id="gevent-polled"),
-    pytest.param(("os", "polled"), id="os-polled", marks=pytest.mark.long),
-    pytest.param(("gevent", "streaming"), id="gevent-streaming", marks=pytest.mark.long),
+    pytest.param(("os", "streaming", LIBEV), id="os-streaming"),
+    pytest.param(("gevent", "polled", LIBEV), id="gevent-polled"),
+    pytest.param(("os", "polled", LIBEV), id="os-polled", marks=pytest.mark.long),
+    pytest.param(("gevent", "streaming", LIBEV), id="gevent-streaming", marks=pytest.mark.long),
+    pytest.param(("os", "streaming", LIBUV), id="os-streaming-libuv", marks=pytest.mark.long),
+    pytest.param(("gevent", "polled", LIBUV), id="gevent-polled-libuv", marks=pytest.mark.long),
 ]
 
 
 @pytest.fixture(params=WAYS)
 def way(request):
-    """How the programs fork, and how their clients monitor."""
+    """How the programs fork, how their clients monitor, and on which loop of gevent's they run."""
     return request.param
 
 
@@ -76,6 +81,7 @@ def fork(way, server):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "GEVENT_LOOP": way[2]},
         )
         try:
             output, errors = child.communicate(timeout=12)

@@ -52,6 +52,22 @@ def descriptors():
     return len(os.listdir("/proc/self/fd"))
 
 
+CHECKPOINT = """
+import time
+from gmongo._background import LongWork
+work = LongWork()
+time.sleep(0.003)
+work.checkpoint()
+"""
+
+
+@pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
+def test_no_loop_warns_of_the_pause_in_long_work(monkeypatch, loop):
+    """That of libuv cannot wait for less than a millisecond."""
+    monkeypatch.setenv("GEVENT_LOOP", loop)
+    run(CHECKPOINT)
+
+
 # Never holding the hub
 
 JOIN = """
