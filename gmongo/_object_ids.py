@@ -6,12 +6,11 @@ thousands that takes longer than to encode the documents.
 
 from __future__ import annotations
 
-import os
 from itertools import count
 
 from bson.objectid import ObjectId
 
-from gmongo import _clock
+from gmongo import _chance, _clock
 from gmongo._fork import register_after_fork
 
 _COUNTER_BITS = 24
@@ -22,13 +21,15 @@ class _Maker:
     """Four bytes of seconds, five that are random for the process, three of a counter that begins at random."""
 
     def __init__(self) -> None:
-        self.mark_forked()
+        self.begin()
         register_after_fork(self)
 
-    def mark_forked(self) -> None:
-        """Begin as a new process."""
-        self._random = int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
-        self._counter = count(int.from_bytes(os.urandom(_COUNTER_BITS // 8), "big"))
+    def begin(self) -> None:
+        """Begin as a new process does."""
+        self._random = int.from_bytes(_chance.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
+        self._counter = count(int.from_bytes(_chance.urandom(_COUNTER_BITS // 8), "big"))
+
+    mark_forked = begin
 
     def make(self) -> ObjectId:
         """A new one, unlike all others."""
@@ -36,4 +37,5 @@ class _Maker:
         return ObjectId((seconds | self._random | next(self._counter) % (1 << _COUNTER_BITS)).to_bytes(12, "big"))
 
 
-new_object_id = _Maker().make
+_maker = _Maker()
+new_object_id, begin = _maker.make, _maker.begin

@@ -6,11 +6,11 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
 import re
 from collections.abc import Callable
 from typing import ClassVar
 
+from gmongo import _chance
 from gmongo._documents import Document
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.saslprep import saslprep
@@ -144,7 +144,7 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
 
 
 def _random_nonce() -> str:
-    return base64.b64encode(os.urandom(_NONCE_SIZE)).decode()
+    return base64.b64encode(_chance.urandom(_NONCE_SIZE)).decode()
 
 
 def _unbase64(text: str) -> bytes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import TypeVar
 
 from gevent import sleep
 
-from gmongo import _clock
+from gmongo import _chance, _clock
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
@@ -122,7 +121,7 @@ def with_transaction(
     callback: Callable[[], T],
     start: Callable[[], object],
     deadline: float | None,
-    jitter: Callable[[], float] = random.random,
+    jitter: Callable[[], float] = lambda: _chance.random(),
 ) -> T:
     """Run `callback` in a transaction and commit it, again and again if need be.
 

@@ -5,8 +5,9 @@ Pure arithmetic; the retry loop acts on it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
+
+from gmongo import _chance
 
 MAX_RETRIES = 5
 BASE_BACKOFF = 0.1  # seconds
@@ -81,7 +82,7 @@ class Overload:
         max_retries: int = MAX_RETRIES,
         base: float = BASE_BACKOFF,
         retargeting: bool = False,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = lambda: _chance.random(),
     ) -> None:
         self.max_retries = max_retries
         self.base = base

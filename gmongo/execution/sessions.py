@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from bson.binary import Binary, UuidRepresentation
 
-from gmongo import _clock
+from gmongo import _chance, _clock
 from gmongo._documents import DocumentDict
 from gmongo.errors import InvalidOperation
 from gmongo.execution.session_state import OTHER_LIMIT, SessionState
@@ -32,7 +31,7 @@ class ServerSession:
 
     def __init__(self, epoch: int = 0) -> None:
         self.epoch = epoch  # how many forks lay behind the process that made it
-        self.lsid = {"id": Binary.from_uuid(uuid.uuid4(), UuidRepresentation.STANDARD)}
+        self.lsid = {"id": Binary.from_uuid(_chance.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
         self.dirty = False  # a network error hit one of its commands, so the server may still be busy with it
         self.transaction_number = 0

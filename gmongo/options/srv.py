@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gevent
 
+from gmongo import _chance
 from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable, safely
 from gmongo.errors import ConfigurationError, InvalidURI
@@ -150,7 +150,7 @@ class SrvName:
         :raises gmongo.errors.ConfigurationError: as :meth:`all_hosts`.
         """
         hosts: list[HostPort] = self.all_hosts().records
-        return random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
+        return _chance.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool = True, warn: bool = False, normalize: bool = True) -> Options:
         """The options in the TXT record of the host; empty without such a record.

@@ -5,13 +5,12 @@ Which servers suit is decided by pure functions in `selection`; this owns what s
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from gevent import get_hub
 
-from gmongo import _clock
+from gmongo import _chance, _clock
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
 from gmongo.events.selection import Asked, SelectionEvents
@@ -230,7 +229,7 @@ class ServerSelector:
 
 def less_busy_of_two(servers: list[Server]) -> Server:
     """Of two servers taken at random, the one with fewer operations in progress."""
-    first, second = random.sample(servers, 2)
+    first, second = _chance.sample(servers, 2)
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 

@@ -8,13 +8,13 @@ decided in `server_selector`, what an operation's error means for a server in `a
 
 from __future__ import annotations
 
-import random
 import weakref
 from collections.abc import Mapping, Sequence
 
 from gevent import get_hub
 from gevent.hub import Hub
 
+from gmongo import _chance
 from gmongo._documents import Document
 from gmongo._fork import register_after_fork
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -266,7 +266,7 @@ class Topology:
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Take over the hosts that the SRV records name now."""
         with self._delivery:
-            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, random.sample))
+            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _chance.sample))
         self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from types import TracebackType
 from typing import Any
 
 import gevent
 
-from gmongo import _clock
+from gmongo import _chance, _clock, _object_ids
 from gmongo.testing.virtual_loop import VirtualLoop
 
 
@@ -26,9 +27,22 @@ class VirtualTime:
 
     :param start: what :meth:`monotonic` shows at first, in seconds; by default what :func:`time.monotonic` does.
     :param date: what :meth:`date` shows at first; by default the time of day. A date without a time zone is in UTC.
+    :param seed: what follows from it is all that the driver and the deployments leave to chance: which server is
+        chosen, how long a retry waits, which replies are lost, identifiers of sessions, cursors and documents. With the
+        same `seed` (by default 0), `start` and `date` a program has the same history each time, in any process.
     """
 
-    def __init__(self, *, start: float | None = None, date: datetime.datetime | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        start: float | None = None,
+        date: datetime.datetime | None = None,
+        seed: int | float | str = 0,
+    ) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, (int, float, str)):
+            raise TypeError(f"seed is {seed!r}, which is neither a number nor a text")
+        self._seed = seed
+        self._chance = contextlib.ExitStack()
         self._start = start
         self._date = date
         self._hub: Any = None
@@ -38,9 +52,14 @@ class VirtualTime:
         hub = gevent.get_hub()
         if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
             raise RuntimeError("time is virtual already")
+        # What is ready at the same time comes in an order that depends on where in its turn the loop is: each history
+        # begins at the same place, when a timer has gone off.
+        gevent.sleep(_MOMENT)
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
+        self._chance.enter_context(_chance.repeatable(self._seed))
+        _object_ids.begin()
         return self
 
     def __exit__(
@@ -48,6 +67,8 @@ class VirtualTime:
     ) -> None:
         loop, self._loop = self._loop, None
         _clock.monotonic, _clock.time = _REAL
+        self._chance.close()
+        _object_ids.begin()
         if loop is not None:
             self._hub.loop = loop.real
             loop.end()
@@ -91,6 +112,7 @@ class VirtualTime:
 
 
 _REAL = _clock.monotonic, _clock.time
+_MOMENT = 1e-6
 
 
 def install(hub: Any, **settings: Any) -> VirtualLoop:

@@ -57,8 +57,8 @@ class History:
 
         :raises Violation: something happened that must not.
         """
-        random.seed(self._chance.random())  # the driver's own dice
-        with VirtualTime(start=1_000_000.0, date=_DATE) as time, self._deployment() as deployment:
+        lots = self._chance.random()  # what is left to chance in the driver
+        with VirtualTime(start=1_000_000.0, date=_DATE, seed=lots) as time, self._deployment() as deployment:
             with MongoClient(deployment.uri, **self._options()) as client:
                 self._happen(time, deployment, client)
             self.digest = _digest(deployment)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import io
+import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +17,7 @@ from gevent import socket
 from gevent.event import Event
 from gevent.pool import Pool
 
-from gmongo import MongoClient, _clock, monitoring
+from gmongo import MongoClient, _clock, _object_ids, monitoring
 from gmongo.errors import ServerSelectionTimeoutError, WaitQueueTimeoutError
 from gmongo.testing import Deployment, VirtualTime, virtual_loop
 
@@ -326,3 +331,94 @@ class TestDriver:
             before = hours.monotonic()
             client.db.c.insert_one({})
             assert hours.monotonic() == pytest.approx(before, abs=5)
+
+
+HISTORY = """
+import datetime, hashlib, sys
+import gevent
+from gmongo import MongoClient, monitoring
+from gmongo.testing import Deployment, VirtualTime
+
+told = []
+ports = {}
+
+
+class Commands(monitoring.CommandListener):
+    def started(self, event):
+        port = ports.setdefault(event.connection_id[1], len(ports))
+        command = {name: value for name, value in event.command.items()}
+        told.append((round(time.monotonic(), 6), event.command_name, port, repr(command)))
+
+    def succeeded(self, event):
+        if event.command_name == "find":
+            told.append(("cursor", event.reply["cursor"]["id"]))
+
+    def failed(self, event):
+        told.append(("failed", event.command_name, type(event.failure).__name__))
+
+
+def work(number):
+    for turn in range(8):
+        try:
+            if turn % 2:
+                client.shop.orders.with_options().find({}, batch_size=2).to_list()
+            else:
+                result = client.shop.orders.insert_one({"worker": number, "turn": turn})
+                told.append((round(time.monotonic(), 6), number, turn, str(result.inserted_id)))
+        except Exception as error:
+            told.append((round(time.monotonic(), 6), number, turn, type(error).__name__))
+
+
+with (
+    VirtualTime(start=1000.0, date=datetime.datetime(2030, 1, 1), seed=SEED) as time,
+    Deployment.replica_set(election_delay=5) as deployment,
+    MongoClient(deployment.uri, readPreference="nearest", event_listeners=[Commands()]) as client,
+):
+    deployment.network.loss, deployment.network.latency = 0.05, 0.02
+    workers = [gevent.spawn(work, number) for number in range(4)]
+    gevent.sleep(0.1)
+    deployment.members.primary.kill()
+    gevent.joinall(workers)
+    told.append(client.shop.orders.aggregate([{"$sample": {"size": 3}}, {"$set": {"r": {"$rand": {}}}}]).to_list())
+    with client.start_session() as session:
+        session.with_transaction(lambda session: client.shop.orders.insert_one({"last": 1}, session=session))
+print(len(told), hashlib.sha256(repr(told).encode()).hexdigest())
+"""
+
+
+def history(seed, hash_seed="0"):
+    """What a program tells of a history with this seed."""
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    code = HISTORY.replace("SEED", repr(seed))
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+class TestSeeds:
+    def test_the_same_seed_is_the_same_history_in_every_process(self):
+        assert history(3, "1") == history(3, "2")
+
+    def test_another_seed_is_another_history(self):
+        assert history(3) != history(4)
+
+    def test_a_history_is_the_same_a_second_time_in_one_process(self):
+        told = []
+        for _ in range(2):
+            known = {"__name__": "history"}
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(HISTORY.replace("SEED", "5"), known)
+            told.append(out.getvalue())
+        assert told[0] == told[1] == history(5)
+
+    def test_identifiers_are_new_ones_afterwards(self):
+        made = []
+        for _ in range(2):
+            with VirtualTime(start=0, date=datetime.datetime(2030, 1, 1)):
+                made.append(_object_ids.new_object_id())
+            made.append(_object_ids.new_object_id())
+        assert made[0] == made[2] and made[1] != made[3]
+
+    @pytest.mark.parametrize("seed", [None, True, b"1", object()])
+    def test_a_seed_is_a_number_or_a_text(self, seed):
+        with pytest.raises(TypeError, match="seed"):
+            VirtualTime(seed=seed)

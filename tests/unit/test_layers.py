@@ -18,6 +18,7 @@ FLOORS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "
 LEAVES = frozenset(
     {
         "_background",
+        "_chance",
         "_clock",
         "_cursor_type",
         "_documents",

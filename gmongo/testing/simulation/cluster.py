@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ class Cluster:
         self.network = Network()
         self.limits = RateLimits()
         self.log = CommandLog()
+        self.connection_numbers = itertools.count(1)
         self._change_streams: set[int] = set()
 
     @property

@@ -38,7 +38,6 @@ _CHUNK = 1 << 16
 _PIPELINE = 64  # requests read ahead of their turn
 _HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 _WAITING = _HELLOS | {"getMore"}  # these may wait for long
-_numbers = itertools.count(1)
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -57,7 +56,7 @@ class Connection:
     """
 
     def __init__(self, member: Member, stream: Stream, peer_port: int, peer_certificate: dict[str, Any] | None) -> None:
-        self.number = next(_numbers)
+        self.number = next(member.cluster.connection_numbers)
         self.member = member
         self.peer_port = peer_port
         self.busy_with: str | None = None

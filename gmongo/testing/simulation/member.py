@@ -7,8 +7,9 @@ from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import gevent
-from bson import Int64, ObjectId
+from bson import Int64
 
+from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.simulation import dispatch, proxy_protocol
 from gmongo.testing.simulation.connection import Connection
@@ -46,7 +47,7 @@ class Member:
         self.cluster = cluster
         self.port = port
         self.traits = dict(traits or {})
-        self.service_id = ObjectId() if load_balanced else None
+        self.service_id = new_object_id() if load_balanced else None
         self.alive = False
         self.connections: dict[int, Connection] = {}
         self.faults = Faults()
@@ -76,7 +77,7 @@ class Member:
 
     def _begin(self) -> None:
         self._started = clock.monotonic()
-        self._process, self._version = ObjectId(), 0
+        self._process, self._version = new_object_id(), 0
         self.parameters = Parameters(self.cluster.parameters)
         self.fail_points.clear()
 

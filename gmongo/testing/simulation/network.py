@@ -6,6 +6,8 @@ import random
 
 from gevent.event import Event
 
+from gmongo import _chance
+
 
 class Network:
     """The network of the whole deployment.
@@ -16,7 +18,7 @@ class Network:
     def __init__(self) -> None:
         self._latency = 0.0
         self._loss = 0.0
-        self.random = random.Random()
+        self.random = random.Random(_chance.urandom(8))
 
     @property
     def latency(self) -> float:

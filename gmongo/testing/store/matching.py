@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from gmongo import _chance
 from gmongo.testing.command import not_supported
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
@@ -104,7 +104,7 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 def _sample_rate(rate: Any) -> Clause:
     if not is_number(rate) or not 0 <= float(str(rate)) <= 1:
         raise bad_value("numeric argument to $sampleRate must be in [0, 1]")
-    return lambda document, variables: random.random() < float(str(rate))
+    return lambda document, variables: _chance.random() < float(str(rate))
 
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:

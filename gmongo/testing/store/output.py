@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from bson.objectid import ObjectId
-
+from gmongo import _chance
+from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
@@ -35,7 +34,7 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
 
 
 def _with_identity(document: Document) -> Document:
-    return document if "_id" in document else {"_id": ObjectId(), **document}
+    return document if "_id" in document else {"_id": new_object_id(), **document}
 
 
 def _target(context: Context, spec: Any) -> tuple[str, str]:
@@ -63,7 +62,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     before = access.find(database, name)
     if before is not None and before.is_capped:
         raise location(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
-    fresh = access.create(database, f"tmp.agg_out.{uuid.uuid4()}", {} if before is None else before.options)
+    fresh = access.create(database, f"tmp.agg_out.{_chance.uuid4()}", {} if before is None else before.options)
     try:
         for index in () if before is None else before.indexes.values():
             fresh.indexes[index.name] = Index(index.name, index.keys, index.options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice, zip_longest
@@ -10,6 +9,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
+from gmongo import _chance
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store import bucketing, joins
 from gmongo.testing.store.errors import location
@@ -186,7 +186,7 @@ def _sample(spec: Any, _around: Surroundings) -> Stage:
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         found = list(documents)
-        return random.sample(found, min(size, len(found)))
+        return _chance.sample(found, min(size, len(found)))
 
     return run
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bson.objectid import ObjectId
-
+from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
 from gmongo.testing.store.matching import Match, compile_filter
@@ -77,7 +76,7 @@ class Update:
         """The document that an upsert inserts when nothing matches."""
         made = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
         if "_id" not in made:
-            made["_id"] = ObjectId()
+            made["_id"] = new_object_id()
         return {"_id": made["_id"], **made}
 
     def _modified(self, document: Document, inserting: bool) -> Document:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from bson.objectid import ObjectId
-
+from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
@@ -80,7 +79,7 @@ def target_of(context: Context) -> Target:
 def insert_one(target: Target, document: Document) -> Outcome:
     """Insert a document; it gets an ``_id`` if it has none."""
     check_storable(document, target.access.state.version)
-    document = copy_value({"_id": document["_id"] if "_id" in document else ObjectId(), **document})
+    document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
     collection = target.existing()
     check_document(collection, document, target.bypass)

@@ -8,6 +8,7 @@ from typing import Any
 
 from bson import Int64
 
+from gmongo import _chance
 from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
@@ -101,7 +102,7 @@ def _fsync(call: Call) -> dict[str, Any]:
 
 
 def _get_nonce(call: Call) -> dict[str, Any]:
-    return {"nonce": os.urandom(8).hex()}
+    return {"nonce": _chance.urandom(8).hex()}
 
 
 def _test_command(call: Call) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from bson import ObjectId, Timestamp
 
+from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.simulation.access_rules import needs_primary, reads_anywhere
 from gmongo.testing.simulation.commands import replication
@@ -33,7 +34,7 @@ class ReplicaSet(Topology):
         self.name = name
         self.election_delay = election_delay
         self.version, self.term = 1, 0
-        self.id = ObjectId()
+        self.id = new_object_id()
         self.primary: Member | None = None
         self._barred: dict[Member, float] = {}  # who must not be elected before which time
         self._election: gevent.Greenlet | None = None
