@@ -328,6 +328,82 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
         return {**super()._stage(), "allChangesForCluster": True}
 
 
+class _Watched(Generic[Stream]):
+    """What can be watched: a collection, a database or a client."""
+
+    _changes: type[Stream]
+
+    def watch(
+        self,
+        pipeline: Sequence[Document] | None = None,
+        full_document: str | None = None,
+        resume_after: Document | None = None,
+        max_await_time_ms: int | None = None,
+        batch_size: int | None = None,
+        collation: Document | Collation | None = None,
+        start_at_operation_time: Timestamp | None = None,
+        session: ClientSession | None = None,
+        start_after: Document | None = None,
+        comment: Value = None,
+        full_document_before_change: str | None = None,
+        show_expanded_events: bool | None = None,
+        timeout_ms: float | None = None,
+    ) -> Stream:
+        """Watch the changes of a collection, of all collections of a database, or of all databases but ``admin``,
+        ``config`` and ``local`` (replica sets and sharded clusters only).
+
+        ::
+
+            with orders.watch([{"$match": {"operationType": "insert"}}]) as stream:
+                for change in stream:
+                    ship(change["fullDocument"])
+
+        The stream resumes by itself after failovers and lost connections, which a plain aggregation with
+        ``$changeStream`` does not. The read concern must be the default or ``majority``.
+
+        Specification: Change Streams, "Driver API".
+
+        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
+        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
+            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
+        :param resume_after: a resume token; begin after that change.
+        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
+            milliseconds; None leaves it to the server (a second).
+        :param batch_size: the most changes in one reply; None leaves it to the server.
+        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
+            its document. None compares bytes.
+        :param start_at_operation_time: begin at this time.
+        :param session: to run in; None (the default) takes one for as long as the stream is open.
+        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
+        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
+            6.0). None adds none.
+        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
+        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
+            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
+            time-out the next call goes on.
+        :raises TypeError: an option has the wrong type.
+        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
+        :raises OperationFailure: the server refuses, for example because it is a standalone.
+        """
+        return self._changes(
+            self,
+            pipeline,
+            full_document,
+            resume_after,
+            max_await_time_ms,
+            batch_size,
+            collation,
+            start_at_operation_time,
+            session,
+            start_after,
+            comment,
+            full_document_before_change,
+            show_expanded_events,
+            timeout_ms,
+        )._opened()
+
+
 def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
         wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))

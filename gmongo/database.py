@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
-from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.collections import (
@@ -19,10 +18,9 @@ from gmongo._encryption.collections import (
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo._locals import forgets_locals
 from gmongo._short_text import short
-from gmongo.change_stream import DatabaseChangeStream
+from gmongo.change_stream import DatabaseChangeStream, _Watched
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST
-from gmongo.collation import Collation
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
 from gmongo.errors import (
@@ -56,7 +54,7 @@ _PRIMARY = Primary()
 _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
-class Database(InheritedOptions, Generic[DocumentType]):
+class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], Generic[DocumentType]):
     """A database, by attribute or item of a client: ``client.shop``, ``client["shop"]``.
 
     Nothing is sent to make one. What every operation may raise is listed at :class:`~gmongo.collection.Collection`.
@@ -73,6 +71,8 @@ class Database(InheritedOptions, Generic[DocumentType]):
     :raises TypeError: the client is none, the name is not a string, or an option has the wrong type.
     :raises InvalidName: the name is empty, or has a character that is not allowed.
     """
+
+    _changes: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
 
     def __init__(
         self,
@@ -651,67 +651,6 @@ class Database(InheritedOptions, Generic[DocumentType]):
         )
         limit = (timeout_ms, timeout_mode)
         return aggregate_cursor(CommandCursor, collection, 1, pipeline, session, kwargs, limit=limit)
-
-    def watch(
-        self,
-        pipeline: Sequence[Document] | None = None,
-        full_document: str | None = None,
-        resume_after: Document | None = None,
-        max_await_time_ms: int | None = None,
-        batch_size: int | None = None,
-        collation: Document | Collation | None = None,
-        start_at_operation_time: Timestamp | None = None,
-        session: ClientSession | None = None,
-        start_after: Document | None = None,
-        comment: Value = None,
-        full_document_before_change: str | None = None,
-        show_expanded_events: bool | None = None,
-        timeout_ms: float | None = None,
-    ) -> DatabaseChangeStream[DocumentType]:
-        """Watch the changes of all collections of the database (replica sets and sharded clusters only).
-        :meth:`Collection.watch <gmongo.collection.Collection.watch>` says more.
-
-        Specification: Change Streams, "Driver API".
-
-        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
-        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
-            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
-        :param resume_after: a resume token; begin after that change.
-        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
-            milliseconds; None leaves it to the server (a second).
-        :param batch_size: the most changes in one reply; None leaves it to the server.
-        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
-            its document. None compares bytes.
-        :param start_at_operation_time: begin at this time.
-        :param session: to run in; None (the default) takes one for as long as the stream is open.
-        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
-            6.0). None adds none.
-        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
-            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
-            time-out the next call goes on.
-        :raises TypeError: an option has the wrong type.
-        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
-        :raises OperationFailure: the server refuses, for example because it is a standalone.
-        """
-        return DatabaseChangeStream(
-            self,
-            pipeline,
-            full_document,
-            resume_after,
-            max_await_time_ms,
-            batch_size,
-            collation,
-            start_at_operation_time,
-            session,
-            start_after,
-            comment,
-            full_document_before_change,
-            show_expanded_events,
-            timeout_ms,
-        )._opened()
 
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
-from bson.timestamp import Timestamp
 from gevent import Timeout
 
 from gmongo._documents import Document, DocumentDict, Value
@@ -17,11 +16,10 @@ from gmongo._locals import forgets_locals
 from gmongo._short_text import short
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.change_stream import ClusterChangeStream
+from gmongo.change_stream import ClusterChangeStream, _Watched
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
 from gmongo.cmap.shape import DOCUMENTS, TEXT
-from gmongo.collation import Collation
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
@@ -62,7 +60,7 @@ DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
 
-class MongoClient(InheritedOptions, Generic[DocumentType]):
+class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
     r"""A client for a MongoDB deployment, to be shared by all greenlets of a process::
 
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
@@ -188,6 +186,8 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
     :raises InvalidURI: the URI could not be parsed.
     :raises TypeError: an argument has the wrong type.
     """
+
+    _changes: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
 
     HOST = "localhost"
     PORT = 27017
@@ -512,67 +512,6 @@ class MongoClient(InheritedOptions, Generic[DocumentType]):
             session=session,
         )
         return ClientBulkWriteResult(bulk.execute(Writes(models, self._codec_options)), acknowledged, verbose_results)
-
-    def watch(
-        self,
-        pipeline: Sequence[Document] | None = None,
-        full_document: str | None = None,
-        resume_after: Document | None = None,
-        max_await_time_ms: int | None = None,
-        batch_size: int | None = None,
-        collation: Document | Collation | None = None,
-        start_at_operation_time: Timestamp | None = None,
-        session: ClientSession | None = None,
-        start_after: Document | None = None,
-        comment: Value = None,
-        full_document_before_change: str | None = None,
-        show_expanded_events: bool | None = None,
-        timeout_ms: float | None = None,
-    ) -> ClusterChangeStream[DocumentType]:
-        """Watch the changes of all databases but ``admin``, ``config`` and ``local`` (replica sets and sharded clusters
-        only). :meth:`Collection.watch <gmongo.collection.Collection.watch>` says more.
-
-        Specification: Change Streams, "Driver API".
-
-        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
-        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
-            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
-        :param resume_after: a resume token; begin after that change.
-        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
-            milliseconds; None leaves it to the server (a second).
-        :param batch_size: the most changes in one reply; None leaves it to the server.
-        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
-            its document. None compares bytes.
-        :param start_at_operation_time: begin at this time.
-        :param session: to run in; None (the default) takes one for as long as the stream is open.
-        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
-            6.0). None adds none.
-        :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
-            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
-            time-out the next call goes on.
-        :raises TypeError: an option has the wrong type.
-        :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
-        :raises OperationFailure: the server refuses, for example because it is a standalone.
-        """
-        return ClusterChangeStream(
-            self,
-            pipeline,
-            full_document,
-            resume_after,
-            max_await_time_ms,
-            batch_size,
-            collation,
-            start_at_operation_time,
-            session,
-            start_after,
-            comment,
-            full_document_before_change,
-            show_expanded_events,
-            timeout_ms,
-        )._opened()
 
     # Sessions
 
