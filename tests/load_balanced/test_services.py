@@ -65,6 +65,8 @@ def test_a_client_that_knows_nothing_of_the_load_balancer_is_refused(deployment:
 
 @pytest.mark.requirement("LB-83")
 def test_a_transaction_ends_with_its_connection(deployment: Deployment, client: Client, connect: Any) -> None:
+    with client.start_session() as session, session.start_transaction():  # the connection has committed before
+        client.db.c.insert_one({"_id": "before"}, session=session)
     session = client.start_session()
     session.start_transaction()
     client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)

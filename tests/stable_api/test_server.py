@@ -13,6 +13,7 @@ from gmongo.server_api import ServerApi
 from gmongo.stable_api.facts import COMMANDS, DEPRECATED
 from gmongo.testing import Deployment
 from gmongo.testing.simulation import stable_api as simulated
+from tests.simulation.servers.wire_client import WireClient
 from tests.stable_api.workload import everything
 from tests.support.fail_points import fail
 
@@ -162,10 +163,13 @@ def test_flags_need_a_version(flag: str, raw: Any) -> None:
 
 @pytest.mark.requirement("API-50")
 def test_a_version_may_be_demanded(connect: Any) -> None:
+    # The first hello of a connection, too: https://jira.mongodb.org/browse/CDRIVER-3929
     with Deployment.replica_set(1, parameters={"requireApiVersion": True}) as deployment:
-        client = connect(deployment)
-        assert code_of(lambda: client.admin.command("ping")) == 498870
-        assert client.admin.command("ping", apiVersion="1")["ok"] == 1
+        assert connect(deployment, server_api=ServerApi("1")).admin.command("ping")["ok"] == 1
+        with WireClient(deployment.members[0].address) as client:
+            for name in ("hello", "isMaster", "ping", "getMore"):
+                assert client.run({name: 1})["code"] == 498870
+            assert client.run({"hello": 1, "apiVersion": "1"})["ok"] == 1
 
 
 @pytest.mark.requirement("API-54", "API-56", "API-59")

@@ -101,8 +101,7 @@ def _check_absence(call: Call) -> None:
     for name in ("apiStrict", "apiDeprecationErrors"):
         if name in call.body:
             raise CommandError(4886600, "Location4886600", f"Provided {name} without passing apiVersion")
-    hello = call.name in ("hello", "isMaster", "ismaster")
-    if call.member.parameters["requireApiVersion"] and not hello:
+    if call.member.parameters["requireApiVersion"]:
         message = "The apiVersion parameter is required, please configure your MongoClient's API version"
         raise CommandError(498870, "Location498870", message)
 

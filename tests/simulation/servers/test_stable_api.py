@@ -68,7 +68,7 @@ def test_version_2_has_to_be_accepted():
 
 def test_require_api_version():
     with standalone_client(parameters={"requireApiVersion": True}) as client:
-        assert client.run({"hello": 1})["ok"] == 1
-        assert client.run({"ping": 1})["code"] == 498870
+        assert client.run({"hello": 1})["code"] == client.run({"ping": 1})["code"] == 498870
+        assert client.run({"hello": 1, "apiVersion": "1"})["ok"] == 1
         assert client.run({"setParameter": 1, "requireApiVersion": False, "apiVersion": "1"})["was"] is True
         assert client.run({"ping": 1})["ok"] == 1
