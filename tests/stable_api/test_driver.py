@@ -9,7 +9,7 @@ import pytest
 from bson import Int64
 from gevent import sleep
 
-from gmongo.errors import ConfigurationError, NotPrimaryError, OperationFailure
+from gmongo.errors import ConfigurationError, NotPrimaryError, OperationFailure, PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.stable_api import Audit
 from gmongo.testing import Deployment
