@@ -25,6 +25,7 @@ html_theme = "furo"
 html_title = f"gmongo {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sphinx = False
 html_copy_source = False
 
@@ -116,5 +117,15 @@ def _read(_app: Any, name: str, content: list[str]) -> None:
         content[0] = _site_links(content[0], page, page.parent)
 
 
+_EMPTY_HEAD = re.compile(r"<th[^>]*>(<p></p>)?</th>")
+
+
+def _head_nothing(_app: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """A cell without text is no head of a column, for those who have tables read out."""
+    if "body" in context:
+        context["body"] = _EMPTY_HEAD.sub("<td></td>", context["body"])
+
+
 def setup(app: Any) -> None:
+    app.connect("html-page-context", _head_nothing)
     app.connect("source-read", _read)
