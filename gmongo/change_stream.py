@@ -168,9 +168,7 @@ class ChangeStream(Generic[DocumentType]):
             keeps_session=True,
         )
         self._position.opened(
-            self._cursor.has_buffered,
-            self._cursor.post_batch_resume_token,
-            reply.reply.get("operationTime"),
+            self._cursor.has_buffered, self._cursor.post_batch_resume_token, reply.reply.get("operationTime")
         )
         self._interrupted = False
         return self._cursor

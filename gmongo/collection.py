@@ -49,21 +49,10 @@ from gmongo.operations.models import (
     checked_update,
 )
 from gmongo.operations.run_command import CursorCommand, WriteCommand
-from gmongo.operations.write import (
-    SingleWrite,
-    delete_statement,
-    ensure_id,
-    update_statement,
-)
+from gmongo.operations.write import SingleWrite, delete_statement, ensure_id, update_statement
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
-from gmongo.results import (
-    BulkWriteResult,
-    DeleteResult,
-    InsertManyResult,
-    InsertOneResult,
-    UpdateResult,
-)
+from gmongo.results import BulkWriteResult, DeleteResult, InsertManyResult, InsertOneResult, UpdateResult
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.write_concern import WriteConcern
 
@@ -1622,8 +1611,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         _check_name(new_name)
         command = without_none(
-            {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs},
-            comment=comment,
+            {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}, comment=comment
         )
         return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
 
@@ -1676,9 +1664,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return hash((self._database, self._name))
 
     @property
-    def _Collection__database(
-        self,
-    ) -> Database[Value]:  # libraries that subclass PyMongo's collection use it
+    def _Collection__database(self) -> Database[Value]:  # libraries that subclass PyMongo's collection use it
         return self._database
 
     def __repr__(self) -> str:

@@ -9,12 +9,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._encryption.collections import (
-    INDEX,
-    create_state_collections,
-    encrypted_fields_of,
-    state_collections,
-)
+from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo._locals import forgets_locals
 from gmongo._short_text import short
@@ -23,12 +18,7 @@ from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
-from gmongo.errors import (
-    CollectionInvalid,
-    InvalidName,
-    NotPrimaryError,
-    OperationFailure,
-)
+from gmongo.errors import CollectionInvalid, InvalidName, NotPrimaryError, OperationFailure
 from gmongo.execution.classify import is_namespace_missing
 from gmongo.execution.context import OperationContext
 from gmongo.execution.deadline import checked_timeout

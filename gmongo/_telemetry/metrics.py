@@ -163,12 +163,7 @@ _OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = 
         "The most connections that may be idle",
         lambda pool: {"": pool.options.max_pool_size} if pool.options.max_pool_size else {},
     ),
-    (
-        "idle.min",
-        "{connection}",
-        "How many connections are kept open",
-        lambda pool: {"": pool.options.min_pool_size},
-    ),
+    ("idle.min", "{connection}", "How many connections are kept open", lambda pool: {"": pool.options.min_pool_size}),
     (
         "max",
         "{connection}",

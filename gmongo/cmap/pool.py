@@ -25,12 +25,7 @@ from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.cmap.upkeep import upkeep
 from gmongo.cmap.wait_queue import Waiter
-from gmongo.errors import (
-    InvalidOperation,
-    PoolClearedError,
-    PoolClosedError,
-    WaitQueueTimeoutError,
-)
+from gmongo.errors import InvalidOperation, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text

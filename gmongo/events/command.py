@@ -24,13 +24,7 @@ from gmongo.events.log import (
     silence,
     where,
 )
-from gmongo.monitoring import (
-    CommandFailedEvent,
-    CommandListener,
-    CommandStartedEvent,
-    CommandSucceededEvent,
-    publish,
-)
+from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent, publish
 from gmongo.wire.address import Address
 
 # Commands whose content is never shown.

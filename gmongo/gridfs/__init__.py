@@ -10,12 +10,4 @@ from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE
 
-__all__ = [
-    "DEFAULT_CHUNK_SIZE",
-    "GridFS",
-    "GridFSBucket",
-    "GridIn",
-    "GridOut",
-    "GridOutCursor",
-    "NoFile",
-]
+__all__ = ["DEFAULT_CHUNK_SIZE", "GridFS", "GridFSBucket", "GridIn", "GridOut", "GridOutCursor", "NoFile"]

@@ -60,12 +60,7 @@ class Aggregate(CursorOperation):
         return writes(self.pipeline)
 
     def command(self, hello: Hello) -> DocumentDict:
-        return {
-            "aggregate": self.target,
-            "pipeline": self.pipeline,
-            "cursor": self._cursor_field,
-            **self.fields,
-        }
+        return {"aggregate": self.target, "pipeline": self.pipeline, "cursor": self._cursor_field, **self.fields}
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         raise_write_concern_error(reply)

@@ -9,9 +9,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
-from gmongo.errors import (
-    InvalidOperation,
-)
+from gmongo.errors import InvalidOperation
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Result, required
 from gmongo.operations.client_writes import Limits, Writes, check_size
@@ -20,10 +18,7 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 
 COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
-_SUM = {
-    **dict.fromkeys((*COUNTS, "nErrors"), COUNT),
-    "writeConcernError": DOCUMENT,
-}
+_SUM = {**dict.fromkeys((*COUNTS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}
 _ONE = {
     **dict.fromkeys(("idx", "n", "nModified"), COUNT),
     **{name: ERROR[name] for name in ("ok", "code", "errmsg")},

@@ -205,13 +205,7 @@ class FindOne(Find):
     __slots__ = ()
 
     def command(self, hello: Hello) -> DocumentDict:
-        return {
-            "find": self.context.collection,
-            "filter": self.filter,
-            **self.fields,
-            "limit": 1,
-            "singleBatch": True,
-        }
+        return {"find": self.context.collection, "filter": self.filter, **self.fields, "limit": 1, "singleBatch": True}
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         try:

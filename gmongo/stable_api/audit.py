@@ -11,12 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from gmongo._server_facts import codes
-from gmongo.monitoring import (
-    CommandFailedEvent,
-    CommandListener,
-    CommandStartedEvent,
-    CommandSucceededEvent,
-)
+from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 from gmongo.stable_api.judgement import Remark, Verdict, remarks_on
 from gmongo.stable_api.report import as_text
 
