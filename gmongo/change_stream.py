@@ -385,21 +385,10 @@ class _Watched(Generic[Stream]):
         :raises OperationFailure: the server refuses, for example because it is a standalone.
         """
         return self._changes(
-            self,
-            pipeline,
-            full_document,
-            resume_after,
-            max_await_time_ms,
-            batch_size,
-            collation,
-            start_at_operation_time,
-            session,
-            start_after,
-            comment,
-            full_document_before_change,
-            show_expanded_events,
+            self, pipeline, full_document, resume_after, max_await_time_ms, batch_size, collation,
+            start_at_operation_time, session, start_after, comment, full_document_before_change, show_expanded_events,
             timeout_ms,
-        )._opened()
+        )._opened()  # fmt: skip
 
 
 def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:

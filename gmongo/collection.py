@@ -942,29 +942,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if filter is not None and not isinstance(filter, (dict, Mapping)):  # dict first: it is the quick one to ask for
             filter = {"_id": filter}
         options = (
-            projection,
-            skip,
-            limit,
-            no_cursor_timeout,
-            cursor_type,
-            sort,
-            allow_partial_results,
-            oplog_replay,
-            batch_size,
-            collation,
-            hint,
-            max_scan,
-            max_time_ms,
-            max,
-            min,
-            return_key,
-            show_record_id,
-            snapshot,
-            comment,
-            session,
-            allow_disk_use,
-            let,
-        )
+            projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results, oplog_replay,
+            batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id, snapshot,
+            comment, session, allow_disk_use, let,
+        )  # fmt: skip
         if options == _NO_OPTIONS_OF_FIND:
             fields: DocumentDict = {}
             filter = filter or _EVERYTHING
