@@ -5,6 +5,7 @@ from tests.mutations.mutation import Mutation as M
 TRACING, OBSERVED, ACCOUNT = "_telemetry/tracing.py", "execution/observed.py", "execution/account.py"
 TEXT, SETTINGS, SLOW, METRICS = (f"_telemetry/{name}.py" for name in ("text", "settings", "slow", "metrics"))
 STATE, PAGE, WORKERS, HISTORY = "status/state.py", "status/page.py", "status/workers.py", "sdam/history.py"
+SUMMARY = "status/summary.py"
 SPANS, UNIFIED = "telemetry/test_spans", "spec/test_unified"
 
 MUTATIONS = (
@@ -244,5 +245,45 @@ MUTATIONS = (
         "self._fetch if observers is None else observers.carried(self._fetch)",
         "self._fetch",
         SPANS,
+    ),
+    M(
+        "t34",
+        "a short wait for a connection is wrong",
+        SUMMARY,
+        '(pool["oldestWaitMS"] or 0) >= _LONG',
+        '(pool["oldestWaitMS"] or 0) > 0',
+        "status/test_summary",
+    ),
+    M(
+        "t35",
+        "a server is unknown since its last check",
+        SUMMARY,
+        "_since(changes or happened)",
+        "_since(happened)",
+        "status/test_summary",
+    ),
+    M(
+        "t36",
+        "the last process is named alone",
+        SUMMARY,
+        'known["in"].append(state["process"])',
+        'known["in"] = [state["process"]]',
+        "status/test_summary",
+    ),
+    M(
+        "t37",
+        "a server that was not checked yet is wrong",
+        SUMMARY,
+        ' and server["error"]:',
+        ":",
+        "status/test_summary",
+    ),
+    M(
+        "t38",
+        "tries that failed are not counted",
+        "execution/retry.py",
+        "        self._overload.errors += 1\n",
+        "",
+        "status/test_summary",
     ),
 )

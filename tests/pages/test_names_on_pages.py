@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import inspect
 import os
 import re
@@ -90,3 +91,9 @@ def test_both_first_pages_say_the_same_of_speed() -> None:
     assert readme is not None
     assert package is not None
     assert readme.groups() == package.groups()
+
+
+def test_the_page_of_the_package_names_all_extras() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    assert set(first_column(table("package.md", "Extras:"))) == set(settings["options.extras_require"])
