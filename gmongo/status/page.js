@@ -15,8 +15,8 @@ const put = (node, text) => {
 };
 const mark = (node, name) => { if (node.className !== name) node.className = name; };
 const time = ms => ms === null || ms === undefined ? "" :
-  ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` :
-  ms < 120000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60000)} min`;
+  ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)}\u00a0ms` :
+  ms < 120000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : `${Math.round(ms / 60000)}\u00a0min`;
 const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
 // The children of an element, one for each item. An item that was there before keeps its element. Items with one key
@@ -90,11 +90,13 @@ const operations = () => table("operations", "What holds a connection or waits, 
   ["server", "", each => each.server], ["connection", "number", each => each.connection === null ? "" : each.connection],
   ["for", "number", each => time(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
 const parts = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
-  ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"]];
+  ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"], ["driver", "driverMS"]];
+// The most of it first, without what is less than a hundredth.
+const spent = each => parts.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
+  .sort(([one], [other]) => other - one).map(([ms, head]) => `${head} ${time(ms)}`).join(", ");
 const slow = () => table("slow", "Slow operations and where their time went, the latest first",
   each => JSON.stringify([each.operation, each.server, each.durationMS, ...parts.map(([, name]) => each[name])]), [
-  ["operation", "wide", each => each.operation], ["took", "number", each => time(each.durationMS)],
-  ...parts.map(([head, name]) => [head, "number", each => each[name] ? time(each[name]) : ""]),
+  ["operation", "", each => each.operation], ["took", "number", each => time(each.durationMS)], ["spent", "", spent],
   ["tries", "number", each => each.tries], ["ago", "number", each => time(each.agoMS)], ["error", "wide", each => each.error || ""],
   ["text", "wide", each => each.text || ""]]);
 const events = () => table("history", "Checks that failed, elections, servers that came and went, the latest first",
