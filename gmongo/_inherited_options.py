@@ -87,7 +87,7 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 
 
 def parts_of(client: Client) -> Client:
-    """What has the private names of a client: itself; of another library's, what refuses to.
+    """What has the private names of a client: the client, or for one of another library an object that refuses them.
 
     Such a client must not be asked: any name may be one of its databases.
     """

@@ -275,7 +275,7 @@ class ClientOptions(InheritedOptions):
     def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
         """The options of the topology.
 
-        :param connection_made: see there.
+        :param connection_made: is called with the address and the seconds that each new connection took.
         """
         return TopologySettings(
             seeds=self.seeds,

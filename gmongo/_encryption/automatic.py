@@ -102,8 +102,8 @@ class Encrypter:
     def other_client(self) -> MongoClient[Value]:
         """A client for the same deployment: the same one, if it has connections without limit, or one beside it.
 
-        An operation asks through it while it holds a connection, so that from one and the same pool it could wait for
-        itself.
+        An operation asks through it while it holds a connection. In one limited pool all connections could be held by
+        operations that wait for a second one.
         """
         client = self._client()
         if client is None:

@@ -38,7 +38,7 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 
 
 def in_worker(work: Callable[[], T]) -> T:
-    """Do something in a thread that has no loop, with rests for those that have."""
+    """Run `work` in a thread that has no loop, with pauses in which the loops of others run."""
     me = _identity()
     _turns[me] = _clock.monotonic()
     try:

@@ -69,7 +69,7 @@ def request(
 
 
 def _said(text: str, headers: Mapping[str, str]) -> str:
-    """What a service says of an error; of JSON only what is meant to be said, as there may be credentials beside it."""
+    """The error text of a response; of JSON only the fields for it, as others may hold credentials."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -53,7 +53,7 @@ class Authentication:
         return self._login.hello_fields()
 
     def begin(self, hello: Hello, deadline: float | None, ref: bool) -> None:
-        """Authenticate after the hello, whose reply loses what was meant for this only.
+        """Authenticate after the hello. The fields of its reply that are for authentication are removed from it.
 
         :param deadline: on the clock of :mod:`gmongo._clock`; None is without limit.
         :param ref: whether the timer keeps the hub running.

@@ -33,7 +33,7 @@ class Establisher:
     :param machine: the state of the pool.
     :param options: how connections are made.
     :param delivery: of the events.
-    :param owner: hears of handshakes and failures.
+    :param owner: is told of handshakes and failures.
     """
 
     __slots__ = ("_delivery", "_machine", "_options", "_owner")

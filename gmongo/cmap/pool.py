@@ -41,7 +41,7 @@ class Pool:
     :param options: sizes and times.
     :param connection_options: how connections are made.
     :param events: the publisher.
-    :param owner: hears of handshakes and failures.
+    :param owner: is told of handshakes and failures.
     """
 
     def __init__(

@@ -177,10 +177,10 @@ class StateMachine:
             self.upkeep_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
-        """For a waiter that wakes with what was handed to it.
+        """Check what was handed to a waiter, when the waiter runs.
 
-        :raises PoolClearedError: the pool was cleared since then; :class:`PoolClosedError`: closed. To queue up again
-            would be to be overtaken.
+        :raises PoolClearedError: the pool was cleared since the hand-over; :class:`PoolClosedError`: it was closed. The
+            waiter does not queue up again, where waiters that came later are before it.
         """
         # The waiter has had the connection since the hand-over, but it runs only now: a clear or a close may have come
         # in between.
@@ -431,7 +431,7 @@ class StateMachine:
         )
 
     def rest(self) -> float:
-        """Seconds for which the background still rests after a failure to connect, so as not to storm a server."""
+        """Seconds until the background may connect again after a failure, which keeps load from a server that fails."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
@@ -444,7 +444,8 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            self.upkeep_wakeup.set()  # a run since a clear has found it still under way, and a rest has to be timed
+            # A run after a clear may have found it under way and done nothing; and a back-off has to be timed.
+            self.upkeep_wakeup.set()
 
     # Forking
 

@@ -41,7 +41,7 @@ def _populate(reference: weakref.ref[Pool]) -> None:
         try:
             populate(pool)
         except Exception:
-            pass  # the topology has heard of it, and the background rests
+            pass  # the topology has been told, and the next run waits for the back-off
 
 
 def populate(pool: Pool) -> None:

@@ -272,7 +272,7 @@ class ServerCursor:
         return False
 
     def _take(self, reply: CursorReply) -> None:
-        """Take a batch over. What is not decoded yet is counted when it is."""
+        """Take a batch over. Documents that are not decoded yet are counted in `retrieved` when they are decoded."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch

@@ -38,7 +38,7 @@ class Account:
     :param name: as the API's specifications name the operation.
     :param database: that it runs on.
     :param collection: that it runs on; empty if there is none.
-    :param observer: hears of it.
+    :param observer: is told of it.
     """
 
     __slots__ = (
@@ -158,7 +158,7 @@ def account_of(operation: Operation, observer: Observers) -> Account:
 
 
 class Observer:
-    """What hears of the operations of one client. Its methods do nothing unless a subclass says what.
+    """What is told of the operations of one client. Its methods do nothing unless a subclass says what.
 
     They are called in the greenlet and the context of the operation.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ObservedCommands(CommandEvents):
-    """The publisher of command events of a client that is observed: the observers hear of commands, too.
+    """The publisher of command events of a client that is observed: the observers are told of commands, too.
 
     :param listeners: command listeners.
     :param observers: of the client.

@@ -48,9 +48,9 @@ def may_retry_read(error: PyMongoError) -> bool:
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
-    """Add the label that says a write may be tried again, where the server does not do that.
+    """Label the error of a write that may be tried again, for servers that send no labels.
 
-    A mongos that leaves it to the driver has tried again itself after an error of the write concern.
+    After an error of the write concern, a mongos that sends none has tried again itself.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS

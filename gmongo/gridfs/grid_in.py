@@ -204,7 +204,7 @@ class GridIn:
             self._storage.remove_chunks(self._file["_id"], self._session)
 
     def _give_up(self, error: BaseException) -> None:
-        """Abort because of an error, which is the one to be raised."""
+        """Abort the upload because of `error`, which the caller raises."""
         if self._closed:
             return
         self._end()

@@ -1,4 +1,4 @@
-"""What happens in a client: events, and the listeners that hear of them.
+"""What happens in a client: events, and the listeners that are told of them.
 
 Give listeners to a client (``MongoClient(event_listeners=[...])``) or to all clients (:func:`register`). They
 are called in order, one event at a time, in the greenlet in which the event happens, before it goes on: be quick.

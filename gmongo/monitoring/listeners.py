@@ -54,7 +54,7 @@ class _Listener:
 
 
 class CommandListener(_Listener):
-    """Hears of every command that the application causes. A subclass defines all methods::
+    """Is told of every command that the application causes. A subclass defines all methods::
 
         class Slow(CommandListener):
             def started(self, event): ...
@@ -93,7 +93,7 @@ class CommandListener(_Listener):
 
 
 class ConnectionPoolListener(_Listener):
-    """Hears of the pools and their connections. A subclass defines all methods.
+    """Is told of the pools and their connections. A subclass defines all methods.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Monitoring".
     """
@@ -177,7 +177,7 @@ class ConnectionPoolListener(_Listener):
 
 
 class ServerHeartbeatListener(_Listener):
-    """Hears of the checks that monitors make. A subclass defines all methods.
+    """Is told of the checks that monitors make. A subclass defines all methods.
 
     Specification: SDAM Logging and Monitoring.
     """
@@ -205,7 +205,7 @@ class ServerHeartbeatListener(_Listener):
 
 
 class ServerListener(_Listener):
-    """Hears of the servers of the topology. A subclass defines all methods.
+    """Is told of the servers of the topology. A subclass defines all methods.
 
     Specification: SDAM Logging and Monitoring.
     """
@@ -233,7 +233,7 @@ class ServerListener(_Listener):
 
 
 class TopologyListener(_Listener):
-    """Hears of the topology as a whole. A subclass defines all methods.
+    """Is told of the topology as a whole. A subclass defines all methods.
 
     Specification: SDAM Logging and Monitoring.
     """
@@ -266,7 +266,7 @@ _L = TypeVar("_L", bound=_Listener)
 
 
 def register(listener: _Listener) -> None:
-    """Let a listener hear of every client that is made from now on.
+    """Have a listener told of every client that is made from now on.
 
     :param listener: an instance of a subclass of one or several listener classes.
     :raises TypeError: it is not.

@@ -199,7 +199,7 @@ class Monitor:
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set before listeners hear of the start: if they close the client, `close` notes the end of this check.
+        # Set before listeners are told of the start: if they close the client, `close` notes the end of this check.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
@@ -300,6 +300,6 @@ class Monitor:
         """A server that streams is measured on a connection of its own (SM-70, SM-71)."""
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
-            # `stop` may have come while listeners heard of this check, and has found nothing to stop.
+            # `stop` may have come while listeners were told of this check, and has found nothing to stop.
             if not self._stopped:
                 self._rtt_monitor.start()

@@ -82,7 +82,7 @@ def test_what_differs_in_a_field_is_appended_whole(server, info):
         assert found == tuple(f"{one}|{other}" for one, other in zip(LIBRARY, info, strict=True))
 
 
-def test_an_open_connection_does_not_tell_again(server):
+def test_metadata_is_not_sent_again_on_an_open_connection(server):
     with MongoClient(*server.address) as client:
         client.admin.command("ping")
         connections = server.connections_of("handshake")

@@ -253,7 +253,7 @@ def test_reads_the_results_to_the_end(client, recorder):
     assert len(sessions) == 1
 
 
-def test_reads_the_results_to_the_end_in_a_transaction(client, recorder):
+def test_the_results_of_a_bulk_are_read_to_their_end_in_a_transaction(client, recorder):
     with client.start_session() as session, session.start_transaction():
         result = client.bulk_write(two_large_upserts(), session=session, verbose_results=True)
     assert (result.upserted_count, len(result.update_results)) == (2, 2)
@@ -402,7 +402,7 @@ def test_unacknowledged_writes_take_no_session(client):
         client.bulk_write([insert()], session=session, ordered=False, write_concern=UNACKNOWLEDGED)
 
 
-def test_old_servers_do_not_have_it():
+def test_servers_before_8_0_have_no_bulk_write_of_clients():
     with (
         Deployment.replica_set(version="7.0") as old,
         MongoClient(old.uri) as client,

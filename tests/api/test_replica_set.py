@@ -238,7 +238,7 @@ def test_killed_primary(replica_set):
         check_whole(client)
 
 
-def test_old_primary_that_comes_back_is_not_believed(replica_set):
+def test_an_old_primary_that_comes_back_is_not_taken_for_the_primary(replica_set):
     """A primary of an earlier election is stale, whatever it says of itself."""
     with connected(replica_set, heartbeatFrequencyMS=500) as client:
         old, new = replica_set.primary, replica_set.members[1]

@@ -149,7 +149,7 @@ def test_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
-def test_half_an_environment(monkeypatch, name):
+def test_one_variable_of_the_environment_alone(monkeypatch, name):
     monkeypatch.setenv(name, "value-secret")
     with pytest.raises(ConfigurationError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be") as caught:
         AwsCredentialsCache().find()

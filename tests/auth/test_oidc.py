@@ -294,7 +294,7 @@ def test_a_human_is_not_asked_as_long_as_the_token_can_be_refreshed(server):
     assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1", "refresh-2", None]
 
 
-def test_tokens_are_not_sent_to_strangers(server):
+def test_tokens_are_not_sent_to_other_hosts(server):
     callback = Callback()
     properties = {"OIDC_HUMAN_CALLBACK": callback, "ALLOWED_HOSTS": ["example.com"]}
     with (

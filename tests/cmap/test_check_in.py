@@ -62,7 +62,7 @@ def test_the_search_ends_with_a_good_one(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-22", "CMAP-132", "CMAP-133")
-def test_a_stranger_is_not_checked_in(new_pool: Any, recorder: Any) -> None:
+def test_a_connection_of_another_pool_is_not_checked_in(new_pool: Any, recorder: Any) -> None:
     first, second = new_pool(), new_pool()
     connection = first.check_out()
     recorder.forget()

@@ -139,7 +139,7 @@ def test_a_waiter_that_was_handed_a_connection_before_the_clear_is_not_overtaken
 def test_an_operation_that_is_evicted_is_tried_again(
     new_client: Any, server: Any, recorder: Any, go: Any, operation: str
 ) -> None:
-    """It is retried, and says nothing of the server."""
+    """The server stays known, and its pool is not cleared again."""
     changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])

@@ -51,7 +51,7 @@ def test_failed_connections_have_numbers_too_and_each_pool_its_own(new_pool: Any
 
 @pytest.mark.parametrize("length", [90_000, 190_000])
 def test_no_reply_is_longer_than_the_servers_hello_allows(new_pool: Any, server: Any, length: int) -> None:
-    """And a command of it, which has some room beside the documents."""
+    """The limit of messages, and 16 KiB more: as much as a command has beside its documents."""
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
     with checked_out(new_pool()) as connection:

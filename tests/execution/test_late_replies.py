@@ -219,7 +219,7 @@ def test_a_connection_that_is_used_again_holds_the_hub_again(client, server):
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
 @pytest.mark.parametrize("how", ["kill", "timeout", "limit"])
-def test_without_the_option_it_is_closed(how, client_of, server, pools):
+def test_without_the_option_an_interrupted_connection_is_closed(how, client_of, server, pools):
     client = client_of(maxPoolSize=1)
     ask_late(client, server, how)
     assert counts(client) == (0, 0, 0, 0)

@@ -286,7 +286,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize("junk", NONSENSE, ids=str)
 def test_monitor_outlives_nonsense_in_a_hello(junk):
-    """A server that talks nonsense for a while is used as soon as it talks sense again."""
+    """A server whose replies break the protocol for a while is used as soon as they are right again."""
     with ScriptedServer(streams=True) as server:
         server.hello_extra = junk
         options = {"heartbeatFrequencyMS": 500, "directConnection": True, "serverSelectionTimeoutMS": 400}

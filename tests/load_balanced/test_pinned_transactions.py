@@ -160,7 +160,7 @@ def test_after_a_transient_error(error: str, deployment: Any, client: Any, sessi
 
 
 @pytest.mark.requirement("LB-57")
-def test_not_after_another_error(deployment: Any, client: Any, session: Any) -> None:
+def test_a_transaction_keeps_its_connection_after_another_error(deployment: Any, client: Any, session: Any) -> None:
     refuse(deployment, "find", 2)
     with pytest.raises(OperationFailure):
         client.db.c.find_one(session=session)

@@ -693,7 +693,7 @@ MUTATIONS = (
     ),
     M(
         "c100",
-        "a check-in of a stranger is taken",
+        "a check-in of another pool's connection is taken",
         POOL,
         '            raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")\n',
         "            return None\n",

@@ -529,7 +529,7 @@ MUTATIONS = (
     ),
     M(
         "s101",
-        "a stale primary is believed",
+        "a stale primary is taken for the primary",
         TRANSITIONS,
         "            if (found_id or _NULL_ID, found_version or -1) < newest:\n                return True\n",
         "",

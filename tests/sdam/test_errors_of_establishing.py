@@ -167,7 +167,9 @@ def test_time_out_ms_says_nothing(connect: Any, server: Any, recorder: Recorder,
 @pytest.mark.requirement("CMAP-96", "SM-31")
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
-def test_a_kill_says_nothing(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
+def test_a_kill_while_connecting_leaves_the_server_known(
+    connect: Any, server: Any, recorder: Recorder, stage: str
+) -> None:
     client = known_client(connect, server, recorder)
     before = len(server.commands(stage))
     server.fail(stage, silent)

@@ -50,7 +50,7 @@ def test_the_average_moves() -> None:
     assert samples.average == pytest.approx(0.012)
 
 
-def test_negative_samples_are_not_believed() -> None:
+def test_negative_samples_are_not_counted() -> None:
     samples = RoundTripTime()
     samples.add_sample(-1)
     assert samples.average == 0

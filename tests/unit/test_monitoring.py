@@ -188,7 +188,7 @@ def test_registered_listeners_come_first_in_clients_made_later():
 
 
 @pytest.mark.parametrize("stranger", [object(), "started", monitoring.CommandListener])
-def test_strangers_are_refused(stranger):
+def test_what_is_no_listener_is_refused(stranger):
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
         monitoring.register(stranger)
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
