@@ -1,7 +1,6 @@
 """Hosts and options from DNS, for ``mongodb+srv`` URIs: SRV and TXT records.
 
-DNS questions are asked with dnspython in a native thread of gevent's pool, so that the loop is not
-held.
+DNS questions are asked with dnspython in a native thread, so that the loop is not held.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gevent
+from gevent import get_hub, monkey
 
 from gmongo import _chance
 from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable, safely
+from gmongo._threads import in_a_thread
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.query import names_of, split_options
@@ -54,27 +54,28 @@ class Answer(NamedTuple):
 Lookup = Callable[[str, str, float], Answer]
 
 
-def lookup(name: str, record_type: str, timeout: float) -> Answer:
-    """Ask DNS, in a thread of gevent's pool. A test may put another function in the place of this one.
+def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
+    """Ask DNS, in a native thread. A test may put another function in the place of this one.
 
     :param name: the domain name.
     :param record_type: ``"SRV"`` or ``"TXT"``.
     :param timeout: in seconds, for the question with all its retries.
+    :param ref: whether this keeps the hub running.
     :returns: the answer; without records if there are none, or the name does not exist.
     :raises gmongo.errors.ConfigurationError: if DNS fails otherwise.
     """
     import dns.resolver
 
-    def job() -> Answer | Exception:
-        # The pool prints the traceback of an exception that leaves a job, so it comes back as a value.
+    def job() -> Answer:
         try:
             return _to_answer(record_type, dns.resolver.resolve(name, record_type, lifetime=timeout))
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return Answer([])
-        except Exception as error:
-            return error
+        finally:
+            if monkey.is_module_patched("socket"):  # dnspython's sockets have made a hub in this thread
+                get_hub().destroy(destroy_loop=True)
 
-    outcome = gevent.get_hub().threadpool.apply(job)
+    outcome = in_a_thread(job, ref)
     if isinstance(outcome, Answer):
         return outcome
     raise ConfigurationError(f"DNS gave no {record_type} records of {name}: {outcome}") from outcome
@@ -115,18 +116,19 @@ class SrvName:
         :raises gmongo.errors.ConfigurationError: if DNS fails or knows no such records, or a host lies
             outside of the allowed domain.
         """
-        answer = self._look_up()
+        answer = self._look_up(ref=True)
         for host, _ in answer.records:
             if not self._accepts(host):
                 raise ConfigurationError(self._complaint(host))
         return answer
 
     def verified_hosts(self) -> Answer:
-        """The hosts that the SRV records name and that are allowed; others are left out with a warning.
+        """The hosts that the SRV records name and that are allowed; others are left out with a warning. It is for
+        greenlets in the background: the hub is not held.
 
         :raises gmongo.errors.ConfigurationError: if DNS fails, or no host is left.
         """
-        answer = self._look_up()
+        answer = self._look_up(ref=False)
         accepted = []
         for host, port in answer.records:
             if self._accepts(host):
@@ -137,9 +139,9 @@ class SrvName:
             raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
         return Answer(accepted, answer.ttl)
 
-    def _look_up(self) -> Answer:
+    def _look_up(self, ref: bool) -> Answer:
         question = f"_{self.service_name}._tcp.{self.hostname}"
-        answer = lookup(question, "SRV", self.timeout)
+        answer = lookup(question, "SRV", self.timeout, ref)
         if not answer.records:
             raise ConfigurationError(f"there are no hosts for the URI: DNS has no SRV records of {question}")
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)

@@ -1,4 +1,4 @@
-"""Opening sockets: name resolution through gevent's resolver, then a non-blocking connect to each address in turn.
+"""Opening sockets: name resolution, then a non-blocking connect to each address in turn.
 
 Then, if that was asked for, a proxy is asked to connect further, and TLS begins.
 """
@@ -6,10 +6,13 @@ Then, if that was asked for, a proxy is asked to connect further, and TLS begins
 from __future__ import annotations
 
 import _socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from gevent import get_hub
+from gevent.resolver.thread import Resolver
 
+from gmongo._threads import in_a_thread
 from gmongo.wire.address import Address, SocketAddress
 from gmongo.wire.socks5 import Proxy, connect_through
 from gmongo.wire.tls import Tls, TlsTransport
@@ -17,6 +20,8 @@ from gmongo.wire.transport import Transport, TransportError
 
 # Dead peers are found in about 210 seconds: probes start after two idle minutes, nine of them ten seconds apart.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
+_getaddrinfo = _socket.getaddrinfo
+AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
 _NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 
 
@@ -39,7 +44,7 @@ def connect(
     proxy = None if address[1] is None else proxy
     last_error: TransportError | None = None
     try:
-        for family, sockaddr in _resolve(address if proxy is None else proxy.address):
+        for family, sockaddr in _resolve(address if proxy is None else proxy.address, ref):
             sock = _open(family)
             transport = Transport(sock, ref) if tls is None else tls.transport(sock, ref, address[0])
             try:
@@ -63,7 +68,7 @@ def connect(
         last_error = None  # it refers to this frame
 
 
-def _resolve(address: Address) -> list[tuple[int, SocketAddress]]:
+def _resolve(address: Address, ref: bool) -> list[tuple[int, SocketAddress]]:
     host, port = address
     if port is None:
         return [(_socket.AF_UNIX, host)]
@@ -77,11 +82,27 @@ def _resolve(address: Address) -> list[tuple[int, SocketAddress]]:
         host.encode("idna")  # the resolver does this in a thread, where a failure would be printed
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
-    try:
-        found = get_hub().resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
-    except _socket.gaierror as error:
-        raise TransportError(*error.args) from error
+    found = _look_up(host, port, ref)
+    if isinstance(found, Exception):
+        try:
+            raise TransportError(*found.args) from found
+        finally:
+            del found  # it refers to this frame
     return [(int(family), sockaddr) for family, _type, _protocol, _name, sockaddr in found]
+
+
+def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
+    """What the resolver says that the application has chosen. gevent's usual one asks the C library in a thread; so
+    does this, in one that does not hold the hub.
+    """
+    resolver = get_hub().resolver
+    if type(resolver) is Resolver:
+        return in_a_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
+    try:
+        found: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
+    except _socket.gaierror as error:
+        return error
+    return found
 
 
 def _open(family: int) -> _socket.socket:

@@ -235,7 +235,7 @@ class TestDns:
     @pytest.fixture(autouse=True)
     def _records(self, monkeypatch: pytest.MonkeyPatch) -> None:
         records = {"SRV": [("a.example.com", 27017)], "TXT": ["authSource=dns&replicaSet=dns"]}
-        monkeypatch.setattr(srv, "lookup", lambda name, record_type, timeout: srv.Answer(records[record_type], 60))
+        monkeypatch.setattr(srv, "lookup", lambda name, record_type, *_: srv.Answer(records[record_type], 60))
 
     @pytest.mark.parametrize("name", ["authSource", "replicaSet"])
     def test_a_text_record_gives_way(self, name: str) -> None:

@@ -70,6 +70,32 @@ def test_no_loop_warns_of_the_pause_in_long_work(monkeypatch, loop):
 
 # Never holding the hub
 
+LOOKUP = """
+import threading, gevent
+from gmongo import MongoClient
+from gmongo.wire import connect
+
+gate, asked = threading.Event(), []
+def look_up(host, *_about):
+    asked.append(host)
+    gate.wait()
+connect._getaddrinfo = look_up
+client = MongoClient("db.example.test")
+while not asked:
+    gevent.sleep(0.01)
+print(gevent.get_hub().join(timeout=4))
+client.close()
+print(gevent.get_hub().join(timeout=4))
+"""
+
+
+@pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
+def test_a_host_name_that_is_looked_up_does_not_hold_the_hub(monkeypatch, loop):
+    """Nor the end of the process, with the thread still at it."""
+    monkeypatch.setenv("GEVENT_LOOP", loop)
+    assert run(LOOKUP) == "True\nTrue\n"
+
+
 JOIN = """
 import sys, gevent
 from gmongo import MongoClient

@@ -103,7 +103,7 @@ class Network:
         self.ports: dict[int, int] = {}  # as the records have it -> the real one
         self.connected: list[tuple[str, int]] = []
 
-    def resolve(self, address: tuple[str, int]) -> list[tuple[int, Any]]:
+    def resolve(self, address: tuple[str, int], _ref: bool = True) -> list[tuple[int, Any]]:
         """In the place of the driver's."""
         host, port = address
         self.connected.append(address)

@@ -28,6 +28,7 @@ LEAVES = frozenset(
         "_safe_log",
         "_server_facts",
         "_short_text",
+        "_threads",
         "_topology_type",
         "_version",
         "auth_oidc",

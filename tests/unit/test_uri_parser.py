@@ -504,9 +504,11 @@ class Records:
     def __init__(self, hosts: list[str], texts: list[str]) -> None:
         self.answers: dict[str, list[Any]] = {"SRV": [(host, 27017) for host in hosts], "TXT": texts}
         self.questions: list[tuple[str, str, float]] = []
+        self.refs: list[bool] = []
 
-    def __call__(self, name: str, record_type: str, timeout: float) -> srv.Answer:
+    def __call__(self, name: str, record_type: str, timeout: float, ref: bool = True) -> srv.Answer:
         self.questions.append((name, record_type, timeout))
+        self.refs.append(ref)
         return srv.Answer(self.answers[record_type], 60)
 
 
@@ -640,6 +642,13 @@ class TestSrv:
         records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError):
             parse_uri("mongodb+srv://x.example.com")
+
+    def test_asking_again_in_the_background_does_not_hold_the_hub(self, records: Any) -> None:
+        asked = records("a.example.com")
+        name = srv.srv_name("x.example.com", {})
+        name.all_hosts()
+        name.verified_hosts()
+        assert asked.refs == [True, False]
 
     def test_no_hosts(self, records: Any) -> None:
         records()
