@@ -69,7 +69,7 @@ def test_a_job_that_is_given_up_ends_without_a_word(gate: threading.Event) -> No
 def test_there_is_an_end_to_threads(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes after them queues for gevent's."""
     monkeypatch.setattr(_threads, "_MOST", 2)
-    jobs = [gevent.spawn(in_a_thread, gate.wait, False) for _ in range(2)]
+    jobs = [gevent.spawn(in_a_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
     assert in_a_thread(lambda: 7, False) == 7
     assert len(_threads._calls.under_way) == 2
