@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         from rich.console import Console
 
         from gmongo.status.screen import watch
-        from gmongo.status.terminal import tables
+        from gmongo.status.terminal import Tables
     except ImportError:
         print("python -m gmongo.status needs the package rich (pip install gmongo[status])", file=sys.stderr)
         return 1
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console()
     try:
         if chosen.once or not console.is_terminal:
-            console.print(tables(worker_states(chosen.directory), console.width))
+            console.print(Tables(worker_states(chosen.directory)))
         else:
             watch(console, lambda: worker_states(chosen.directory))
         return 0

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from gmongo._documents import DocumentDict
 from gmongo.status.summary import summary
-from gmongo.status.views import VIEWS, WIDE, Column, Order, Row, View, duration
+from gmongo.status.views import VIEWS, Column, Order, Row, View, duration
 
 _MOST = 20
 _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
-def tables(states: list[DocumentDict], width: int = WIDE) -> RenderableType:
-    """Everything: what is wrong, and the first rows of all tables.
+class Tables:
+    """Everything: what is wrong, and the first rows of all tables, as there is room for their columns.
 
     :param states: as :func:`gmongo.status.worker_states` returns them.
-    :param width: of the terminal, in characters.
     """
-    shown = (table(view, states, width, view.order, _MOST) for view in VIEWS)
-    return Group(headline(states), problems(states), *shown)
+
+    def __init__(self, states: list[DocumentDict]) -> None:
+        self._states = states
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        yield headline(self._states)
+        yield problems(self._states)
+        for view in VIEWS:
+            yield table(view, self._states, options.max_width, view.order, _MOST)
 
 
 def headline(states: list[DocumentDict]) -> RenderableType:

@@ -28,7 +28,7 @@ from rich.console import Console
 
 import gmongo
 from gmongo.status import process_state
-from gmongo.status.terminal import tables
+from gmongo.status.terminal import Tables
 from tests.support.listeners import HearsAll
 
 DRIVER = str(Path(gmongo.__file__).parent)
@@ -127,7 +127,7 @@ class Canary:
         state = process_state(query_text=True)
         self.look("the page", repr(state))
         terminal = io.StringIO()
-        Console(file=terminal, width=300).print(tables([state]))
+        Console(file=terminal, width=300).print(Tables([state]))
         self.look("the terminal", terminal.getvalue())
 
     def _look_at_states(self) -> None:

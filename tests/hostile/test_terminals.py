@@ -120,9 +120,9 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def show_in(terminal: io.StringIO) -> None:
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=400)
-    from gmongo.status.terminal import tables
+    from gmongo.status.terminal import Tables
 
-    console.print(tables([process_state(query_text=True)]))
+    console.print(Tables([process_state(query_text=True)]))
 
 
 @pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())

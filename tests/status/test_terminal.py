@@ -22,7 +22,7 @@ from rich.console import Console
 
 from gmongo.status import publish
 from gmongo.status.screen import Screen
-from gmongo.status.terminal import tables
+from gmongo.status.terminal import Tables
 from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
 from gmongo.status.views import SLOW as SLOW_ONES
 from tests.status.states import EVENT, LOST, OPERATION, POOL, SERVER, SLOW, client, silent, state
@@ -33,9 +33,9 @@ LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30)
 
 
 def lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
-    """What `tables` prints."""
+    """What is printed."""
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(tables(list(states), width))
+    Console(file=text, width=width, color_system=None).print(Tables(list(states)))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 

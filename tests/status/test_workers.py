@@ -277,7 +277,7 @@ def shown(directory: Path) -> tuple[list[dict[str, Any]], str]:
     page = json.loads(request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)["processes"]
     terminal = io.StringIO()
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
-    console.print(importlib.import_module("gmongo.status.terminal").tables(worker_states(directory)))
+    console.print(importlib.import_module("gmongo.status.terminal").Tables(worker_states(directory)))
     workers._published.pop(directory, None)
     return page, terminal.getvalue()
 
