@@ -24,7 +24,7 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
         raise location(15955, "a group specification must include an _id")
     scope = around.scope
     identity = compile_expression(spec["_id"], scope)
-    accumulators = {name: _accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
+    accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
 
     def run(documents: Documents, variables: Variables) -> Documents:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
@@ -43,6 +43,14 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
             yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
 
     return run
+
+
+def compile_accumulators(spec: Mapping[str, Any], scope: Scope) -> dict[str, Accumulator]:
+    """The accumulators of fields.
+
+    :raises CommandError: if one is malformed, or not supported.
+    """
+    return {name: _accumulator(name, value, scope) for name, value in spec.items()}
 
 
 def _accumulator(name: str, spec: Any, scope: Scope) -> Accumulator:

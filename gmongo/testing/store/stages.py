@@ -12,8 +12,11 @@ from bson.int64 import Int64
 from gmongo import _chance
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store import bucketing, joins
+from gmongo.testing.store.auto_buckets import bucket_auto
+from gmongo.testing.store.densifying import densify
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
+from gmongo.testing.store.filling import fill
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.ordering import compile_sort
@@ -22,6 +25,7 @@ from gmongo.testing.store.projection import Project, compile_add_fields, compile
 from gmongo.testing.store.redacting import compile_redact
 from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings, with_value
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
+from gmongo.testing.store.window_fields import set_window_fields
 
 Make = Callable[[Any, Surroundings], Stage]
 
@@ -253,8 +257,11 @@ def _joining(make: Callable[[Any, Surroundings, joins.CompilePipeline], Stage]) 
 STAGES: Mapping[str, Make] = {
     "$addFields": _each(compile_add_fields),
     "$bucket": _composed(bucketing.bucket),
+    "$bucketAuto": bucket_auto,
     "$count": _count,
+    "$densify": densify,
     "$facet": _joining(joins.facet),
+    "$fill": _composed(fill),
     "$graphLookup": _joining(joins.graph_lookup),
     "$group": compile_group,
     "$limit": _limit,
@@ -266,6 +273,7 @@ STAGES: Mapping[str, Make] = {
     "$replaceWith": _each(_replace_with),
     "$sample": _sample,
     "$set": _each(compile_add_fields),
+    "$setWindowFields": set_window_fields,
     "$skip": _skip,
     "$sort": _sort,
     "$sortByCount": _composed(bucketing.sort_by_count),
@@ -291,9 +299,6 @@ ELSEWHERE = frozenset(
 _IN_UPDATES = frozenset({"$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
 _UNSUPPORTED = frozenset(
     {
-        "$bucketAuto",
-        "$densify",
-        "$fill",
         "$geoNear",
         "$listClusterCatalog",
         "$listSampledQueries",
@@ -305,7 +310,6 @@ _UNSUPPORTED = frozenset(
         "$scoreFusion",
         "$search",
         "$searchMeta",
-        "$setWindowFields",
         "$shardedDataDistribution",
         "$vectorSearch",
     }

@@ -18,12 +18,14 @@ from . import (
     catalog_cases,
     command_cases,
     date_cases,
+    gap_cases,
     number_cases,
     object_cases,
     query_cases,
     stage_cases,
     string_cases,
     update_cases,
+    window_cases,
 )
 from .cases import Case, Error, answer, same
 from .generator import Call, documents, random_call, run
@@ -38,6 +40,8 @@ CASES: list[Case] = [
     *date_cases.CASES,
     *stage_cases.CASES,
     *command_cases.CASES,
+    *window_cases.CASES,
+    *gap_cases.CASES,
     *catalog_cases.CASES,
 ]
 REFUSED = Error(115)

@@ -132,7 +132,6 @@ def test_variables(shell):
     ("stage", "code"),
     [
         ({"$foo": 1}, 40324),
-        ({"$fill": {"output": {"x": {"value": 1}}}}, 115),
         ({"$match": {"$foo": 1}}, 2),
         ({"$limit": -1}, 5107201),
         ({"$project": {}}, 51272),
@@ -141,7 +140,7 @@ def test_variables(shell):
         ({"$project": {"x": {"$dateAdd": {}}}}, 5166402),
         ({"$project": {"x": "$$none"}}, 17276),
         ({"$group": {"x": {"$sum": 1}}}, 15955),
-        ({"$group": {"_id": 1, "x": {"$median": 1}}}, 115),
+        ({"$group": {"_id": 1, "x": {"$accumulator": {}}}}, 115),
         ({"$match": {}, "$limit": 1}, 40323),
     ],
 )

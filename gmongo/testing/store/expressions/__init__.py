@@ -17,6 +17,7 @@ from gmongo.testing.store.expressions import (
     numbers,
     objects,
     parsing_dates,
+    percentiles,
     sets,
     strings,
     summaries,
@@ -60,6 +61,7 @@ for _module in (
     conversions,
     dates,
     parsing_dates,
+    percentiles,
     summaries,
 ):
     compiling.OPERATORS.update(_module.OPERATORS)
