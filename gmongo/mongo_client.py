@@ -682,7 +682,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def close(self) -> None:
         """End sessions and cursors on the server, stop all greenlets, and close all connections.
 
-        The client cannot be used any more. A client that is not closed but dropped goes away quietly.
+        The client cannot be used any more. A client that is only dropped ends its greenlets and connections
+        by itself, and sends nothing.
 
         :raises InvalidOperation: the client belongs to another native thread, whose greenlets it cannot end.
         """

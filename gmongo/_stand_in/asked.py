@@ -129,7 +129,7 @@ def _all_names(name: str) -> list[str]:
 def _asking(passing: str) -> str | None:
     """The module whose code is running; None if it is one of gmongo's.
 
-    :param passing: the one of gmongo's that the program gets here through.
+    :param passing: the module of gmongo's through which the program asks.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -324,8 +324,8 @@ class Connection:
             self.late_reply = look
 
     def read_late_reply(self, seconds: float, most: int) -> None:
-        """Read the reply that an interrupted exchange has left out. After that the connection is as before it; one that
-        announces further replies leaves it in the middle of them, and so to be closed.
+        """Read the reply that an interrupted exchange did not wait for. Then the connection can be used again, unless
+        the reply announces further ones: it is `mid_message` then, and has to be closed.
 
         :param seconds: that this may take.
         :param most: bytes that the reply may have, compressed and not.

@@ -212,8 +212,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Whether an option, which need not exist, is one without which the client might be less secure.
 
-    An unknown name is, if it contains such a word, or is spelled nearly like an option that is; percent-encoding,
-    case, spaces and other signs do not count.
+    An unknown name counts as one if it contains a word such as ``tls``, or if it is nearly the name of such an option.
+    Percent-encoding, case, spaces and other signs do not matter.
     """
     option = find(name)
     if option is not None:

@@ -220,7 +220,7 @@ class ServerSelector:
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
-        # A server without TLS may wait for more of what is no message to it, and so may the driver.
+        # A server without TLS takes the first bytes of TLS for those of a message, and waits for the rest.
         tls = ", connecting with TLS" if self._settings.connection.tls and not description.has_known_servers else ""
         return ServerSelectionTimeoutError(
             f"{complaint}, Timeout: {timeout:g}s{tls}, Topology Description: {description!r}"

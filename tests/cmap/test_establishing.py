@@ -107,7 +107,7 @@ def test_the_wall_clock_has_no_say(virtual_time: VirtualTime, new_pool: Any, rec
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-193", "CMAP-199")
-def test_a_server_that_hangs_up_in_the_handshake(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_a_server_that_closes_in_the_handshake(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     server.fail("handshake", cut(5))
     recorder.forget()

@@ -83,7 +83,7 @@ class Tap:
         except OSError:
             pass
         finally:
-            _hang_up(upstream)  # to close it ends neither the connection nor the thread that reads from it
+            _shut_down(upstream)  # to close it ends neither the connection nor the thread that reads from it
 
     def _note(self, message: bytes) -> bool:
         """Note a command.
@@ -139,10 +139,10 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
     except OSError:
         pass
     finally:
-        _hang_up(target)
+        _shut_down(target)
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     """Let the peer see the end, and whatever thread reads from the connection."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -325,10 +325,10 @@ def test_a_cancelled_monitor_knows_nothing_of_the_next_server(connect: Any, poll
 
 
 @pytest.mark.requirement("SM-111", "SM-119")
-def test_a_server_that_lets_monitors_in_and_hangs_up_is_not_stormed(
+def test_a_server_that_closes_the_connections_of_monitors_is_checked_at_intervals(
     connect: Any, streaming: ScriptedServer, recorder: Any
 ) -> None:
-    """Its loss is answered at once, for it is known each time; but not more often than checks may follow each other."""
+    """Each time a known server is lost, so a check follows at once; but once in the minimum between checks."""
     streaming.exhausts = False
     streaming.fail("hello", *[cut(0)] * 1000)
 
