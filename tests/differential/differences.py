@@ -28,7 +28,6 @@ class Kind(Enum):
     SAFER = "PyMongo loses something, or fails late or by accident"
     MORE = "gmongo takes or does something that PyMongo refuses or cannot"
     FORM = "a form that no program should depend on"
-    LIMIT = "not there yet"
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,16 @@ class Certified:
     certificate: x509.Certificate
     key: Any
 
-    def write(self, path: Path) -> str:
-        """Write both as one PEM file; returns its path."""
+    def write(self, path: Path, *chain: Certified) -> str:
+        """Write both as one PEM file; returns its path.
+
+        :param chain: further certificates.
+        """
         key = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        path.write_bytes(key + self.certificate.public_bytes(serialization.Encoding.PEM))
+        shown = (each.certificate.public_bytes(serialization.Encoding.PEM) for each in (self, *chain))
+        path.write_bytes(key + b"".join(shown))
         return str(path)
 
 
@@ -64,6 +68,14 @@ class Authority:
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
         self.certificate = self._signed(self.subject, self.key, [basic], DAY)
         self.own = Certified(self.certificate, self.key)
+
+    def subordinate(self) -> Authority:
+        """Another one, which this one has certified."""
+        other = Authority(self.kind, "subordinate")
+        basic = (x509.BasicConstraints(ca=True, path_length=None), True)
+        other.certificate = self._signed(other.subject, other.key, [basic], DAY)
+        other.own = Certified(other.certificate, other.key)
+        return other
 
     def server(self, *responders: str, must_staple: bool = False) -> Certified:
         """The certificate of a server on this machine."""
@@ -222,7 +234,7 @@ class StaplingServer(ScriptedServer):
         self.staple = staple
         self.handshakes = 0
         context = self._context = SSL.Context(SSL.TLS_SERVER_METHOD)
-        context.use_certificate_file(certificate)
+        context.use_certificate_chain_file(certificate)
         context.use_privatekey_file(certificate)
         context.set_max_proto_version(version)
         context.set_session_id(b"tests")

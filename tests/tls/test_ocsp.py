@@ -65,10 +65,10 @@ def responder():
 class Scene:
     """A server with a certificate, and clients that trust its authority."""
 
-    def __init__(self, folder, authority, certified, staple=b"", **options):
+    def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = Certified(authority.certificate, authority.key).write(folder / "ca.pem")
         self.certified = certified
-        self.server = StaplingServer(certified.write(folder / "server.pem"), staple, **options)
+        self.server = StaplingServer(certified.write(folder / "server.pem", *chain), staple, **options)
 
     def __enter__(self):
         self.server.start()
@@ -342,6 +342,41 @@ def test_all_responders_are_asked_at_once(tmp_path, authority, responder):
 def test_a_url_that_cannot_be_asked(tmp_path, authority, url):
     with Scene(tmp_path, authority, authority.server(url)) as scene:
         assert scene.accepts()
+
+
+# Authorities that others have certified
+
+
+@pytest.mark.parametrize("signer", ["the issuer", "its delegate", "the root", "a delegate of the root"])
+@pytest.mark.parametrize("staples", [True, False])
+def test_the_issuer_answers_and_not_the_root(tmp_path, authority, responder, signer, staples):
+    """What the root says counts for its own certificates only."""
+    issuer = authority.subordinate()
+    certified = issuer.server(responder.url)
+    signers = {
+        "the issuer": None,
+        "its delegate": issuer.delegate(OCSP_SIGNING),
+        "the root": authority.own,
+        "a delegate of the root": authority.delegate(OCSP_SIGNING),
+    }
+    responder.body = issuer.response(certified, REVOKED, signer=signers[signer])
+    staple = responder.body if staples else b""
+    with Scene(tmp_path, authority, certified, staple, chain=[issuer.own]) as scene:
+        if "root" not in signer:
+            assert "has been revoked" in scene.refusal()
+        elif staples:
+            assert "not accepted" in scene.refusal()
+        else:
+            assert scene.accepts()
+        assert bool(responder.requests) != staples
+
+
+def test_intermediate_certificates_are_not_asked_about(tmp_path, authority, responder):
+    issuer = authority.subordinate()
+    certified = issuer.server()
+    with Scene(tmp_path, authority, certified, chain=[issuer.own]) as scene:
+        assert scene.accepts()
+    assert not responder.requests
 
 
 # Options

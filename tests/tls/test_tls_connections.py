@@ -343,7 +343,8 @@ def test_a_monkey_patched_process(files, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "from gevent import monkey; monkey.patch_all()\n"
-        "import sys, gmongo\n"
+        "import sys, gmongo, gmongo._tls\n"
+        "gmongo._tls._PACKAGES = sys.argv[4:]\n"
         "from tests.support.tls import TlsServer, server_context\n"
         "with TlsServer(server_context(sys.argv[1])) as server:\n"
         "    with gmongo.MongoClient('localhost', server.port, tlsCAFile=sys.argv[2], "
@@ -351,7 +352,7 @@ def test_a_monkey_patched_process(files, tmp_path):
         "        print(client.db.c.find_one({'_id': 5}))\n"
     )
     done = subprocess.run(
-        [sys.executable, str(program), files.server, files.ca, files.client],
+        [sys.executable, str(program), files.server, files.ca, files.client, *gmongo._tls._PACKAGES],
         capture_output=True,
         text=True,
         timeout=60,
