@@ -29,7 +29,7 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.surroundings import Surroundings
-from gmongo.testing.store.values import is_number
+from gmongo.testing.store.values import is_number, whole
 from gmongo.testing.store.views import check_view
 
 _NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
@@ -45,6 +45,7 @@ def create(context: Context) -> Document:
         if name in FIELDS["create"] and name not in _NOT_OPTIONS and value is not None
     }
     _check_options(options)
+    options.update({name: whole(options[name]) for name in ("size", "max") if is_number(options.get(name))})
     if "collation" in options:
         options["collation"] = Collation.of(options["collation"]).description()
         if not options["collation"]:

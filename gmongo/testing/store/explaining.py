@@ -128,14 +128,14 @@ def _aggregate(context: Context) -> int:
 
 def _update(context: Context) -> int:
     for statement in context.body["updates"]:
-        update_of(statement, statement["u"], statement["q"], context.variables)
+        update_of(statement, statement["u"], statement["q"], context.variables, context.collection())
     return _matches(context)
 
 
 def _find_and_modify(context: Context) -> int:
     body = context.body
     if not body.get("remove"):
-        update_of(body, body["update"], body.get("query") or {}, context.variables)
+        update_of(body, body["update"], body.get("query") or {}, context.variables, context.collection())
     return min(1, _matches(context))
 
 

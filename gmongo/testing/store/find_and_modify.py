@@ -43,7 +43,7 @@ def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> D
 
 def _update(context: Context, target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:
     body = context.body
-    update = update_of(body, body["update"], body.get("query") or {}, context.variables)
+    update = update_of(body, body["update"], body.get("query") or {}, context.variables, target.collection)
     if found is not None:
         key, record = found
         changed = replace_one(target, update, key, record.document)

@@ -27,6 +27,9 @@ def compile_projection(
     """
     if not spec:
         return lambda document: document
+    for name in spec:
+        if ".$." in name:
+            raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
     plain = {name: value for name, value in spec.items() if not _is_array_operator(name, value)}
     special = {name: value for name, value in spec.items() if name not in plain}
     if any(name.endswith(".$") or "$elemMatch" in value for name, value in special.items()) or any(

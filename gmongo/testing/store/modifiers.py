@@ -11,7 +11,7 @@ from bson.timestamp import Timestamp
 from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.collation import BINARY
+from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
@@ -23,6 +23,7 @@ from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_
 Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
 Change = Callable[[Any, Any], Any]
+Make = Callable[[str, Any, Collation], Edits]
 
 
 def get(document: Any, parts: list[str]) -> Any:
@@ -63,12 +64,17 @@ def _remove(document: Any, parts: list[str]) -> None:
         container[int(parts[-1])] = None
 
 
-def _changing(change: Change) -> Callable[[str, Any], Edits]:
+def _changing(change: Change) -> Make:
     """An operator that makes a new value of the present one and the operand; MISSING leaves the field alone."""
+    return _comparing(lambda present, operand, _collation: change(present, operand))
 
-    def make(path: str, operand: Any) -> Edits:
+
+def _comparing(change: Callable[[Any, Any, Collation], Any]) -> Make:
+    """The same, where strings compare as a collation says."""
+
+    def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            value = change(get(document, parts), operand)
+            value = change(get(document, parts), operand, collation)
             if value is not MISSING:
                 put(document, parts, value)
 
@@ -81,11 +87,11 @@ def _set(_present: Any, operand: Any) -> Any:
     return copy_value(operand)
 
 
-def _unset(path: str, _operand: Any) -> Edits:
+def _unset(path: str, _operand: Any, _collation: Collation) -> Edits:
     return [(path, _remove)]
 
 
-def _arithmetic(name: str, function: Change, start: int) -> Callable[[str, Any], Edits]:
+def _arithmetic(name: str, function: Change, start: int) -> Make:
     def change(present: Any, operand: Any) -> Any:
         if present is MISSING:
             return operand if start == 0 else arithmetic.multiply(operand, 0)
@@ -96,13 +102,13 @@ def _arithmetic(name: str, function: Change, start: int) -> Callable[[str, Any],
     return _changing(change)
 
 
-def _bounded(direction: int) -> Change:
-    def change(present: Any, operand: Any) -> Any:
-        if present is not MISSING and compare(operand, present) * direction >= 0:
+def _bounded(direction: int) -> Make:
+    def change(present: Any, operand: Any, collation: Collation) -> Any:
+        if present is not MISSING and compare(collation.folded(operand), collation.folded(present)) * direction >= 0:
             return MISSING
         return copy_value(operand)
 
-    return change
+    return _comparing(change)
 
 
 def _current_date(_present: Any, operand: Any) -> Any:
@@ -130,7 +136,7 @@ _BITS: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def _rename(path: str, operand: Any) -> Edits:
+def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
     def edit(document: dict[str, Any], parts: list[str]) -> None:
         target = operand.split(".")
         value = get(document, parts)
@@ -173,21 +179,21 @@ def _array(present: Any, name: str) -> list[Any]:
     return present
 
 
-def _push(present: Any, operand: Any) -> Any:
+def _push(present: Any, operand: Any, collation: Collation) -> Any:
     array = list(_array(present, "$push"))
     if not isinstance(operand, dict) or "$each" not in operand:
         return [*array, copy_value(operand)]
     position = whole(operand.get("$position", len(array)))
     array[position:position] = copy_value(operand["$each"])
-    return _sliced(_sorted(array, operand.get("$sort")), operand.get("$slice"))
+    return _sliced(_sorted(array, operand.get("$sort"), collation), operand.get("$slice"))
 
 
-def _sorted(array: list[Any], order: Any) -> list[Any]:
+def _sorted(array: list[Any], order: Any, collation: Collation) -> list[Any]:
     if order is None:
         return array
     if isinstance(order, dict):
-        return list(compile_sort(order, BINARY)(array, lambda element: element))
-    return sorted(array, key=key_of, reverse=whole(order) < 0)
+        return list(compile_sort(order, collation)(array, lambda element: element))
+    return sorted(array, key=lambda element: key_of(collation.folded(element)), reverse=whole(order) < 0)
 
 
 def _sliced(array: list[Any], limit: Any) -> list[Any]:
@@ -196,11 +202,11 @@ def _sliced(array: list[Any], limit: Any) -> list[Any]:
     return array[: whole(limit)] if limit >= 0 else array[whole(limit) :]
 
 
-def _add_to_set(present: Any, operand: Any) -> Any:
+def _add_to_set(present: Any, operand: Any, collation: Collation) -> Any:
     array = list(_array(present, "$addToSet"))
     several = isinstance(operand, dict) and next(iter(operand), "") == "$each"
     for value in operand["$each"] if several else [operand]:
-        if not any(equal(value, element) for element in array):
+        if not _is_among(array, value, collation):
             array.append(copy_value(value))
     return array
 
@@ -213,45 +219,50 @@ def _pop(present: Any, operand: Any) -> Any:
     return present[:-1] if whole(operand) == 1 else present[1:]
 
 
-def _pull(present: Any, operand: Any) -> Any:
+def _pull(present: Any, operand: Any, collation: Collation) -> Any:
     if present is MISSING:
         return MISSING
-    match = _pull_condition(operand)
+    match = _pull_condition(operand, collation)
     return [element for element in _array(present, "$pull") if not match(element)]
 
 
-def _pull_condition(operand: Any) -> Callable[[Any], bool]:
+def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]:
     if isinstance(operand, dict) and not is_operators(operand):
-        document = compile_filter(operand)
+        document = compile_filter(operand, collation=collation)
         return lambda element: isinstance(element, dict) and document(element)
     if is_operators(operand) or is_pattern(operand):
         # An element is like the value of a field: one that is an array is looked into.
-        value = compile_filter({"v": operand})
+        value = compile_filter({"v": operand}, collation=collation)
         return lambda element: value({"v": element})
-    return lambda element: equal(element, operand)
+    return lambda element: _is_among([element], operand, collation)
 
 
-def _pull_all(present: Any, operand: Any) -> Any:
+def _pull_all(present: Any, operand: Any, collation: Collation) -> Any:
     if present is MISSING:
         return MISSING
     array = _array(present, "$pullAll")
-    return [element for element in array if not any(equal(element, value) for value in operand)]
+    return [element for element in array if not _is_among(operand, element, collation)]
 
 
-MODIFIERS: Mapping[str, Callable[[str, Any], Edits]] = {
+def _is_among(values: Iterable[Any], wanted: Any, collation: Collation) -> bool:
+    folded = collation.folded(wanted)
+    return any(equal(collation.folded(value), folded) for value in values)
+
+
+MODIFIERS: Mapping[str, Make] = {
     "$set": _changing(_set),
     "$setOnInsert": _changing(_set),
     "$unset": _unset,
     "$inc": _arithmetic("$inc", arithmetic.add, 0),
     "$mul": _arithmetic("$mul", arithmetic.multiply, 1),
-    "$min": _changing(_bounded(1)),
-    "$max": _changing(_bounded(-1)),
+    "$min": _bounded(1),
+    "$max": _bounded(-1),
     "$currentDate": _changing(_current_date),
     "$bit": _changing(_bit),
     "$rename": _rename,
-    "$push": _changing(_push),
-    "$addToSet": _changing(_add_to_set),
+    "$push": _comparing(_push),
+    "$addToSet": _comparing(_add_to_set),
     "$pop": _changing(_pop),
-    "$pull": _changing(_pull),
-    "$pullAll": _changing(_pull_all),
+    "$pull": _comparing(_pull),
+    "$pullAll": _comparing(_pull_all),
 }

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import split, value_at
 
 
 def matched_index(
-    document: dict[str, Any], array_path: Sequence[str], query: Mapping[str, Any], variables: Mapping[str, Any]
+    document: dict[str, Any],
+    array_path: Sequence[str],
+    query: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    collation: Collation = BINARY,
 ) -> int | None:
     """The index of the first element, of the array at the path, that the query's conditions on that array match."""
     path = ".".join(array_path)
@@ -19,19 +24,21 @@ def matched_index(
         return None
     for name, condition in _conditions(query):
         if name == path or name.startswith(path + "."):
-            match = compile_filter({name: condition}, variables)
+            match = compile_filter({name: condition}, variables, collation)
             for index, element in enumerate(array):
                 if match(_with(document, list(array_path), [element])):
                     return index
     return None
 
 
-def matched_elsewhere(document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any]) -> int | None:
+def matched_elsewhere(
+    document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
+) -> int | None:
     """The index of the first element, of whatever array the query has conditions on, that they match."""
     for name, _ in _conditions(query):
         parts = split(name)
         for length in range(1, len(parts) + 1):
-            index = matched_index(document, parts[:length], query, variables)
+            index = matched_index(document, parts[:length], query, variables, collation)
             if index is not None:
                 return index
     return None

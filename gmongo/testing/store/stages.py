@@ -13,6 +13,7 @@ from gmongo import _chance
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store import bucketing, joins
 from gmongo.testing.store.auto_buckets import bucket_auto
+from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.densifying import densify
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
@@ -73,13 +74,15 @@ def stage_name(stage: Any) -> str:
     raise location(40324, f"Unrecognized pipeline stage name: '{name}'")
 
 
-def compile_update_pipeline(pipeline: list[Any], variables: Variables) -> Callable[[Document], Document]:
+def compile_update_pipeline(
+    pipeline: list[Any], variables: Variables, collation: Collation = BINARY
+) -> Callable[[Document], Document]:
     """The function of an update given as a pipeline."""
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
             raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
-    run = compile_pipeline(pipeline, Surroundings.of(variables))
+    run = compile_pipeline(pipeline, Surroundings.of(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
+from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.modifiers import MODIFIERS, Edit
@@ -29,12 +30,14 @@ class Update:
     """An update, checked and ready for any number of documents.
 
     :param spec: the replacement, the operators, or a list of stages.
+    :param collation: how it compares strings.
     """
 
     spec: Any
     query: Mapping[str, Any]
     variables: Mapping[str, Any] = field(default_factory=dict)
     array_filters: Sequence[Mapping[str, Any]] | None = None
+    collation: Collation = BINARY
 
     def __post_init__(self) -> None:
         self.is_pipeline = isinstance(self.spec, list)
@@ -43,11 +46,11 @@ class Update:
             raise failed_to_parse("Update argument must be either an object or an array")
         if self.is_pipeline and self.array_filters is not None:
             raise failed_to_parse("arrayFilters may not be specified for pipeline-style updates")
-        self._filters = _compile_array_filters(self.array_filters or (), self.variables)
+        self._filters = _compile_array_filters(self.array_filters or (), self.variables, self.collation)
         if self.is_pipeline:
-            self._pipeline = compile_update_pipeline(self.spec, self.variables)
+            self._pipeline = compile_update_pipeline(self.spec, self.variables, self.collation)
         elif self.is_modifiers:
-            self._edits = _edits_of(self.spec, self._filters)
+            self._edits = _edits_of(self.spec, self._filters, self.collation)
         else:
             _check_replacement(self.spec)
 
@@ -101,9 +104,9 @@ class Update:
 
     def _indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
-            index = matched_index(original, path, self.query, self.variables)
+            index = matched_index(original, path, self.query, self.variables, self.collation)
             if index is None:  # the element that was found in another array counts here, too
-                index = matched_elsewhere(original, self.query, self.variables)
+                index = matched_elsewhere(original, self.query, self.variables, self.collation)
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
@@ -146,7 +149,7 @@ def _check_replacement(spec: Document) -> None:
 
 
 def _edits_of(
-    spec: Mapping[str, Any], filters: Mapping[str, Match]
+    spec: Mapping[str, Any], filters: Mapping[str, Match], collation: Collation
 ) -> list[tuple[list[str], str, Callable[[Document, list[str]], None]]]:
     found: list[tuple[list[str], str, Edit]] = []
     for name, fields in spec.items():
@@ -159,7 +162,7 @@ def _edits_of(
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
             check_operand(name, path, operand)
-            found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand)]
+            found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand, collation)]
     _check_paths([parts for parts, _, _ in found], filters)
     return sorted(found, key=lambda entry: _path_order(entry[0]))
 
@@ -209,18 +212,20 @@ def _check_filters_used(used: set[str], filters: Mapping[str, Match]) -> None:
         raise failed_to_parse(f"The array filter for identifier '{name}' was not used in the update")
 
 
-def _compile_array_filters(filters: Sequence[Any], variables: Mapping[str, Any]) -> dict[str, Match]:
+def _compile_array_filters(
+    filters: Sequence[Any], variables: Mapping[str, Any], collation: Collation
+) -> dict[str, Match]:
     compiled: dict[str, Match] = {}
     for one in filters:
         name = _identifier(one)
         if name in compiled:
             raise failed_to_parse(f"Found multiple array filters with the same top-level field name {name}")
-        compiled[name] = _element_filter(name, one, variables)
+        compiled[name] = _element_filter(name, one, variables, collation)
     return compiled
 
 
-def _element_filter(name: str, one: Mapping[str, Any], variables: Mapping[str, Any]) -> Match:
-    match = compile_filter(one, variables)
+def _element_filter(name: str, one: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation) -> Match:
+    match = compile_filter(one, variables, collation)
     return lambda element: match({name: element})
 
 

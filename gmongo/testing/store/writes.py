@@ -98,9 +98,7 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     if collection is None:
         compile_filter(statement["q"], variables)  # what is wrong in it is wrong without a collection, too
         return ()
-    collation = Collation.of(statement["collation"]) if statement.get("collation") else collection.collation
-
-    order, hint = statement.get("sort"), statement.get("hint")
+    collation, order, hint = _collation_of(statement, collection), statement.get("sort"), statement.get("hint")
     if not order:
         return select(access, collection, statement["q"], collation, variables, hint, target.pace, to_write=True)
     sort = compile_sort(order, collation, target.pace, 1)
@@ -124,7 +122,7 @@ def _is_free(target: Target, collection: Collection, key: Key, record: Record) -
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Run a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
-    update = update_of(statement, statement["u"], statement["q"], target.variables)
+    update = update_of(statement, statement["u"], statement["q"], target.variables, target.collection)
     multi = bool(statement.get("multi"))
     if multi and update.is_replacement:
         raise failed_to_parse("multi update is not supported for replacement-style update")
@@ -139,10 +137,18 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     return Outcome(matched, modified)
 
 
-def update_of(statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any]) -> Update:
+def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
+    """That of a statement, or else of its collection."""
+    spec = statement.get("collation")
+    return Collation.of(spec) if spec or collection is None else collection.collation
+
+
+def update_of(
+    statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
+) -> Update:
     """The update that a statement describes."""
-    constants = statement.get("c", statement.get("constants")) or {}
-    return Update(spec, query, {**variables, **constants}, statement.get("arrayFilters"))
+    variables = {**variables, **(statement.get("c", statement.get("constants")) or {})}
+    return Update(spec, query, variables, statement.get("arrayFilters"), _collation_of(statement, collection))
 
 
 def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:

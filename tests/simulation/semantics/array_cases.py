@@ -51,6 +51,8 @@ CASES = [
     *rows(
         "$indexOfArray",
         ([["a", "abc"], "a"], 0),
+        (["$none", {"$last": "$n"}], None),
+        ([None, {"$last": "$n"}], None),
         ([["a", "abc", "de"], ["de"]], -1),
         ([[1, 2], 5], -1),
         ([[1, 2, 3, 2, 1], 2, 2], 3),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from bson import Int64
+
 from gmongo import InsertOne, UpdateOne
 from gmongo.errors import BulkWriteError
 
@@ -121,7 +123,24 @@ def _merged(source, target):
 
 UPPER_AND_LOWER = ({"a": "X"}, {"a": "x"})
 
+
+def _options(collection):
+    """What listCollections shows of the collection."""
+    (found,) = collection.database.list_collections(filter={"name": collection.name})
+    return found["options"]
+
+
 CASES = [
+    *(
+        Case(
+            f"a capped collection of {size!r}",
+            [],
+            _made(_options, capped=True, size=size, max=9.0),
+            {"capped": True, "size": 100000, "max": 9},
+            "server: src/mongo/db/commands/create.idl (safeInt64)",
+        )
+        for size in (100000, 100000.0, Int64(100000))
+    ),
     # A collation is the collection's, where nothing else is said.
     Case(
         "a unique index inherits the collation",

@@ -16,6 +16,7 @@ from gmongo.testing import Deployment
 from . import (
     array_cases,
     catalog_cases,
+    collation_cases,
     command_cases,
     date_cases,
     gap_cases,
@@ -40,6 +41,7 @@ CASES: list[Case] = [
     *date_cases.CASES,
     *stage_cases.CASES,
     *command_cases.CASES,
+    *collation_cases.CASES,
     *window_cases.CASES,
     *gap_cases.CASES,
     *catalog_cases.CASES,

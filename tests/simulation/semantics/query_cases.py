@@ -427,6 +427,16 @@ CASES = [
         {"_id": 1, "n": {"m": [1]}},
         "manual: reference/operator/projection/slice",
     ),
+    *(
+        Case(
+            f"a projection of {path}",
+            [{"_id": 1, "a": [{"b": 1}]}],
+            project({path: 1}, {"a.b": 1}),
+            Error(31394),
+            "server: src/mongo/db/query/projection_parser.cpp",
+        )
+        for path in ("a.$.b", "a.$.b.$")
+    ),
     Case(
         "$elemMatch in a projection",
         [{"_id": 1, "n": [1, 5, 6]}],

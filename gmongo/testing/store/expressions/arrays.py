@@ -20,6 +20,7 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.expressions.operands import (
     Fields,
+    arguments,
     null_of_null,
     of_fields,
     of_values,
@@ -102,9 +103,21 @@ def bounds(start: Any, end: Any, length: int) -> tuple[int, int]:
     return limits[0], min(limits[1], length)
 
 
+def _index_of_array(name: str, operand: Any, scope: Scope) -> Expression:
+    """Nothing in the place of the array is null, and nothing else is evaluated."""
+    parts = arguments(name, operand, scope, 2, 4)
+    source, *others = parts
+
+    def run(variables: Variables) -> Any:
+        array = source(variables)
+        if is_nothing(array):
+            return None
+        return _index_of(scope.collation, array, *[other(variables) for other in others])
+
+    return folded(run, parts)
+
+
 def _index_of(collation: Collation, array: Any, wanted: Any, start: Any = None, end: Any = None) -> Any:
-    if is_nothing(array):
-        return None
     if not isinstance(array, list):
         raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
     first, last = bounds(start, end, len(array))
@@ -259,7 +272,7 @@ OPERATORS: Mapping[str, Make] = {
     "$first": _end("$first", 0),
     "$firstN": _so_many(lambda values, n, scope: values[:n]),
     "$in": under_collation(_in, 2),
-    "$indexOfArray": under_collation(_index_of, 2, 4),
+    "$indexOfArray": _index_of_array,
     "$isArray": of_values(_is_array, 1),
     "$last": _end("$last", -1),
     "$lastN": _so_many(lambda values, n, scope: values[-n:]),
