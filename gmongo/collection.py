@@ -308,7 +308,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         for document in with_checkpoints(documents):
             checked_mapping("document", document)
             inserted_id = ensure_id(document)
-            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # of these the _id is not read
+            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # a raw one is not decoded for it
                 ids.append(inserted_id)
             elements.append(document)
         if not elements:

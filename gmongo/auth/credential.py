@@ -59,7 +59,7 @@ def credential_of(
 
     :param options: by their names in lower case.
     :param database: the default database of the URI.
-    :raises ConfigurationError: the mechanism cannot do with what is there; the message names the option.
+    :raises ConfigurationError: an option of the mechanism is missing or does not suit it; the message names the option.
     """
     mechanism = options.get("authmechanism")
     if mechanism is None and (username is None or (username == "" and not password)):

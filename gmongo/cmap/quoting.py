@@ -6,7 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
 
-from gmongo._documents import Document, Value
+from gmongo._documents import Document
 
 # What the driver reads, and what it says of an error.
 _KEPT = frozenset(
@@ -16,9 +16,9 @@ _WORD = re.compile(r"[^\x00-\x20\x7f]+")
 _SHORTEST = 4  # what is shorter is in any text
 
 
-def without_quotes(reply: Document, sent: object, names: Collection[Value] = ()) -> Document:
-    """A reply, of which no more is left than the driver reads if it is a refusal; and not the server's words, if they
-    quote what was sent.
+def without_quotes(reply: Document, sent: object, names: Collection[object] = ()) -> Document:
+    """A reply to show in an error. Of a refusal it has only the fields that the driver reads, and of these no text of
+    the server's that quotes what was sent.
 
     :param sent: what must not be seen: a string, bytes, or anything that holds such.
     :param names: what may be, nevertheless.

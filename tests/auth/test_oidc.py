@@ -196,13 +196,14 @@ def test_an_operation_with_a_limit_leaves_less_for_the_callback(server):
     assert [context.timeout_seconds for context in callback.contexts] == [60, 5]
 
 
-def test_a_callback_may_take_longer_than_a_connection(server):
+@pytest.mark.parametrize("option", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
+def test_a_callback_may_take_longer_than_a_connection(server, option):
     class Slow(Callback):
         def fetch(self, context):
             gevent.sleep(0.3)
             return super().fetch(context)
 
-    with client_of(server, {"OIDC_CALLBACK": Slow()}, connectTimeoutMS=100) as client:
+    with client_of(server, {option: Slow()}, connectTimeoutMS=100) as client:
         assert find(client) == {"_id": 1}
 
 
@@ -266,16 +267,6 @@ def test_a_human_without_a_name(server):
     with client_of(server, {"OIDC_HUMAN_CALLBACK": Callback()}) as client:
         find(client)
     assert server.begun[0] == {}
-
-
-def test_a_human_may_take_longer_than_a_connection(server):
-    class Slow(Callback):
-        def fetch(self, context):
-            gevent.sleep(0.3)
-            return super().fetch(context)
-
-    with client_of(server, {"OIDC_HUMAN_CALLBACK": Slow()}, connectTimeoutMS=100) as client:
-        assert find(client) == {"_id": 1}
 
 
 def test_a_human_is_not_asked_as_long_as_the_token_can_be_refreshed(server):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gevent
 import pytest
 
 from gmongo.testing import Deployment
@@ -26,6 +27,13 @@ def critical_sections() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def quick_checks(quick: None) -> None:
     """Here all tests check servers as often as they like."""
+
+
+@pytest.fixture
+def in_time() -> Iterator[None]:
+    """A greenlet that does not keep its limit is ended by this, with an error that no test expects."""
+    with gevent.Timeout(5, AssertionError("the limit was not kept")):
+        yield
 
 
 @pytest.fixture

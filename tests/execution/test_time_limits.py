@@ -35,11 +35,7 @@ LIMIT = 0.12
 FAR = 60.0  # no test lasts that long
 
 
-@pytest.fixture(autouse=True)
-def in_time() -> Iterator[None]:
-    """A greenlet that does not keep its limit is ended by this, with an error that no test expects."""
-    with gevent.Timeout(5, AssertionError("the limit was not kept")):
-        yield
+pytestmark = pytest.mark.usefixtures("in_time")
 
 
 @pytest.fixture(params=["option", "block"])
@@ -282,11 +278,11 @@ def test_a_foreign_timeout_is_no_limit_of_ours(deployment: Deployment, client: C
         WTimeoutError("late", 64),
     ],
 )
-def test_the_property(error: PyMongoError) -> None:
+def test_every_error_of_a_limit_is_a_time_out(error: PyMongoError) -> None:
     assert error.timeout
 
 
-def test_other_errors_are_none(deployment: Deployment, client: Client) -> None:
+def test_other_errors_are_no_time_outs(deployment: Deployment, client: Client) -> None:
     fail(deployment, "find", code=2, labels=None)
     with pytest.raises(OperationFailure) as raised, gmongo.timeout(FAR):
         client.db.c.find_one()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -26,11 +26,7 @@ LIMIT = 0.12
 FAR = 60.0  # no test lasts that long
 
 
-@pytest.fixture(autouse=True)
-def in_time() -> Iterator[None]:
-    """A greenlet that does not keep its limit is ended by this, with an error that no test expects."""
-    with gevent.Timeout(5, AssertionError("the limit was not kept")):
-        yield
+pytestmark = pytest.mark.usefixtures("in_time")
 
 
 # Several commands

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
@@ -156,57 +156,45 @@ FAILURES = {
 }
 
 
+def gone_after(act: Callable[[], object], *errors: type[Exception]) -> str:
+    """Handle the error of `act` in a frame that has a request; the error's text, if the request is gone then."""
+    request = Request()
+    watched = weakref.ref(request)
+
+    def handle(_request: Request) -> str:
+        try:
+            return str(act())
+        except errors as error:
+            return str(error)
+
+    text = handle(request)
+    del request
+    gevent.sleep(0)  # the hub may be in the middle of the callback that threw the driver's time-out
+    assert watched() is None
+    return text
+
+
 @pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
 def test_locals_of_code_that_has_handled_an_error_go_at_once(reply: dict[str, Any]) -> None:
     with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
-        request = Request()
-        watched = weakref.ref(request)
-
-        def handle(request: Request) -> str:
-            try:
-                return str(client.db.c.find_one())
-            except Exception as error:
-                return str(error)
-
-        assert handle(request)
-        del request
-        assert watched() is None
+        assert gone_after(client.db.c.find_one, Exception)
 
 
 def test_locals_of_code_that_lost_a_connection_go_at_once() -> None:
     with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
         client.admin.command("ping")
-        request = Request()
-        watched = weakref.ref(request)
-
-        def handle(request: Request) -> str:
-            try:
-                return str(client.db.c.find_one())
-            except Exception as error:
-                return str(error)
-
         server.stop()
-        assert handle(request)
-        del request
-        gevent.sleep(0)  # the hub may be in the middle of the callback that threw the driver's time-out
-        assert watched() is None
+        assert gone_after(client.db.c.find_one, Exception)
 
 
 def test_locals_of_code_that_had_no_time_left_go_at_once() -> None:
     """The abort of a transaction, for example, whose time is up before it is sent."""
-    request = Request()
-    watched = weakref.ref(request)
 
-    def handle(request: Request) -> None:
-        try:
-            with interrupt_after(0, NetworkTimeout("no time")):
-                pass
-        except NetworkTimeout:
-            return
+    def act() -> None:
+        with interrupt_after(0, NetworkTimeout("no time")):
+            pass
 
-    handle(request)
-    del request
-    assert watched() is None
+    assert gone_after(act, NetworkTimeout) == "no time"
 
 
 def test_locals_of_code_that_a_pool_refused_go_at_once() -> None:
@@ -214,17 +202,5 @@ def test_locals_of_code_that_a_pool_refused_go_at_once() -> None:
         client.admin.command("ping")
         pool = client._topology.pools()[0]
         connection = pool.check_out()
-        request = Request()
-        watched = weakref.ref(request)
-
-        def handle(request: Request) -> str:
-            try:
-                return str(client.db.c.find_one())
-            except WaitQueueTimeoutError as error:
-                return str(error)
-
-        assert "Timed out" in handle(request)
-        del request
-        gevent.sleep(0)
-        assert watched() is None
+        assert "Timed out" in gone_after(client.db.c.find_one, WaitQueueTimeoutError)
         pool.check_in(connection)
