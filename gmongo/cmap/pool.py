@@ -139,7 +139,7 @@ class Pool:
         delivery.note(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:
+        except BaseException as error:  # the caller does not get the connection
             self.check_in(connection, error)
             raise
         return connection
@@ -217,6 +217,8 @@ class Pool:
 
         :param error: what the step was the end of; after an interruption, the events do not wait for their turn.
         """
+        # Taken before events are delivered: listeners switch there, and other greenlets finish steps of their own.
+        # Closed after it, whatever is thrown there.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)

@@ -377,6 +377,8 @@ class StateMachine:
         """
         if self.state is PoolState.CLOSED:
             return []
+        # Critical section: the generation first, so that whatever is given back or established from now on is known as
+        # stale; then the waiters, before any of them runs and asks again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
@@ -400,6 +402,7 @@ class StateMachine:
         """Close for good. Connections in use are closed as they are checked in."""
         if self.state is PoolState.CLOSED:
             return
+        # Critical section: the state first, as waiters that are evicted, and connections that come back, look at it.
         self._become(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)

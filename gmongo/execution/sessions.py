@@ -250,6 +250,7 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """A session that the server still knows for a while, or a new one. It counts as used now."""
+        # Critical section: the look at a session's age, and its leaving the pool: no other operation takes it.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()

@@ -288,6 +288,8 @@ class Topology:
         """Apply what an application's error on a connection says of the server, unless it is stale."""
         if self._closed:
             return
+        # Critical section: whether the error is stale, and its effect. With a switch between them, it could undo what a
+        # newer check has found.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)

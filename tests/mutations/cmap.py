@@ -719,7 +719,7 @@ MUTATIONS = (
         "c103",
         "a check-out whose listener is interrupted is lost",
         POOL,
-        "        except BaseException as error:\n            self.check_in(connection, error)\n            raise\n        return connection\n",
+        "        except BaseException as error:  # the caller does not get the connection\n            self.check_in(connection, error)\n            raise\n        return connection\n",
         "        except ValueError:\n            raise\n        return connection\n",
         "cmap/test_events gevent/test_logging_and_listeners",
     ),
