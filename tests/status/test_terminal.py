@@ -210,7 +210,7 @@ def test_in_a_terminal(tmp_path: Path) -> None:
             read_until(ours, b"Pools")
             os.write(ours, b"4\x1b[B2")
             read_until(ours, b"Operations")
-            os.write(ours, b"q")
+            os.write(ours, b"\x1b[Bq")  # an arrow and a letter that arrive together
             while process.poll() is None:
                 gevent.sleep(0.01)
     finally:
