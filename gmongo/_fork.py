@@ -10,7 +10,8 @@ import os
 import sys
 import weakref
 from importlib import import_module
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Protocol
 
 import gevent
 
@@ -57,14 +58,14 @@ def _begin_in_child() -> None:
     gevent.reinit()
 
 
-def _register_with_uwsgi(uwsgi: Any) -> None:
+def _register_with_uwsgi(uwsgi: ModuleType) -> None:
     """uWSGI forks in C, and calls Python's hooks only on demand. It has one hook of its own, which its
     decorators share out.
     """
     try:
         import_module("uwsgidecorators").postfork(_begin_in_child)
     except ImportError:
-        uwsgi.post_fork_hook = _begin_in_child
+        vars(uwsgi)["post_fork_hook"] = _begin_in_child
 
 
 os.register_at_fork(after_in_child=_begin_in_child)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -81,7 +81,7 @@ class ChangeStream(Generic[DocumentType]):
 
     def __init__(
         self,
-        target: Any,
+        target: _Watched[Value],
         pipeline: Sequence[Document] | None,
         full_document: str | None,
         resume_after: Document | None,
@@ -111,7 +111,7 @@ class ChangeStream(Generic[DocumentType]):
             _checked("start_after", start_after, Mapping),
             _checked("start_at_operation_time", start_at_operation_time, Timestamp),
         )
-        self._collection, self._target = self._what_to_watch(target)
+        self._collection, self._target = target._watched()
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
@@ -122,10 +122,6 @@ class ChangeStream(Generic[DocumentType]):
         self._cursor: ServerCursor | None = None
         self._interrupted = False
         self._closed = False
-
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
-        """The collection whose options hold, and what to aggregate."""
-        raise NotImplementedError
 
     # The cursor
 
@@ -303,24 +299,15 @@ class ChangeStream(Generic[DocumentType]):
 class CollectionChangeStream(ChangeStream[DocumentType]):
     """The changes of one collection; made by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
 
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
-        return target, target.name
-
 
 class DatabaseChangeStream(ChangeStream[DocumentType]):
     """The changes of all collections of a database; made by :meth:`Database.watch <gmongo.database.Database.watch>`."""
-
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
-        return target["$cmd.aggregate"], 1
 
 
 class ClusterChangeStream(ChangeStream[DocumentType]):
     """The changes of all databases but ``admin``, ``config`` and ``local``; made by :meth:`MongoClient.watch
     <gmongo.mongo_client.MongoClient.watch>`.
     """
-
-    def _what_to_watch(self, target: Any) -> tuple[Collection[Value], str | int]:
-        return target["admin"]["$cmd.aggregate"], 1
 
     def _stage(self) -> DocumentDict:
         return {**super()._stage(), "allChangesForCluster": True}
@@ -330,6 +317,10 @@ class _Watched(Generic[Stream]):
     """What can be watched: a collection, a database or a client."""
 
     _changes: type[Stream]
+
+    def _watched(self) -> tuple[Collection[Value], str | int]:
+        """The collection whose options hold, and what to aggregate."""
+        raise NotImplementedError
 
     def watch(
         self,

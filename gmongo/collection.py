@@ -118,6 +118,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     _changes: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
 
+    def _watched(self) -> tuple[Collection[Value], str | int]:
+        return self, self._name
+
     def __init__(
         self,
         database: Database[DocumentType],

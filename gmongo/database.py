@@ -64,6 +64,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
     _changes: type[DatabaseChangeStream[DocumentType]] = DatabaseChangeStream
 
+    def _watched(self) -> tuple[Collection[Value], str | int]:
+        return self["$cmd.aggregate"], 1
+
     def __init__(
         self,
         client: MongoClient[DocumentType],

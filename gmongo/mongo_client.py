@@ -20,6 +20,7 @@ from gmongo.change_stream import ClusterChangeStream, _Watched
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
 from gmongo.cmap.shape import DOCUMENTS, TEXT
+from gmongo.collection import Collection
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
@@ -188,6 +189,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     """
 
     _changes: type[ClusterChangeStream[DocumentType]] = ClusterChangeStream
+
+    def _watched(self) -> tuple[Collection[Value], str | int]:
+        return self["admin"]["$cmd.aggregate"], 1
 
     HOST = "localhost"
     PORT = 27017

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from types import FrameType, ModuleType
-from typing import Any
 
 from gmongo._stand_in.in_pymongo import those_in_pymongo
 from gmongo._stand_in.names import ALIASES, ROOTS
@@ -71,7 +70,7 @@ class Asked:
         class Watched(plain):  # type: ignore[misc, valid-type]
             watched = True
 
-            def __getattribute__(self, name: str) -> Any:
+            def __getattribute__(self, name: str) -> object:
                 if name.startswith("__") and name != "__version__":  # the interpreter and its modules ask for these
                     return super().__getattribute__(name)
                 full = f"{module_name}.{name}"
@@ -94,7 +93,7 @@ class Asked:
         self._classes[kind] = class_name
         asked, own = self, getattr(kind, "__getattr__", object.__getattribute__)
 
-        def __getattr__(instance: object, name: str) -> Any:
+        def __getattr__(instance: object, name: str) -> object:
             try:
                 return own(instance, name)
             except AttributeError:

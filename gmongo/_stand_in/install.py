@@ -6,7 +6,6 @@ import importlib
 import sys
 from importlib.machinery import PathFinder
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
 
 from gmongo._stand_in.finder import StandIn
 from gmongo._stand_in.loggers import adopt_loggers
@@ -36,7 +35,7 @@ def install() -> StandIn:
 
 def _place() -> int:
     """Before the finder of files on ``sys.path``, and after finders that only watch imports."""
-    finders: list[Any] = sys.meta_path
+    finders: list[object] = [*sys.meta_path]
     return finders.index(PathFinder) if PathFinder in finders else len(finders)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import InvalidURI
@@ -47,7 +46,7 @@ def read_uri(
     )
     fqdn = srv_hostname(parts.hosts) if parts.srv else None
     if fqdn is None:
-        nodes: list[Any] = split_encoded_hosts(parts.hosts, default_port)
+        nodes: Sequence[tuple[str, int | None]] = split_encoded_hosts(parts.hosts, default_port)
     else:
         if validate:
             check_uri({**options, **arguments}, 1, parts.srv)
