@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.mutations import cmap, execution, limits, load_balanced, reading, rows, sdam, telemetry, wire
+from tests.mutations import cmap, execution, limits, load_balanced, ocsp, reading, rows, sdam, telemetry, wire
 from tests.mutations.mutation import Mutation
 
 AREAS: Mapping[str, tuple[Mutation, ...]] = {
@@ -15,6 +15,7 @@ AREAS: Mapping[str, tuple[Mutation, ...]] = {
     "limits": limits.MUTATIONS,
     "reading": reading.MUTATIONS,
     "telemetry and status": telemetry.MUTATIONS,
+    "ocsp": ocsp.MUTATIONS,
     "wire and stable_api": wire.MUTATIONS,
     "single rows": rows.MUTATIONS,
 }

@@ -17,6 +17,8 @@ from cryptography.x509 import ocsp
 from OpenSSL import SSL
 
 import gmongo
+from gmongo._tls import tls_of
+from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
 from gmongo.wire.ocsp.inquiry import Inquiry
 from gmongo.wire.ocsp.question import Question
@@ -38,7 +40,7 @@ from tests.support.ocsp import (
     now,
 )
 from tests.support.pools import checked_out
-from tests.support.wait import eventually
+from tests.support.wait import PATIENCE, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -318,6 +320,17 @@ def test_a_responder_that(tmp_path, authority, case):
     ticking.kill()
 
 
+@pytest.mark.parametrize("case", [each for each in WRONG if "without end" in each or each == "sends too much"])
+def test_what_has_no_end_is_left_before_the_time_is_over(authority, case):
+    """Else a responder that is fast enough would hold the loop."""
+    with Responder(WRONG[case]) as responder:
+        certified = authority.server(responder.url)
+        inquiry = Inquiry(Question(certified.certificate, authority.certificate), 1000, None)
+        with gevent.Timeout(PATIENCE):
+            inquiry.wait(True)
+        assert inquiry.answer is None
+
+
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 def test_a_redirection_is_followed(tmp_path, authority, responder, status):
     with Responder() as other:
@@ -442,6 +455,15 @@ def test_an_answer_is_remembered(tmp_path, authority, responder):
     assert len(responder.requests) == 1
 
 
+def test_no_connection_asks_what_another_has_learned(authority, responder):
+    certified = authority.server(responder.url)
+    responder.body = authority.response(certified)
+    revocation = Revocation(True, 5)
+    for _ in range(3):
+        revocation.check([certified.certificate, authority.certificate], b"", lambda inquiry: inquiry.wait(True))
+    assert len(responder.requests) == 1
+
+
 def test_an_answer_for_the_moment_is_not_remembered(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, until=None)
@@ -503,10 +525,21 @@ def test_a_client_is_closed_while_a_responder_is_silent(tmp_path, authority):
             assert finding.exception is not None
 
 
-def test_an_inquiry_goes_on_without_what_waits(tmp_path, authority, responder):
-    from gmongo._tls import tls_of
-    from gmongo.cmap.connection import Connection
+def test_a_connection_is_interrupted_while_a_responder_is_silent(tmp_path, authority):
+    with Responder(WRONG["is silent"]) as responder:
+        certified = authority.server(responder.url)
+        with Scene(tmp_path, authority, certified) as scene:
+            tls = tls_of({"tls": True, "tlscafile": scene.ca}, 10)
+            tls.revocation._seconds = 60
+            connection = Connection(("localhost", scene.server.port))
+            connecting = gevent.spawn(connection.connect, tls)
+            eventually(lambda: responder.requests)
+            connection.interrupt(AutoReconnect("enough"))
+            eventually(connecting.ready)
+            assert str(connecting.exception) == "enough"
 
+
+def test_an_inquiry_goes_on_without_what_waits(tmp_path, authority, responder):
     gate = gevent.event.Event()
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
