@@ -24,7 +24,7 @@ pytest_plugins = ["gmongo.testing.pytest_plugin"]
 Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
 # In these folders time is virtual: the servers run in the test's hub, so a busy machine changes nothing.
-_VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api"}
+_VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
 
 _failed: list[str] = []
 
@@ -77,8 +77,9 @@ def pytest_runtest_logfinish() -> None:
 @pytest.fixture(autouse=True)
 def which_time(request: pytest.FixtureRequest) -> None:
     """Time is virtual in some folders, but for tests that are marked with `real_time`."""
-    folder = request.path.relative_to(Path(__file__).parent).parts[0]
-    if folder in _VIRTUAL and request.node.get_closest_marker("real_time") is None:
+    tests = Path(__file__).parent
+    folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
+    if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:
         request.getfixturevalue("virtual_time")
 
 

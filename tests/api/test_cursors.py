@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import bson
-import gevent
 import pytest
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
@@ -199,7 +198,7 @@ def test_the_session_of_a_dropped_cursor_is_used_again(recorded: Recorded) -> No
     del cursor
     gc.collect()
     eventually(lambda: recorder.sent("killCursors"))
-    gevent.sleep(0.01)
+    eventually(lambda: not collection.database.client._executor.sessions.in_use)
     recorder.forget()
     collection.find_one()
     assert recorder.command("find")["lsid"] == session_id

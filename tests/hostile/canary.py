@@ -137,6 +137,7 @@ class Canary:
 
     def look_at_objects(self) -> None:
         """The reprs, strings and pickles of all objects of the driver's that live."""
+        gc.collect()  # the application's own, such as an InsertOne, may be garbage behind an exception
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)
             if not isinstance(module, str) or not module.startswith("gmongo") or "testing" in module:

@@ -97,6 +97,7 @@ def test_all_metrics_have_their_units(connect: Any, collected: Collected, deploy
     assert {name: metric.unit for name, metric in collected.metrics().items()} == UNITS
 
 
+@pytest.mark.real_time
 def test_durations_of_operations(connect: Any, collected: Collected, deployment: Deployment) -> None:
     client = connect()
     client.shop.orders.insert_one({"_id": 1})

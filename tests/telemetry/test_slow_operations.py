@@ -87,6 +87,7 @@ def test_where_the_time_goes(slow: Connect, deployment: Deployment, caplog: Any)
     assert record.getMessage().endswith("; 2 tries")
 
 
+@pytest.mark.real_time
 def test_decoding_has_its_share(slow: Connect, caplog: Any) -> None:
     client = slow(0)
     client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # below 64 KB

@@ -154,7 +154,7 @@ def test_a_timer_of_an_exchange_before_is_started_again_for_this_one():
     assert made == [0.05]
 
 
-def test_nothing_is_thrown_into_a_greenlet_that_has_ended():
+def test_nothing_is_thrown_into_a_greenlet_that_has_ended(virtual_time):
     limit = limit_of(made := [])
     limit.begin(0.01)
     limit.end()
