@@ -7,6 +7,7 @@ one in the same way. A connection is closed without a word to the server, as a p
 from __future__ import annotations
 
 import _socket
+import logging
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from typing import Any
 from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
+
+# Of the package that the extra brings. It is made here since this module is always loaded: what stands in for PyMongo
+# renames the loggers of such modules.
+ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # What is encrypted at a time, so that a long message does not hold the loop.
 _CHUNK_SIZE = 64 * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -16,9 +15,9 @@ from gmongo.wire.limit import interrupt_after
 from gmongo.wire.ocsp.answer import Answer, NoAnswer, read_answer
 from gmongo.wire.ocsp.question import Question
 from gmongo.wire.ocsp.responder import ask
+from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
-_log = logging.getLogger("gmongo.ocsp")
 _MOST_RESPONDERS = 4
 # Responders that have not answered are left alone for so long, in seconds: connections do not all wait for them.
 _PAUSE = 60.0
@@ -76,7 +75,7 @@ class Inquiry:
                 remember(question, answer)
                 self._ended.set()
         except NoAnswer as error:
-            safely(_log.info, "%s", error)
+            safely(ocsp_log.info, "%s", error)
         finally:
             for each in transports:
                 each.close()
