@@ -59,10 +59,14 @@ class CursorReaper:
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(spawn, self._end_pinned)
             return
-        # The loop spawns, and not the finaliser, which may run in another thread.
         self._unpinned.append((epoch, dropped))
+        self._reap_soon()
+
+    def _reap_soon(self) -> None:
+        hub, epoch = self._executor.topology.hub, self._executor.epoch
         if self._reaping != epoch and hub is not None:
             self._reaping = epoch
+            # The loop spawns, and not the finaliser, which may run in another thread.
             hub.loop.run_callback_threadsafe(spawn, self._end_unpinned)
 
     def take_unopened(self, opened: CursorReply) -> None:
@@ -85,6 +89,9 @@ class CursorReaper:
                 self._end(*self._unpinned.popleft())
         finally:
             self._reaping = None
+            # A finaliser may have run since the last look at the queue, and whatever is thrown above leaves the rest.
+            if self._unpinned:
+                self._reap_soon()
 
     def stop_reading(self) -> None:
         """The client is closed: nothing is read ahead any more."""

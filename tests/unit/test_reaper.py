@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import SimpleNamespace
 
 import gevent
@@ -107,6 +108,39 @@ def test_one_that_cannot_be_ended_gives_back_what_it_held_and_the_next_are_ended
 
 def throw(error):
     raise error
+
+
+def test_one_that_is_dropped_while_the_greenlet_ends_is_ended_too():
+    class Queue(deque):
+        """A finaliser runs as the greenlet finds it empty."""
+
+        late = [dropped(2)]
+
+        def __len__(self):
+            size = super().__len__()
+            if not size and self.late:
+                reaper.take(self.late.pop())
+            return size
+
+    executor = Executor()
+    reaper = CursorReaper(executor)
+    reaper._unpinned = Queue()
+    reaper.take(dropped(1))
+    gevent.idle()
+    gevent.idle()
+    assert executor.run_operations == [(0, [1]), (0, [2])]
+
+
+def test_those_behind_one_at_which_the_greenlet_is_killed_are_ended():
+    executor = Executor()
+    run = executor.run
+    executor.run = lambda *given: throw(GreenletExit()) if given[0].command(None)["cursors"] == [1] else run(*given)
+    reaper = CursorReaper(executor)
+    reaper.take(dropped(1))
+    reaper.take(dropped(2))
+    gevent.idle()
+    gevent.idle()
+    assert executor.run_operations == [(0, [2])]
 
 
 def test_after_the_client_is_closed_a_connection_is_given_back_all_the_same():
