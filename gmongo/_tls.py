@@ -31,25 +31,27 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
         return Tls(context)
     if all(map(find_spec, _PACKAGES)):
-        return _checked(options, context.check_hostname, connect_timeout)
+        return _checked(options, context, connect_timeout)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
     return Tls(context)
 
 
-def _checked(options: Document, check_name: bool, connect_timeout: float | None) -> Tls:
+def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float | None) -> Tls:
     from gmongo.wire.ocsp.revocation import Revocation
     from gmongo.wire.ocsp.transport import CheckedTls
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get
     crl_file = get("tlscrlfile")
+    names = [each["name"] for each in context.get_ciphers()]
     trust = Trust(
+        ciphers=":".join((f"@SECLEVEL={context.security_level}", *names)),
         ca_file=get("tlscafile"),
         crl_file=crl_file,
         key_file=get("tlscertificatekeyfile"),
         password=get("tlscertificatekeyfilepassword"),
-        check_name=check_name,
+        check_name=context.check_hostname,
     )
     # What is checked against a list needs no responder; OpenSSL refuses a certificate whose issuer has none.
     asks = crl_file is None and not get("tlsdisableocspendpointcheck")

@@ -50,6 +50,7 @@ _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_R
 class Trust:
     """What is trusted, and what is shown. Files are PEM files that have been read once already.
 
+    :param ciphers: those of TLS 1.2, as OpenSSL writes them.
     :param ca_file: the authorities; None is those of the system.
     :param crl_file: a list of what they have revoked, if there is one.
     :param key_file: the own certificate and its key, if there is one.
@@ -57,6 +58,7 @@ class Trust:
     :param check_name: whether a certificate must be for the server's name.
     """
 
+    ciphers: str
     ca_file: str | None = None
     crl_file: str | None = None
     key_file: str | None = None
@@ -94,6 +96,7 @@ class OpenSslContext:
         self.check_hostname = trust.check_name
         context = self._context = SSL.Context(SSL.TLS_CLIENT_METHOD)
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
+        context.set_cipher_list(trust.ciphers.encode("ascii"))
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # sessions are kept by host
         context.set_verify(SSL.VERIFY_PEER, _verify)

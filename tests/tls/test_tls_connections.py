@@ -201,6 +201,18 @@ def test_an_old_server(files):
         assert "TLS handshake failed" in refusal(server, tlsCAFile=files.ca)
 
 
+def test_a_server_whose_ciphers_are_too_weak(files):
+    """They are those of the standard library on either transport."""
+    context = server_context(files.server)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE-ECDSA-AES128-SHA")
+    with TlsServer(context) as server:
+        assert "TLS handshake failed" in refusal(server, tlsCAFile=files.ca)
+    context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+    with TlsServer(context) as server, client_of(server, tlsCAFile=files.ca) as client:
+        find(client)
+
+
 # Names and sessions
 
 
