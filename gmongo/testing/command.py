@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -16,6 +16,7 @@ class Request:
     :param database: the ``$db``.
     :param member: ``host:port`` of the member or mongos that received it.
     :param connection: the number of the connection it came on.
+    :ivar killed: tells whether it has been killed meanwhile; None while it cannot be.
     """
 
     name: str
@@ -23,6 +24,12 @@ class Request:
     database: str
     member: str
     connection: int
+    killed: Callable[[], bool] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether it has been killed."""
+        return self.killed is not None and self.killed()
 
     @property
     def session(self) -> bytes | None:
@@ -70,3 +77,8 @@ class CommandError(Exception):
 def not_supported(what: str) -> CommandError:
     """The error for what the simulation cannot do: it is never answered falsely."""
     return CommandError(115, "CommandNotSupported", f"the simulated deployment does not support {what}")
+
+
+def interrupted() -> CommandError:
+    """The error of a command that was killed."""
+    return CommandError(11601, "Interrupted", "operation was interrupted")

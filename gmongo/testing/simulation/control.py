@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmongo.testing.channel import Channel
 from gmongo.testing.command import CommandError
+from gmongo.testing.simulation.command_log import ReceivedCommand
 from gmongo.testing.simulation.member import Member
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
     """Those that the asker does not have yet: from number `after` on."""
     log = deployment.commands
     news = log[max(0, after - log.first) :]
-    fields = [{each.name: getattr(command, each.name) for each in dataclasses.fields(command)} for command in news]
+    names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]
+    fields = [{name: getattr(command, name) for name in names} for command in news]
     return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
 
 

@@ -11,10 +11,12 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.simulation import fail_points, generic_fields, stable_api
 from gmongo.testing.simulation.authentication.access import check_access
 from gmongo.testing.simulation.call import Call, CloseConnection
+from gmongo.testing.simulation.commands.operations import show_operations
 from gmongo.testing.simulation.commands.table import COMMANDS
 from gmongo.testing.simulation.error_codes import STATE_CHANGE, error
 from gmongo.testing.simulation.error_labels import add_labels
 from gmongo.testing.simulation.hello import learn_name
+from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.sleeping import sleep_as_told
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import check_write_concern, satisfy_write_concern
@@ -28,6 +30,13 @@ def answer(call: Call) -> dict[str, Any]:
 
     :raises CloseConnection: there is none; the connection is to be closed.
     """
+    with call.member.operations.of(call) as operation:
+        reply = _answer(call, operation)
+    call.member.operations.note(call, reply)
+    return reply
+
+
+def _answer(call: Call, operation: Operation) -> dict[str, Any]:
     injected = False
     try:
         _check(call)
@@ -36,7 +45,7 @@ def answer(call: Call) -> dict[str, Any]:
             injected = True
             fail_points.act_before(call, *met)
             injected = False
-        reply = _execute(call)
+        reply = _execute(call, operation)
         if met is not None:
             fail_points.act_after(*met, reply)
     except CommandError as problem:
@@ -57,7 +66,7 @@ def _check(call: Call) -> None:
     check_access(call)
 
 
-def _execute(call: Call) -> dict[str, Any]:
+def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     handler = COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
     if handler is not None:
         return handler(call)
@@ -65,7 +74,8 @@ def _execute(call: Call) -> dict[str, Any]:
         raise error(59, f"no such command: '{call.name}'")
     call.cluster.topology.admit(call)
     check_write_concern(call)
-    sleep_as_told(call)
+    sleep_as_told(call, operation)
+    show_operations(call)
     call.cluster.store.let_time_pass(call.member.parameters)
     reply = call.cluster.store.execute(call.request)
     call.cluster.note_change_stream(call.body, reply)

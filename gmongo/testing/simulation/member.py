@@ -16,6 +16,7 @@ from gmongo.testing.simulation.connection import Connection
 from gmongo.testing.simulation.fail_points import FailPoints
 from gmongo.testing.simulation.listener import HOST, Listener, reserve
 from gmongo.testing.simulation.network import Faults
+from gmongo.testing.simulation.operations import Operations
 from gmongo.testing.simulation.parameters import Parameters
 from gmongo.testing.simulation.tls import Stream, TlsStream
 from gmongo.testing.simulation.waiting import Change, wait_for
@@ -54,6 +55,7 @@ class Member:
         self.fail_points = FailPoints()
         self.parameters = Parameters(cluster.parameters)
         self.created = 0
+        self.operations = Operations()
         self._change = Change()
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None

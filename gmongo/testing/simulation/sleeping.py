@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from gmongo.testing.command import interrupted
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.waiting import wait_for
 
 _SLEEPS = (
@@ -18,10 +20,10 @@ _SLEEPS = (
 _STATEMENTS = {"update": "updates", "delete": "deletes"}
 
 
-def sleep_as_told(call: Call) -> None:
+def sleep_as_told(call: Call, operation: Operation) -> None:
     """If a filter only sleeps and lets everything through, sleep once, and take that out of the filter.
 
-    :raises CommandError: its time is over.
+    :raises CommandError: its time is over, or it was killed.
     :raises CloseConnection: the client has left.
     """
     wanted = 0.0
@@ -32,7 +34,7 @@ def sleep_as_told(call: Call) -> None:
             # The bytes of the request have just been decoded: only the log has this document, too.
             holder[field] = {name: value for name, value in holder[field].items() if name != "$where"}
     if wanted:
-        _sleep(call, wanted)
+        _sleep(call, operation, wanted)
 
 
 def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
@@ -51,9 +53,11 @@ def _sleep_of(condition: dict[str, Any]) -> float | None:
     return None if found is None else int(found[1]) / 1000
 
 
-def _sleep(call: Call, wanted: float) -> None:
+def _sleep(call: Call, operation: Operation, wanted: float) -> None:
     allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
-    if wait_for(call.connection.gone, min(wanted, allowed)):
+    if wait_for(operation.over, min(wanted, allowed)):
+        if operation.is_killed():
+            raise interrupted()
         raise CloseConnection
     if allowed < wanted:
         raise error(50, "operation exceeded time limit")

@@ -46,7 +46,8 @@ class Store:
             raise CommandError(59, "CommandNotFound", f"no such command: '{request.name}'")
         if name != request.name:
             body = {name if field == request.name else field: value for field, value in request.body.items()}
-            request = replace(request, name=name, body=body)
+            killed, request = request.killed, replace(request, name=name, body=body)
+            request.killed = killed
         self._state.settle()
         return execute(self._state, request)
 
@@ -87,6 +88,10 @@ class Store:
             transaction = session.transaction
             if transaction is not None and transaction.connection == connection:
                 abort(self._state, session)
+
+    def wake(self) -> None:
+        """Have commands that wait look whether they may go on, or have been killed."""
+        self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
         """Kill a cursor, if it is still there."""

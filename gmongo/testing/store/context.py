@@ -76,7 +76,7 @@ class Context:
         before = losses[member]
         # That of a getMore says how long to wait for events.
         limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
-        return Pace(limit, lambda: losses[member] != before, self.state.settle)
+        return Pace(limit, lambda: losses[member] != before, self.state.settle, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """The collation of the command, or else of the collection.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import gevent
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, interrupted
 
 T = TypeVar("T")
 _SLICE = 0.002
@@ -27,6 +27,7 @@ class Pace:
     :param limit: its ``maxTimeMS``; None or 0 for no limit.
     :param interrupted: tells whether the member has stopped being able to write since the command arrived.
     :param settle: waits until no commit is being applied.
+    :param killed: tells whether the command has been killed.
     """
 
     def __init__(
@@ -34,9 +35,10 @@ class Pace:
         limit: Any = None,
         interrupted: Callable[[], bool] = lambda: False,
         settle: Callable[[], None] = lambda: None,
+        killed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._interrupted = interrupted
-        self._settle = settle
+        self._settle, self._killed = settle, killed
         self._since = clock.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
@@ -89,12 +91,22 @@ class Pace:
             gevent.sleep(_MOMENT)
             self._settle()
             self._since = clock.monotonic()
+            self.check_killed()
+
+    def check_killed(self) -> None:
+        """Check that the command has not been killed.
+
+        :raises CommandError: 11601, it has.
+        """
+        if self._killed():
+            raise interrupted()
 
     def check_wait(self) -> float:
         """Check that a write may wait on; for how many seconds.
 
-        :raises CommandError: 50, its time is over; 11602, the member is no longer primary.
+        :raises CommandError: 50, its time is over; 11602, the member is no longer primary; 11601, it was killed.
         """
+        self.check_killed()
         if self._interrupted():
             raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
         left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()

@@ -81,6 +81,7 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
         if left <= 0:
             break
         context.state.wait(left)
+        context.pace.check_killed()
         if not context.state.cursors.is_open(cursor):
             raise cursor_not_found(cursor.id)
         documents = cursor.batch(size, context.pace)

@@ -53,13 +53,13 @@ def test_a_deployment_elsewhere_has_all_that_one_here_has(replica_set):
 def test_a_member_elsewhere_has_all_that_users_need(replica_set):
     # The rest of a member is for the simulation itself.
     inner = {
-        "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "parameters",
-        "service_id", "start", "stop", "topology_version",
+        "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
+        "parameters", "service_id", "start", "stop", "topology_version",
     }  # fmt: skip
     with Deployment.replica_set() as here:
         assert public(here.members[0]) - inner <= public(replica_set.members[0])
     assert {name for name in inner if not hasattr(Member, name)} == {
-        "cluster", "fail_points", "faults", "parameters", "service_id"
+        "cluster", "fail_points", "faults", "operations", "parameters", "service_id"
     }  # fmt: skip
 
 

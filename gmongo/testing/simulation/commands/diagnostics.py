@@ -6,10 +6,7 @@ import os
 import platform
 from typing import Any
 
-from bson import Int64
-
 from gmongo import _chance
-from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
@@ -28,22 +25,6 @@ def _build_info(call: Call) -> dict[str, Any]:
         "debug": False,
         "maxBsonObjectSize": 16 * 1024 * 1024,
         "storageEngines": ["gmongo.testing"],
-    }
-
-
-def _server_status(call: Call) -> dict[str, Any]:
-    member = call.member
-    open_now = len(member.connections)
-    return {
-        "host": member.address,
-        "version": call.cluster.version_text,
-        "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",
-        "pid": Int64(os.getpid()),
-        "uptime": member.uptime,
-        "localTime": clock.utc_now(),
-        "connections": {"current": open_now, "available": 10_000 - open_now, "totalCreated": member.created},
-        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
-        "storageEngine": {"name": "gmongo.testing"},
     }
 
 
@@ -82,19 +63,6 @@ def _command_line(call: Call) -> dict[str, Any]:
     return {"argv": argv, "parsed": parsed}
 
 
-def _current_op(call: Call) -> dict[str, Any]:
-    if call.request.database != "admin":
-        raise error(13, "currentOp may only be run against the admin database.")
-    connections = call.member.connections.values()
-    return {
-        "inprog": [
-            {"connectionId": each.number, "active": True, "op": "command", "command": {each.busy_with: 1}}
-            for each in connections
-            if each.busy_with
-        ]
-    }
-
-
 def _fsync(call: Call) -> dict[str, Any]:
     if call.body.get("lock"):
         raise error(115, "the simulated deployment does not support fsync with lock")
@@ -116,7 +84,6 @@ COMMANDS = {
     "buildInfo": _build_info,
     "buildinfo": _build_info,
     "connectionStatus": _connection_status,
-    "currentOp": _current_op,
     "fsync": _fsync,
     "getCmdLineOpts": _command_line,
     "getLog": _get_log,
@@ -124,7 +91,6 @@ COMMANDS = {
     "hostInfo": _host_info,
     "logRotate": _nothing,
     "ping": _nothing,
-    "serverStatus": _server_status,
     "whatsmyuri": _whats_my_uri,
     **dict.fromkeys(_TEST_COMMANDS, _test_command),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.commands import authentication, diagnostics, faults, parameters, users
+from gmongo.testing.simulation.commands import authentication, diagnostics, faults, operations, parameters, users
 from gmongo.testing.simulation.hello import hello
 from gmongo.testing.store.commands import COMMANDS as STORED
 
@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Callable[[Call], dict[str, Any]]] = {
     **authentication.COMMANDS,
     **diagnostics.COMMANDS,
     **faults.COMMANDS,
+    **operations.COMMANDS,
     **parameters.COMMANDS,
     **users.COMMANDS,
 }

@@ -1,0 +1,156 @@
+"""``currentOp``, ``killOp`` and ``serverStatus``."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import Any
+
+from bson import Int64
+
+from gmongo.testing import clock
+from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.operations import OPCOUNTERS, describe
+from gmongo.testing.store.matching import compile_filter
+
+resource: ModuleType | None
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None
+# What currentOp has besides conditions on what it shows.
+_NOT_CONDITIONS = frozenset({
+    "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
+    "writeConcern", "txnNumber",
+})  # fmt: skip
+_OF_CURRENT_OP = frozenset({
+    "allUsers", "backtrace", "idleConnections", "idleCursors", "idleSessions", "localOps", "targetAllNodes",
+    "truncateOps",
+})  # fmt: skip
+# What connections are counted as no more than: the limit of a server.
+_MOST_CONNECTIONS = 10_000
+
+
+def _check_admin(call: Call) -> None:
+    if call.request.database != "admin":
+        raise error(13, f"{call.name} may only be run against the admin database.")
+
+
+def _current_op(call: Call) -> dict[str, Any]:
+    _check_admin(call)
+    everything = bool(call.body.get("$all"))
+    conditions = {
+        name: value
+        for name, value in call.body.items()
+        if name not in _NOT_CONDITIONS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
+    }
+    match = compile_filter({} if everything else conditions)
+    return {"inprog": [one for one in _operations(call, everything) if match(one)]}
+
+
+def _operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
+    shown = [operation.description() for operation in call.member.operations]
+    busy = {one["connectionId"] for one in shown}
+    if with_idle:
+        connections = [one for one in call.member.connections.values() if one.number not in busy]
+        shown += [describe(one, active=False) for one in connections]
+    return shown
+
+
+def show_operations(call: Call) -> None:
+    """Put what is going on in the place of the ``$currentOp`` that begins an aggregation of the ``admin`` database."""
+    pipeline = call.body.get("pipeline")
+    if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
+        return
+    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
+    options = first.get("$currentOp") if isinstance(first, dict) and len(first) == 1 else None
+    if not isinstance(pipeline, list) or not isinstance(options, dict):
+        return
+    for name, value in options.items():
+        if name not in _OF_CURRENT_OP:
+            raise error(40415, f"BSON field '$currentOp.{name}' is an unknown field.")
+        if not isinstance(value, bool):
+            raise error(9, f"The '{name}' parameter of the $currentOp stage must be a boolean value")
+    shown = _operations(call, options.get("idleConnections", False))
+    call.request.body = {**call.body, "pipeline": [{"$documents": {"$literal": shown}}, *pipeline[1:]]}
+
+
+def _kill_op(call: Call) -> dict[str, Any]:
+    _check_admin(call)
+    number = call.body.get("op")
+    if number is None:
+        raise error(4, 'Did not provide "op" field')
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise error(9, f'"op" must be the number of an operation, and not {number!r}')
+    call.member.operations.kill(int(number))
+    return {"info": "attempting to kill op"}
+
+
+def _server_status(call: Call) -> dict[str, Any]:
+    body = {"serverStatus": 1, "$db": call.request.database}
+    stored = call.cluster.store.execute(type(call.request)("serverStatus", body, "admin", call.member.address, 0))
+    sections = _sections(call, stored.get("metrics", {}))
+    shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
+    return {**_process(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
+
+
+def _process(call: Call) -> dict[str, Any]:
+    member, up = call.member, call.member.uptime
+    return {
+        "host": member.address,
+        "version": call.cluster.version_text,
+        "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",
+        "pid": Int64(os.getpid()),
+        "uptime": up,
+        "uptimeMillis": Int64(up * 1000),
+        "uptimeEstimate": Int64(up),
+        "localTime": clock.utc_now(),
+    }
+
+
+def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
+    counted, described = call.member.operations, call.cluster.topology.describe(call.member)
+    documents = {name: Int64(counted.documents[name]) for name in ("deleted", "inserted", "returned", "updated")}
+    return {
+        "asserts": {"regular": 0, "warning": 0, "msg": 0, "user": counted.failed, "tripwire": 0, "rollovers": 0},
+        **_load(call),
+        "extra_info": {"note": "fields vary by platform", "page_faults": 0},
+        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
+        "locks": {},
+        "network": {
+            "bytesIn": Int64(counted.received),
+            "bytesOut": Int64(counted.sent),
+            "physicalBytesIn": Int64(counted.received),
+            "physicalBytesOut": Int64(counted.sent),
+            "numRequests": Int64(counted.requests),
+        },
+        "opcounters": {name: Int64(counted.counters[name]) for name in OPCOUNTERS},
+        "opcountersRepl": dict.fromkeys(OPCOUNTERS, Int64(0)),
+        "storageEngine": {"name": "gmongo.testing"},
+        "metrics": {**metrics, "document": documents},
+        **({"repl": described} if "setName" in described else {}),
+    }
+
+
+def _load(call: Call) -> dict[str, Any]:
+    member, running = call.member, sum(1 for _ in call.member.operations)
+    open_now = len(member.connections)
+    resident = 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return {
+        "connections": {
+            "current": open_now,
+            "available": _MOST_CONNECTIONS - open_now,
+            "totalCreated": member.created,
+            "active": running,
+        },
+        "globalLock": {
+            "totalTime": Int64(member.uptime * 1_000_000),
+            "currentQueue": {"total": 0, "readers": 0, "writers": 0},
+            "activeClients": {"total": running, "readers": 0, "writers": 0},
+        },
+        "mem": {"bits": 64, "resident": resident, "virtual": resident, "supported": True},
+    }
+
+
+COMMANDS = {"currentOp": _current_op, "killOp": _kill_op, "serverStatus": _server_status}

@@ -1,0 +1,149 @@
+"""What a member is doing: its operations, as ``currentOp`` lists and ``killOp`` ends them, and how many there were."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from bson.int64 import Int64
+from gevent.event import Event
+
+from gmongo.testing import clock
+
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.call import Call
+    from gmongo.testing.simulation.connection import Connection
+
+_KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
+# What is counted by the statement, and which counter that is.
+_STATEMENTS = {"insert": "documents", "update": "updates", "delete": "deletes"}
+_COUNTERS = {"find": "query", "getMore": "getmore"}
+OPCOUNTERS = ("insert", "query", "update", "delete", "getmore", "command")
+
+
+class Operation:
+    """A command that is being executed.
+
+    :ivar over: set when it has been killed, or its connection is closed.
+    """
+
+    def __init__(self, number: int, call: Call) -> None:
+        self.number = number
+        self.over = Event()
+        self._killed = False
+        self._call = call
+        self._since, self._started = clock.monotonic(), clock.utc_now()
+        call.connection.gone.rawlink(self._end)
+
+    def _end(self, _event: Event) -> None:
+        self.over.set()
+
+    def close(self) -> None:
+        """It is no longer executed."""
+        self._call.connection.gone.unlink(self._end)
+
+    def kill(self) -> None:
+        """Have it end with an error as soon as it looks."""
+        self._killed = True
+        self.over.set()
+        self._call.cluster.store.wake()
+
+    def is_killed(self) -> bool:
+        """Whether it has been killed."""
+        return self._killed
+
+    def description(self) -> dict[str, Any]:
+        """As ``currentOp`` shows it."""
+        call, took = self._call, clock.monotonic() - self._since
+        target = call.body.get(call.name)
+        name = target if isinstance(target, str) else "$cmd.aggregate" if call.name == "aggregate" else "$cmd"
+        lsid = call.body.get("lsid")
+        return {
+            **describe(call.connection, active=True),
+            "currentOpTime": self._started.isoformat(timespec="milliseconds"),
+            **({"lsid": lsid} if lsid else {}),
+            "opid": self.number,
+            "secs_running": Int64(took),
+            "microsecs_running": Int64(took * 1_000_000),
+            "op": _KINDS.get(call.name, "command"),
+            "ns": f"{call.request.database}.{name}",
+            "command": call.body,
+            "numYields": 0,
+            "locks": {},
+            "waitingForLock": False,
+        }
+
+
+def describe(connection: Connection, *, active: bool) -> dict[str, Any]:
+    """What ``currentOp`` shows of a connection."""
+    shown: dict[str, Any] = {
+        "type": "op",
+        "host": connection.member.address,
+        "desc": f"conn{connection.number}",
+        "connectionId": connection.number,
+        "client": f"{connection.member.host}:{connection.peer_port}",
+    }
+    if connection.app_name is not None:
+        shown["appName"] = connection.app_name
+    return {**shown, "active": active}
+
+
+class Operations:
+    """The operations of a member, and what has been counted of them.
+
+    :ivar counters: of commands and statements, as ``opcounters`` has them.
+    :ivar documents: how many were inserted, updated, deleted and returned.
+    :ivar failed: how many commands ended with an error.
+    :ivar received: bytes of requests.
+    :ivar sent: bytes of replies.
+    :ivar requests: how many there were.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._running: dict[int, Operation] = {}
+        self.counters: Counter[str] = Counter()
+        self.documents: Counter[str] = Counter()
+        self.failed = self.received = self.sent = self.requests = 0
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(list(self._running.values()))
+
+    @contextmanager
+    def of(self, call: Call) -> Iterator[Operation]:
+        """The operation of a command, for as long as it is executed."""
+        operation = Operation(next(self._numbers), call)
+        self._running[operation.number] = operation
+        call.request.killed = operation.is_killed
+        try:
+            yield operation
+        finally:
+            del self._running[operation.number]
+            operation.close()
+
+    def kill(self, number: int) -> None:
+        """Kill an operation, if it is still running."""
+        operation = self._running.get(number)
+        if operation is not None:
+            operation.kill()
+
+    def note(self, call: Call, reply: dict[str, Any]) -> None:
+        """Count a command that has been answered."""
+        statements = call.body.get(_STATEMENTS.get(call.name, ""))
+        if isinstance(statements, list):
+            self.counters[call.name] += len(statements)
+        else:
+            self.counters[_COUNTERS.get(call.name, "command")] += 1
+        if not reply.get("ok"):
+            self.failed += 1
+            return
+        for name, kind in (("insert", "inserted"), ("delete", "deleted")):
+            self.documents[kind] += reply.get("n", 0) if call.name == name else 0
+        self.documents["updated"] += reply.get("nModified", 0)
+        cursor = reply.get("cursor")
+        if isinstance(cursor, dict):
+            batch: list[Any] = cursor.get("firstBatch") or cursor.get("nextBatch") or []
+            self.documents["returned"] += len(batch)

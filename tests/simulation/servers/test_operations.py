@@ -1,0 +1,193 @@
+"""What a member tells of its operations: ``currentOp``, ``killOp`` and ``serverStatus``."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+
+from gmongo import MongoClient
+from gmongo.errors import OperationFailure
+from gmongo.testing import Deployment
+from gmongo.testing.store import pacing
+from tests.support.wait import eventually
+
+
+@pytest.fixture
+def deployment():
+    with Deployment.replica_set(1) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client(deployment):
+    with MongoClient(deployment.uri, appname="tests") as client:
+        client.shop.orders.insert_many([{"_id": number} for number in range(5)])
+        yield client
+
+
+def running(client, **conditions):
+    return client.admin.command("currentOp", **conditions)["inprog"]
+
+
+def found_by_stage(client, *stages):
+    return client.admin.aggregate([{"$currentOp": {}}, *stages]).to_list()
+
+
+def sleeping_find(client):
+    def find():
+        try:
+            return client.shop.orders.find_one({"$where": "sleep(60000) || true"})
+        except OperationFailure as error:
+            return error.code
+
+    return gevent.spawn(find)
+
+
+FIND = {"op": "query", "ns": "shop.orders"}
+
+
+def test_an_operation_is_listed_while_it_is_executed(client):
+    find = sleeping_find(client)
+    eventually(lambda: running(client, **FIND))
+    (shown,) = running(client, **FIND)
+    assert shown["active"] is True and shown["type"] == "op" and shown["appName"] == "tests"
+    assert shown["command"]["find"] == "orders" and shown["lsid"] == shown["command"]["lsid"]
+    told = {"host", "desc", "connectionId", "client", "secs_running", "microsecs_running", "waitingForLock"}
+    assert told <= set(shown)
+    (by_stage,) = found_by_stage(client, {"$match": FIND})
+    assert by_stage["opid"] == shown["opid"] and by_stage["connectionId"] == shown["connectionId"]
+    client.admin.command("killOp", op=shown["opid"])
+    assert find.get(timeout=5) == 11601
+    assert running(client, **FIND) == []
+
+
+def test_an_operation_lists_itself(client):
+    (shown,) = running(client, **{"command.currentOp": {"$exists": True}})
+    assert shown["op"] == "command" and shown["ns"] == "admin.$cmd"
+    assert any("aggregate" in one["command"] for one in found_by_stage(client))
+
+
+def test_idle_connections_are_listed_when_they_are_asked_for(client):
+    assert all(one["active"] for one in running(client))
+    assert not all(one["active"] for one in running(client, **{"$all": True}))
+    shown = client.admin.aggregate([{"$currentOp": {"idleConnections": True}}, {"$match": {"active": False}}]).to_list()
+    assert shown and all("opid" not in one for one in shown)
+
+
+def test_conditions_are_those_of_a_query(client):
+    conditions = {"$or": [{"op": "command"}, {"op": "x"}], "secs_running": {"$lt": 1000}}
+    assert running(client, **conditions)
+    assert running(client, op="none") == []
+
+
+@pytest.mark.parametrize("options", [{"nope": True}, {"idleConnections": 1}])
+def test_options_of_the_stage_are_checked(client, options):
+    with pytest.raises(OperationFailure) as caught:
+        client.admin.aggregate([{"$currentOp": options}])
+    assert caught.value.code in (9, 40415)
+
+
+@pytest.mark.parametrize("command", [{"currentOp": 1}, {"killOp": 1, "op": 1}])
+def test_they_are_of_the_admin_database(client, command):
+    with pytest.raises(OperationFailure) as caught:
+        client.shop.command(command)
+    assert caught.value.code == 13
+    with pytest.raises(OperationFailure):
+        client.shop.aggregate([{"$currentOp": {}}])
+
+
+def test_a_kill_only_tries(client):
+    assert client.admin.command("killOp", op=3478)["info"] == "attempting to kill op"
+    with pytest.raises(OperationFailure):
+        client.admin.command("killOp")
+    with pytest.raises(OperationFailure):
+        client.admin.command("killOp", op="x")
+
+
+def kill(client, **conditions):
+    eventually(lambda: running(client, **conditions))
+    for one in running(client, **conditions):
+        client.admin.command("killOp", op=one["opid"])
+
+
+def code_of(call):
+    try:
+        call()
+    except OperationFailure as error:
+        return error.code
+    return None
+
+
+def test_a_long_command_is_killed_between_documents(client, monkeypatch):
+    monkeypatch.setattr(pacing, "_SLICE", -1.0)
+    client.shop.orders.insert_many([{"_id": number} for number in range(5, 20_000)])
+    update = gevent.spawn(code_of, lambda: client.shop.orders.update_many({}, {"$set": {"v": 1}}))
+    kill(client, op="update")
+    assert update.get(timeout=20) == 11601
+    assert client.shop.orders.count_documents({"v": 1}) < 20_000
+
+
+def test_a_write_that_waits_for_a_transaction_is_killed(client):
+    with client.start_session() as session, session.start_transaction():
+        client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 1}}, session=session)
+        update = gevent.spawn(code_of, lambda: client.shop.orders.update_one({"_id": 1}, {"$set": {"v": 2}}))
+        kill(client, op="update")
+        assert update.get(timeout=5) == 11601
+    assert client.shop.orders.find_one({"_id": 1}) == {"_id": 1, "v": 1}
+
+
+def test_a_cursor_that_awaits_events_is_killed(client):
+    with client.shop.orders.watch(max_await_time_ms=60_000) as stream:
+        waiting = gevent.spawn(code_of, stream.next)
+        kill(client, op="getmore")
+        assert waiting.get(timeout=5) == 11601
+
+
+# serverStatus
+
+
+def test_what_is_counted(client):
+    orders = client.shop.orders
+    before = client.admin.command("serverStatus")
+    orders.insert_many([{}, {}, {}])
+    orders.update_many({}, {"$set": {"v": 1}})
+    orders.find(batch_size=2).to_list()
+    orders.delete_one({"_id": 1})
+    with pytest.raises(OperationFailure):
+        client.shop.command("nope")
+    after = client.admin.command("serverStatus")
+
+    def grown(*path):
+        values = []
+        for status in (before, after):
+            for name in path:
+                status = status[name]
+            values.append(status)
+        return values[1] - values[0]
+
+    assert [grown("opcounters", name) for name in ("insert", "query", "update", "delete")] == [3, 1, 1, 1]
+    assert grown("opcounters", "getmore") >= 3
+    assert [grown("metrics", "document", name) for name in ("inserted", "updated", "deleted")] == [3, 8, 1]
+    assert grown("metrics", "document", "returned") == 8
+    assert grown("asserts", "user") == 1
+    assert grown("network", "numRequests") >= 9
+    assert grown("network", "bytesIn") > 0 and grown("network", "bytesOut") > 0
+
+
+def test_the_sections_that_monitoring_reads(client):
+    status = client.admin.command("serverStatus")
+    sections = {"asserts", "connections", "extra_info", "globalLock", "locks", "mem", "metrics", "network", "repl"}
+    assert sections | {"opcounters", "opcountersRepl", "storageEngine", "uptime", "uptimeMillis"} <= set(status)
+    assert status["repl"]["setName"] and status["repl"]["isWritablePrimary"] is True
+    assert {"current", "available", "totalCreated", "active"} <= set(status["connections"])
+    assert status["metrics"]["cursor"]["open"]["total"] == 0
+
+
+def test_sections_are_left_out_when_they_are_not_wanted(client):
+    status = client.admin.command("serverStatus", metrics=0, repl=0)
+    assert not {"metrics", "repl"} & set(status) and "network" in status
+
+
+def test_a_standalone_server_has_no_replication():
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
+        assert "repl" not in client.admin.command("serverStatus")
