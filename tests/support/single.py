@@ -193,6 +193,9 @@ class ScriptedServer:
         self._process = ObjectId()
         self._listener = StreamServer(("127.0.0.1", self.port), self._accept)
         self._listener.start()
+        # Its connections inherit this, which real servers set as well: else the second of two replies in a row waits
+        # 40 ms for the first to be acknowledged.
+        self._listener.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = self._listener.server_port
 
     def stop(self) -> None:
@@ -204,8 +207,6 @@ class ScriptedServer:
             peer.close()
 
     def _accept(self, sock: Any, _address: Any) -> None:
-        # As real servers do: else the second of two replies in a row waits 40 ms for the first to be acknowledged.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connection_count += 1
         peer = Peer(self, sock)
         self.peers[peer.number] = peer
