@@ -265,6 +265,9 @@ class _TlsSocket:
     def shake_hands(self) -> None:
         self._perform(self._connection.do_handshake)
 
+    def setsockopt(self, *option: int) -> None:
+        self._sock.setsockopt(*option)
+
     def recv(self, size: int) -> bytes:
         try:
             return bytes(self._perform(self._connection.recv, size))
