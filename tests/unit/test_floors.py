@@ -38,3 +38,11 @@ def test_with_all_extras():
         for name, version in packages.items():
             highest[name] = max(highest.get(name, version), version, key=release)
     assert pinned("floors.txt") == {name: version for name, version in highest.items() if name not in NOT_TESTED}
+
+
+def test_nothing_has_an_upper_bound():
+    """As ``docs/releasing.md`` explains; a version that is broken may be left out by itself."""
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(ROOT / "setup.cfg")
+    needs = settings["options"]["install_requires"]
+    assert not re.search(r"<|~=|==", needs), needs
