@@ -59,9 +59,8 @@ def _partitions(documents: Documents, by: Any, variables: Variables, around: Sur
 
 
 def _places(documents: list[Document], order: Any, around: Surroundings) -> list[Any]:
-    """The values that the documents are sorted by, or nothing but as many of them."""
+    """The values that the documents are sorted by, or nothing but as many of them. Missing and null are two of them."""
     if len(order) != 1:
         return [None] * len(documents)
     (path,) = order
-    places = (leaves_at(document, [path])[0][0] for document in around.pace.through(documents))
-    return [None if place is MISSING else place for place in places]
+    return [leaves_at(document, [path])[0][0] for document in around.pace.through(documents)]

@@ -231,12 +231,16 @@ def _covariance(sample: bool) -> Make:
         left, right = arguments(name, operand, scope, 2, 2)
 
         def summary(values: list[Any], _partition: Partition, _first: int) -> Any:
-            pairs = [(float(str(x)), float(str(y))) for x, y in values if is_number(x) and is_number(y)]
-            count = len(pairs) - sample
-            if count < 1:
-                return None
-            mean_x, mean_y = (math.fsum(axis) / len(pairs) for axis in zip(*pairs, strict=True))
-            return math.fsum([(x - mean_x) * (y - mean_y) for x, y in pairs]) / count
+            # Document by document, as a server does it: the last digits follow from that.
+            mean_x = mean_y = total = 0.0
+            count = 0
+            for x, y in values:
+                if is_number(x) and is_number(y):
+                    count += 1
+                    step = float(str(x)) - mean_x
+                    mean_x, mean_y = mean_x + step / count, mean_y + (float(str(y)) - mean_y) / count
+                    total += step * (float(str(y)) - mean_y)
+            return total / (count - sample) if count > sample else None
 
         return _of_windows(lambda variables: (left(variables), right(variables)), summary, window, sort, scope)
 

@@ -24,6 +24,15 @@ CAKES = [
     {"_id": 4, "type": "strawberry", "at": _date("2019-05-18T16:09:01"), "state": "CA", "price": 41, "n": 162},
     {"_id": 5, "type": "strawberry", "at": _date("2019-01-08T06:12:03"), "state": "WA", "price": 43, "n": 134},
 ]
+DUPLICATES = [
+    *CAKES,
+    {"_id": 6, "state": "WA", "n": 134},
+    {"_id": 7, "state": "WA", "n": 134},
+    {"_id": 8, "state": "WA", "n": 134},
+    {"_id": 9, "state": "CA", "n": 162},
+    {"_id": 10, "state": "CA", "n": None},
+    {"_id": 11, "state": "CA"},
+]
 STATE, YEAR = "$state", {"$year": "$at"}
 
 
@@ -207,6 +216,27 @@ CASES = [
     _ranks("documentNumber", [(4, 1), (2, 2), (0, 3), (1, 1), (5, 2), (3, 3)]),
     _ranks("rank", [(1, 1), (2, 1), (3, 3)], TIED, by=None),
     _ranks("denseRank", [(1, 1), (2, 1), (3, 2)], TIED, by=None),
+    _ranks(
+        "denseRank",
+        [(4, 1), (9, 1), (2, 2), (0, 3), (10, 4), (11, 5), (1, 1), (5, 2), (6, 2), (7, 2), (8, 2), (3, 3)],
+        DUPLICATES,
+    ),
+    _ranks("denseRank", [(4, 1), (0, 2), (2, 3), (5, 1), (3, 2), (1, 3)], sort={"at": 1}),
+    # Covariance
+    _cakes(
+        "$covariancePop",
+        {"$covariancePop": [{"$year": "$at"}, "$n"]},
+        [(4, 0.0), (0, -10.5), (2, -5.666666666666671), (5, 0.0), (3, -7.5), (1, 2.0)],
+        UP_TO_NOW,
+        source=_page("covariancePop"),
+    ),
+    _cakes(
+        "$covarianceSamp",
+        {"$covarianceSamp": [{"$year": "$at"}, "$n"]},
+        [(4, None), (0, -21.0), (2, -8.500000000000007), (5, None), (3, -15.0), (1, 3.0)],
+        UP_TO_NOW,
+        source=_page("covarianceSamp"),
+    ),
     # Order
     _cakes(
         "$shift to the next",
