@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.conformance.pages import ROOT, TESTS, find_proofs
 
+CONFORMANCE = ROOT / "docs" / "conformance"
 _RULE = re.compile(r"[A-Z]+-\d+")
 _MOST = 60
 
@@ -83,12 +84,21 @@ def _files() -> list[Path]:
     return sorted(TESTS.rglob("test_*.py"))
 
 
+def _rule(name: str) -> str:
+    """What a rule says, as the pages of conformance quote it."""
+    row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
+    rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
+    return "".join(f"# {each[1]}: {each[2]}" for each in rows)
+
+
 def main(asked: list[str]) -> int:
     """Print them, or say how to ask."""
     if not asked:
         print(__doc__)
         return 2
     lines = found(" ".join(asked))
+    if _RULE.fullmatch(asked[0]):
+        print(_rule(asked[0]))
     print("\n".join(lines[:_MOST]) or f"no test says so: {' '.join(asked)}")
     if len(lines) > _MOST:
         print(f"and {len(lines) - _MOST} more: ask with further words")
