@@ -13,6 +13,7 @@ from gevent.event import Event
 
 from gmongo.engines.reaper import CursorReaper, Dropped
 from gmongo.errors import AutoReconnect
+from tests.support.wait import comes_true
 
 
 class Executor:
@@ -126,9 +127,7 @@ def test_one_that_is_dropped_while_the_greenlet_ends_is_ended_too():
     reaper = CursorReaper(executor)
     reaper._unpinned = Queue()
     reaper.take(dropped(1))
-    gevent.idle()
-    gevent.idle()
-    assert executor.run_operations == [(0, [1]), (0, [2])]
+    assert comes_true(lambda: executor.run_operations == [(0, [1]), (0, [2])])
 
 
 def test_those_behind_one_at_which_the_greenlet_is_killed_are_ended():
