@@ -17,7 +17,8 @@ from tests.hostile.late_replies import LateReplies
 from tests.hostile.replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak
 
-pytestmark = pytest.mark.long
+# The campaigns look at clocks of their own, and fork.
+pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
 SEED = 19
 

@@ -7,14 +7,16 @@ transaction is pinned to, how many connections a pool has. With these, such a te
 from __future__ import annotations
 
 import importlib
+import random
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-from gmongo import MongoClient, _clock, client_options, monitoring
+from gmongo import MongoClient, _chance, _clock, client_options, monitoring
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession
+from gmongo.cmap.connection import Connection
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.pool import Pool
 from gmongo.command_cursor import CommandCursor
@@ -121,6 +123,15 @@ def _pool_settings(pool: Pool) -> SimpleNamespace:
     return SimpleNamespace(**vars(pool.establisher._options), **vars(options), **names)
 
 
+@contextmanager
+def _checked_out(pool: Pool) -> Iterator[Connection]:
+    connection = pool.check_out()
+    try:
+        yield connection
+    finally:
+        pool.check_in(connection)
+
+
 def _kill_cursor(client: MongoClient[Any], cursor_id: int, address: Any) -> None:
     database, _, collection = address.namespace.partition(".")
     client[database].command("killCursors", collection, cursors=[cursor_id])
@@ -131,6 +142,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_get_topology", _opened),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
+    (_chance, "random", lambda: random.random()),  # looked up at each call, as tests put their own there
     (client_options, "MAX_RETRIES", 2),  # as in PyMongo, so that the tests of overload are about the rest
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),
@@ -138,11 +150,14 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
     (ClientSession, "_transaction", property(_transaction)),
     (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section has no switch
+    (Pool, "checkout", _checked_out),
     (Pool, "opts", property(_pool_settings)),
     (Pool, "conns", property(lambda pool: pool.machine.available)),
     (Pool, "active_sockets", property(lambda pool: len(pool.machine.in_use))),
     (Server, "_pool", property(lambda server: server.pool)),
     (CommandCursor, "_ns", property(lambda cursor: cursor._cursor._ns)),
+    (ServerCursor, "address", property(lambda cursor: cursor.lease.address)),
+    (ServerCursor, "cursor_id", property(lambda cursor: cursor.lease.cursor_id)),
     (ServerCursor, "_ns", property(lambda cursor: cursor.lease._namespace)),
     (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered),
     (ServerSession, "last_use", property(lambda session: session.last_used)),
