@@ -14,7 +14,8 @@ from time import monotonic
 from tests.mutations.drawing import Drawn, choose, draw, files
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import FOLDERS, Recording, recorded
-from tests.mutations.trials import NotRun, each_in_a_copy, first_failure
+from tests.mutations.trials import NotRun, Outcome, each_in_a_copy, first_failure
+from tests.mutations.warm import RunsAtImport, Warm
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
@@ -35,8 +36,12 @@ class Trial:
     seconds: float
 
 
-def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float) -> Trial:
-    """Try one in a copy, and take it back."""
+def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm: Warm) -> Trial:
+    """Try one in a copy, and take it back.
+
+    :param seconds: of tests.
+    :param warm: a process in the copy, for changes of functions.
+    """
     began = monotonic()
 
     def result(outcome: str, why: str) -> Trial:
@@ -52,7 +57,7 @@ def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float) -> T
         return result(UNREACHED, f"of {among}" if among else "")
     path.write_text(after, "utf-8")
     try:
-        outcome = first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
+        outcome = _first_failure(drawn, before, root, recording, tests, warm)
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
@@ -60,6 +65,17 @@ def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float) -> T
     if outcome.failed:
         return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
     return result(SURVIVED, f"{len(tests)} of the {among} tests that reach it")
+
+
+def _first_failure(
+    drawn: Drawn, before: str, root: Path, recording: Recording, tests: Sequence[str], warm: Warm
+) -> Outcome:
+    if not recording.runs_at_import(drawn.file, drawn.line):
+        try:
+            return warm.first_failure(drawn.file, before, {test: recording.limit(test) for test in tests})
+        except RunsAtImport:
+            pass
+    return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 
 def report(trials: Sequence[Trial]) -> str:
@@ -93,18 +109,27 @@ def main(options: argparse.Namespace) -> int:
         named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
         sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
         mutations = draw(sources, options.random, options.seed)
-    recording = recorded(options.folders.split(",") if options.folders else FOLDERS, options.record_again)
+    folders = options.folders.split(",") if options.folders else FOLDERS
+    recording = recorded(folders, options.record_again)
     for name in recording.red:
         print(f"red without a mutation, left out: {name}")
 
+    warm: dict[Path, Warm] = {}
+
     def one(drawn: Drawn, root: Path) -> Trial:
-        trial = attempt(drawn, root, recording, options.seconds)
+        if root not in warm:
+            warm[root] = Warm(root, folders)
+        trial = attempt(drawn, root, recording, options.seconds, warm[root])
         print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {drawn.name}  {trial.why}", flush=True)
         if trial.outcome != KILLED:
             print(_difference(drawn), flush=True)
         return trial
 
-    trials = list(each_in_a_copy(mutations, options.jobs, one))
+    try:
+        trials = list(each_in_a_copy(mutations, options.jobs, one))
+    finally:
+        for each in warm.values():
+            each.close()
     print(report(trials))
     survivors = [asdict(trial.drawn) for trial in trials if trial.outcome != KILLED]
     if options.keep:

@@ -80,21 +80,29 @@ class Recording:
 
         :param file: below ``gmongo``.
         """
-        return sorted(self.tests[name] for name in self._by_line(file).get(line, ()))
+        return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
     def reaching_file(self, file: str) -> list[Test]:
         """The tests that reach a line of a function of a file: what may see a change of what runs when it is imported."""
-        return sorted({self.tests[name] for names in self._by_line(file).values() for name in names})
+        return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
+
+    def runs_at_import(self, file: str, line: int) -> bool:
+        """Whether a line runs when modules are imported, those of the tests included."""
+        return line in self._by_line(file) and "" in self._by_line(file)[line]
+
+    def limit(self, name: str) -> float:
+        """After how many seconds a test hangs."""
+        return 5 + 20 * self.tests[name].seconds
 
     def _by_line(self, file: str) -> Mapping[int, set[str]]:
-        """The names of tests by present line."""
+        """The names of tests by present line; an empty one stands for what runs before and between tests."""
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
             for data, part, names in self._parts:
                 place = carried_over(_recorded_source(part, file), (ROOT / "gmongo" / file).read_text("utf-8"))
                 for line, contexts in data.contexts_by_lineno(str(ROOT / "gmongo" / file)).items():
                     if line in place:
-                        found.setdefault(place[line], set()).update(names.intersection(contexts))
+                        found.setdefault(place[line], set()).update((names | {""}).intersection(contexts))
             self.__dict__["_lines"][file] = found
         lines: Mapping[int, set[str]] = self.__dict__["_lines"][file]
         return lines

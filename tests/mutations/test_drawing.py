@@ -110,12 +110,12 @@ def test_a_name_of_nothing_is_refused(
     ],
 )
 def test_the_outcome_of_a_run(code: int, story: list[str], output: str, expected: Outcome) -> None:
-    assert trials._outcome(code, story, output) == expected
+    assert trials.outcome_of(code, story, output) == expected
 
 
 def test_a_run_that_pytest_refuses_is_no_kill() -> None:
     with pytest.raises(NotRun, match="file not found"):
-        trials._outcome(4, [], "file not found")
+        trials.outcome_of(4, [], "file not found")
 
 
 @pytest.mark.parametrize(

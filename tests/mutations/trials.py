@@ -7,7 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +61,7 @@ def copy_project(to: Path) -> Path:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, to / name)  # with what is compiled
         else:
             shutil.copy(source, to / name)
     return to
@@ -101,22 +101,15 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
         limit,
         "--timeout-method=thread",
     ]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(root),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        _STORY: str(story),
-        _WANTED: str(names),
-    }
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *targets],
         cwd=root,
-        env=environment,
+        env=environment(root, {_STORY: str(story), _WANTED: str(names)}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=_limit_memory,
+        preexec_fn=limit_memory,
     )
     with process:
         try:
@@ -124,10 +117,10 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
         except subprocess.TimeoutExpired:
             process.kill()
             output = ""
-    return _outcome(process.returncode, story.read_text("utf-8").splitlines(), output)
+    return outcome_of(process.returncode, story.read_text("utf-8").splitlines(), output)
 
 
-def _outcome(code: int, story: Sequence[str], output: str) -> Outcome:
+def outcome_of(code: int, story: Sequence[str], output: str) -> Outcome:
     """What happened, from the exit code of pytest and what the plug-in wrote."""
     failed = [line.removeprefix("failed ") for line in story if line.startswith("failed ")]
     if failed:
@@ -141,7 +134,12 @@ def _outcome(code: int, story: Sequence[str], output: str) -> Outcome:
     raise NotRun(output[-2000:])
 
 
-def _limit_memory() -> None:
+def environment(root: Path, more: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process in a copy."""
+    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
@@ -162,11 +160,34 @@ def each_in_a_copy(given: Iterable[Given], jobs: int, one: Callable[[Given, Path
         yield from executor.map(with_a_copy, given)
 
 
-class _Plugin:
-    """Takes the tests that are wanted, and writes which begin, fail and end."""
+class Story:
+    """Writes which tests begin, fail and end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.failed = False
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._write(f"begun {nodeid}")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed = True
+            self._write(f"failed {report.nodeid}")
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._write(f"ended {nodeid}")
+
+    def _write(self, line: str) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            print(line, file=file)
+
+
+class _Plugin(Story):
+    """Takes the tests that are wanted, and writes what happens."""
 
     def __init__(self, story: str, wanted: str) -> None:
-        self._story = Path(story)
+        super().__init__(Path(story))
         names = Path(wanted).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
         self._wanted = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
@@ -177,20 +198,6 @@ class _Plugin:
             items[:] = sorted(
                 (item for item in items if item.nodeid in self._wanted), key=lambda item: self._wanted[item.nodeid]
             )
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._write(f"begun {nodeid}")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self._write(f"failed {report.nodeid}")
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self._write(f"ended {nodeid}")
-
-    def _write(self, line: str) -> None:
-        with self._story.open("a", encoding="utf-8") as file:
-            print(line, file=file)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,227 @@
+"""Tests are run in a process that has imported everything, and is forked for each change: what a function does is exchanged there.
+
+A change of what runs when a module is imported needs a process that begins afresh, as :mod:`tests.mutations.trials` has it. As a plug-in
+of pytest (``-p tests.mutations.warm``) this module collects the tests, and then runs those that it is told to.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+from types import CodeType, FunctionType
+
+import pytest
+
+from tests.mutations.kinds import meaning
+from tests.mutations.trials import Outcome, Story, environment, limit_memory, outcome_of
+
+_SOCKET = "GMONGO_WARM"  # the descriptor over which trials are asked for
+_BEFORE_THE_FIRST = 120  # seconds
+_FOR_ALL = 300
+
+
+class RunsAtImport(Exception):
+    """A change is not one of functions alone."""
+
+
+def exchanged(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """The functions of a module that a change makes others.
+
+    :raises RunsAtImport: something else is another, too.
+    """
+    if not _is_function(before) and _own(before) != _own(after):
+        raise RunsAtImport(before.co_name)
+    if _is_function(before):
+        if (
+            before.co_name.startswith("<") and before.co_name != "<lambda>"
+        ):  # a comprehension, whose code no function keeps
+            raise RunsAtImport(before.co_name)
+        if before.co_freevars != after.co_freevars:
+            raise RunsAtImport(before.co_name)
+        yield before, after
+    inner = list(zip(_codes(before), _codes(after), strict=False))
+    if len(_codes(before)) == len(_codes(after)) and all(old.co_name == new.co_name for old, new in inner):
+        for old, new in inner:
+            if meaning(old) != meaning(new) and (not _is_function(before) or not old.co_name.startswith("<")):
+                yield from exchanged(old, new)
+
+
+def _is_function(code: CodeType) -> bool:
+    return bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)]
+
+
+def _own(code: CodeType) -> object:
+    """What a code does without the functions and classes in it."""
+    nothing = (lambda: None).__code__
+    return meaning(
+        code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
+    )
+
+
+class Warm:
+    """A process of pytest in a copy of the project, ready to run any of its tests.
+
+    :param root: the copy, unchanged while it starts.
+    :param folders: of the tests.
+    """
+
+    def __init__(self, root: Path, folders: Iterable[str]) -> None:
+        self._root = root
+        ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-m", "not long", "--timeout-method=thread"),
+                *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.warm", f"--basetemp={root}/tmp"),
+                *(f"tests/{folder}" for folder in folders),
+            ],
+            cwd=root,
+            env=environment(root, {_SOCKET: str(theirs.fileno())}),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=(root / "output").open("w"),
+            stderr=subprocess.STDOUT,
+        )
+        theirs.close()
+        self._file = ours.makefile("rw", encoding="utf-8")
+        ours.close()
+        self._answer()
+
+    def first_failure(self, file: str, before: str, tests: Mapping[str, float]) -> Outcome:
+        """The first test that fails with a file as it now is. One that takes too long has only failed if it does so again, alone.
+
+        :param file: below ``gmongo``.
+        :param before: its text when the process began.
+        :param tests: names, and for how many seconds each may go on.
+        :raises RunsAtImport: a new process is needed for that.
+        """
+        left = dict(tests)
+        while True:
+            outcome = self._run(file, before, left)
+            if not outcome.timed_out:
+                return outcome
+            alone = self._run(file, before, {outcome.failed: 2 * left.pop(outcome.failed)})
+            if alone.failed:
+                return alone
+
+    def _run(self, file: str, before: str, tests: Mapping[str, float]) -> Outcome:
+        path = self._root / "gmongo" / file
+        pairs = exchanged(
+            compile(before, str(path), "exec", dont_inherit=True),
+            compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
+        )
+        list(pairs)  # whether it can be done at all
+        story = self._root / "story"
+        story.write_text("", "utf-8")
+        print(json.dumps([str(path), before, dict(tests), str(story)]), file=self._file, flush=True)
+        code = int(self._answer())
+        return outcome_of(code, story.read_text("utf-8").splitlines(), "")
+
+    def _answer(self) -> str:
+        if answer := self._file.readline():
+            return answer
+        raise RuntimeError((self._root / "output").read_text("utf-8")[-2000:])
+
+    def close(self) -> None:
+        """End the process."""
+        self._file.close()
+        self._process.wait()
+
+
+class _Plugin:
+    """Instead of the tests, runs those that are asked for, each time in a child."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._file = socket.socket(fileno=descriptor).makefile("rw", encoding="utf-8")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        gc.unfreeze()
+        functions: dict[tuple[str, int, str], list[FunctionType]] = {}
+        for each in gc.get_objects():
+            if type(each) is FunctionType and "/gmongo/" in each.__code__.co_filename:
+                functions.setdefault(_place(each.__code__), []).append(each)
+        gc.collect()
+        gc.freeze()
+        self._tell("ready")
+        for line in self._file:
+            path, before, limits, story = json.loads(line)
+            pid = os.fork()
+            if pid == 0:
+                code = 3
+                try:
+                    os.setsid()
+                    limit_memory()
+                    _exchange(functions, Path(path), before)
+                    code = _run(session, [(items[name], limit) for name, limit in limits.items()], Path(story))
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+            self._tell(str(_end_of(pid, _BEFORE_THE_FIRST + sum(limits.values()))))
+        return True
+
+    def _tell(self, text: str) -> None:
+        print(text, file=self._file, flush=True)
+
+
+def _end_of(pid: int, seconds: float) -> int:
+    """The exit code of a child, which is killed if it takes too long."""
+    end = monotonic() + min(seconds, _FOR_ALL)
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found or monotonic() > end:
+            break
+        sleep(0.005)
+    try:  # with what the tests have started
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    if not found:
+        _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _place(code: CodeType) -> tuple[str, int, str]:
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+def _exchange(functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str) -> None:
+    """Have the functions of a file do what its text now says."""
+    codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
+    for old, new in exchanged(*codes):
+        for function in functions.get(_place(old), ()):
+            function.__code__ = new
+
+
+def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], story: Path) -> int:
+    """Run some tests until one fails."""
+    teller = Story(story)
+    session.config.pluginmanager.register(teller, "story")
+    for number, (item, limit) in enumerate(items):
+        following = items[number + 1][0] if number + 1 < len(items) else None
+        item.add_marker(pytest.mark.timeout(limit), append=False)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if teller.failed:
+            session._setupstate.teardown_exact(None)
+            return 1
+    return 0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if descriptor := os.environ.pop(_SOCKET, ""):
+        config.pluginmanager.register(_Plugin(int(descriptor)), "warm")
