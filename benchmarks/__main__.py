@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import crowd, operations, report, stall, start
+from benchmarks import contest, crowd, latency, operations, programs, report, stall, start
 from benchmarks.processes import CannedServers
 from benchmarks.record import Record, as_json, versions
 from benchmarks.settings import Settings
@@ -21,8 +21,12 @@ from benchmarks.workloads import WORKLOADS
 
 ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
-TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start)}
-NAMES = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
+TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency)}
+OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
+#: What is measured if contenders take part that are programs only.
+OF_PROGRAMS = [contest.TABLE, latency.TABLE]
+NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
+ALL = "all"
 
 
 def _positive(text: str) -> int:
@@ -38,7 +42,7 @@ def _numbers(text: str) -> list[int]:
 
 def _names(known: list[str]) -> Callable[[str], list[str]]:
     def names(text: str) -> list[str]:
-        chosen = text.split(",")
+        chosen = known if text == ALL else text.split(",")
         unknown = [name for name in chosen if name not in known]
         if unknown:
             raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
@@ -53,9 +57,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--rounds", type=_positive, help=f"turns of every contender (default {ROUNDS})")
     add("--operations", type=_positive, help=f"find_one operations in a turn (default {OPERATIONS})")
     add("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of {QUICK_OPERATIONS}: rough numbers")
-    add("--only", type=_names(NAMES), default=NAMES, help=", ".join(NAMES))
+    add("--only", type=_names(NAMES), help=", ".join(NAMES))
     add("--greenlets", type=_numbers, help="of the operations, such as 10,100 (default: what each has a row for)")
-    add("--contenders", type=_names(list(CONTENDERS)), default=list(CONTENDERS), help=", ".join(CONTENDERS))
+    entrants = list(programs.CONTENDERS)
+    add("--contenders", type=_names(entrants), default=list(CONTENDERS), help=f"{', '.join(entrants)}, or {ALL}")
     add("--listener", action="store_true", help="register a command listener with the drivers")
     add("--timeout", type=_positive, default=120, help="seconds for one turn (default 120)")
     add("--json", type=Path, metavar="FILE", help="write every round's numbers to a file")
@@ -63,6 +68,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.operations = options.operations or (QUICK_OPERATIONS if options.quick else OPERATIONS)
+    options.only = options.only or (OF_DRIVERS if set(options.contenders) <= set(CONTENDERS) else OF_PROGRAMS)
+    lacking = {name: tool for name in options.contenders if (tool := programs.missing(name))}
+    options.contenders = [name for name in options.contenders if name not in lacking]
+    options.left_out = [f"{programs.CONTENDERS[name].title} (there is no {tool})" for name, tool in lacking.items()]
     return options
 
 
@@ -72,6 +81,7 @@ def _measure(options: argparse.Namespace, tell: Callable[[str], Any]) -> Record:
         settings = Settings(**shared, servers=servers, tell=tell)
         tables = {name: list(rows(settings)) for name, rows in TABLES.items()}
     told = {"rounds": options.rounds, "operations": options.operations, "listener": options.listener}
+    told |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
     return Record(versions(), told, tables)
 
 
@@ -87,6 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps(as_json(record), indent=2) + "\n")
     report.show(record, Console())
+    for line in options.left_out:
+        progress.print(f"left out: {line}")
     if options.docs:
         from benchmarks import plot  # matplotlib is needed for nothing else
 

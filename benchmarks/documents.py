@@ -15,12 +15,15 @@ ONE = "one"
 HUNDRED = "hundred"
 #: A ``find`` on this collection is answered with one batch of 15 MB.
 LARGE = "large"
+#: A ``find`` on this collection is answered with one batch of 1 MB.
+MEGABYTE = "megabyte"
 #: A ``find`` on this collection is answered with a hundred documents, a few large and many small ones.
 ZIPF = "zipf"
 DOCUMENT_BYTES = 300
 BATCH = 100
 LARGE_DOCUMENT_BYTES = 1000
 LARGE_BATCH = 15_000
+MEGABYTE_BATCH = 1_000
 #: Bytes of BSON of each: the second largest has half of the largest, the third a third, and so on.
 ZIPF_BYTES = [max(DOCUMENT_BYTES, 30_000 // rank) for rank in range(1, BATCH + 1)]
 #: How many documents ``insert_many`` is given.

@@ -19,7 +19,7 @@ import gevent
 from bson.binary import Binary
 from bson.objectid import ObjectId
 
-from benchmarks.documents import CHANGE, DATABASE, HUNDRED, ONE, QUERY, UNSAVED, ZIPF, unsaved_many
+from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY, UNSAVED, ZIPF, unsaved_many
 from benchmarks.replies import HEADER, INT32, OP_MSG
 
 _READ, _WRITE = 1, 2
@@ -180,4 +180,5 @@ def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
         "delete_one": floor.delete_one,
         "find_100": lambda: drain(HUNDRED),
         "find_zipf": lambda: drain(ZIPF),
+        "find_megabyte": lambda: drain(MEGABYTE),
     }

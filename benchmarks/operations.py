@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from benchmarks.processes import Measurement
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
+from benchmarks.worker import CONTENDERS
 from benchmarks.workloads import WORKLOADS, Workload
 
 TABLE = "operations"
@@ -33,8 +34,8 @@ def sizes(workload: Workload, wanted: list[int] | None) -> list[int]:
 
 
 def contenders(workload: Workload, wanted: list[str]) -> list[str]:
-    """The contenders: the floor has no options."""
-    return [name for name in wanted if not workload.circumstance or name != "floor"]
+    """The contenders that can run an operation; the floor has no options."""
+    return [name for name in wanted if name in CONTENDERS and (not workload.circumstance or name != "floor")]
 
 
 def _row(name: str, greenlets: int, settings: Settings) -> Row:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from benchmarks.circumstances import CIRCUMSTANCES, Circumstance, ServerKind
 
@@ -127,21 +127,27 @@ class Worker:
                 raise WorkerFailed(f"not finished after {self._timeout:g} seconds")
             piece = stdout.read(4096)
             if not piece:
-                raise WorkerFailed(self._last_words())
+                raise WorkerFailed(last_words(self._process, self._errors, self._timeout))
             line += piece
         found = json.loads(line)
         return Result(found["microseconds"], found["per_second"])
-
-    def _last_words(self) -> str:
-        status = self._process.wait(self._timeout)
-        self._errors.seek(0)
-        return (self._errors.read().strip().splitlines() or [f"exit status {status}"])[-1]
 
     def close(self) -> None:
         """End it."""
         self._process.kill()
         self._process.communicate()
         self._errors.close()
+
+
+def last_words(process: subprocess.Popen[bytes], errors: IO[str], timeout: float) -> str:
+    """The last line that a process wrote before it ended.
+
+    :param errors: the file that it wrote to.
+    :param timeout: seconds until it is given up.
+    """
+    status = process.wait(timeout)
+    errors.seek(0)
+    return (errors.read().strip().splitlines() or [f"exit status {status}"])[-1]
 
 
 class Workers(ExitStack):

@@ -22,6 +22,8 @@ from benchmarks.documents import (
     LARGE,
     LARGE_BATCH,
     LARGE_DOCUMENT_BYTES,
+    MEGABYTE,
+    MEGABYTE_BATCH,
     ONE,
     SAVED,
     ZIPF,
@@ -145,6 +147,7 @@ _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {
     ONE.encode(): lambda: [SAVED],
     HUNDRED.encode(): lambda: saved(BATCH, DOCUMENT_BYTES),
     LARGE.encode(): lambda: saved(LARGE_BATCH, LARGE_DOCUMENT_BYTES),
+    MEGABYTE.encode(): lambda: saved(MEGABYTE_BATCH, LARGE_DOCUMENT_BYTES),
     ZIPF.encode(): lambda: saved_of_sizes(ZIPF_BYTES),
 }
 

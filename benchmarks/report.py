@@ -27,7 +27,11 @@ def table(sheet: Sheet) -> Table:
     """A sheet for the terminal; most fit one of 80 columns."""
     result = Table(title=sheet.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for position, title in enumerate(sheet.head):
-        result.add_column(_folded(title), justify="right" if position else "left", no_wrap=position > 0)
+        result.add_column(
+            _folded(title),
+            justify="right" if position else "left",
+            no_wrap=position > 0 and len(sheet.head) < 9 and "·" not in sheet.title,
+        )
     for group in sheet.groups:
         for line in group:
             result.add_row(*(_styled(text) for text in line), end_section=line is group[-1])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import crowd, operations, stall, start
+from benchmarks import contest, crowd, latency, operations, programs, stall, start
 from benchmarks.record import Record
 from benchmarks.rounds import Ratio, Row, middle, ratio, ratio_to_row, summary
 from benchmarks.targets import TARGETS, Target, found, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
+#: Where PyMongo takes part in several ways.
+ALL_TITLES = {name: contender.title for name, contender in programs.CONTENDERS.items()}
 #: Each ratio is the first one's number over the second one's.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
 REACHED, MISSED, NOTHING = "✓", "✗", "-"
@@ -32,7 +34,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
     for name, make in _SHEETS.items():
         rows = record.tables.get(name)
         if rows:
-            yield make(rows)
+            yield from make(rows)
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
     measured = [(target, number) for target in TARGETS if (number := found(target, rows))]
@@ -41,7 +43,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
         yield Sheet("Targets for gmongo", ["what", "greenlets", "number", "target", "found"], [lines])
 
 
-def _operations(rows: Sequence[Row]) -> Sheet:
+def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
     contenders = [name for name in TITLES if any(name in row.numbers for row in rows)]
     pairs = [pair for pair in RATIOS if set(pair) <= set(contenders)]
     head = ["operation", "greenlets"]
@@ -49,7 +51,7 @@ def _operations(rows: Sequence[Row]) -> Sheet:
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
     groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
-    return Sheet("Client CPU per operation: median ratio, ± half the range of the middle half of them", head, groups)
+    yield Sheet("Client CPU per operation: median ratio, ± half the range of the middle half of them", head, groups)
 
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
@@ -57,7 +59,7 @@ def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[
     return [row.name, str(row.greenlets), *ratios, *(_orientation(middle(row, name)) for name in contenders)]
 
 
-def _crowd(rows: Sequence[Row]) -> Sheet:
+def _crowd(rows: Sequence[Row]) -> Iterator[Sheet]:
     head = ["contender", "greenlets", crowd.THROUGHPUT, crowd.COST, "operations / s", "µs"]
     by_place = {(row.name, row.greenlets): row for row in rows}
     groups = [
@@ -66,7 +68,7 @@ def _crowd(rows: Sequence[Row]) -> Sheet:
         if any(name in row.numbers for row in rows)
     ]
     title = f"A crowd on 100 connections, over {crowd.BASE} greenlets: median, ± half the range of the middle half"
-    return Sheet(title, head, groups)
+    yield Sheet(title, head, groups)
 
 
 def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -> list[str]:
@@ -79,12 +81,12 @@ def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -
     return [TITLES[name], str(size), *ratios, *numbers]
 
 
-def _stall(rows: Sequence[Row]) -> Sheet:
-    return _duel("Stalls of the loop: medians", rows)
+def _stall(rows: Sequence[Row]) -> Iterator[Sheet]:
+    yield _duel("Stalls of the loop: medians", rows)
 
 
-def _start(rows: Sequence[Row]) -> Sheet:
-    return _duel("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
+def _start(rows: Sequence[Row]) -> Iterator[Sheet]:
+    yield _duel("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
 
 
 def _duel(title: str, rows: Sequence[Row]) -> Sheet:
@@ -100,7 +102,54 @@ def _duel(title: str, rows: Sequence[Row]) -> Sheet:
     return Sheet(title, ["what", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
 
 
-_SHEETS = {operations.TABLE: _operations, crowd.TABLE: _crowd, stall.TABLE: _stall, start.TABLE: _start}
+def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
+    head, lines = ["client"], []
+    for kind in contest.SHARES:
+        head += [f"{kind} µs", "gmongo / it"]
+    for name in _entrants(rows):
+        numbers = []
+        for row in rows:
+            found = middle(row, name)
+            numbers.append(NOTHING if found is None else f"{found:.1f}")
+            numbers.append(NOTHING if name == "gmongo" else _ratio(row, "gmongo", name))
+        lines.append([ALL_TITLES[name], *numbers])
+    yield Sheet(f"CPU of each client per operation, {contest.CALLERS} at once: medians", head, [lines])
+
+
+def _entrants(rows: Sequence[Row]) -> list[str]:
+    return [name for name in ALL_TITLES if any(row.numbers.get(name) for row in rows)]
+
+
+def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
+    by_place = {(row.name, row.greenlets): row for row in rows}
+
+    def cell(load: str, scene: latency.Scene, name: str) -> str:
+        places = [(latency.name(load, scene, quantile), scene.callers) for quantile in latency.QUANTILES]
+        found = [middle(by_place[place], name) for place in places if place in by_place]
+        return " · ".join(f"{number:.3g}" for number in found if number is not None) or NOTHING
+
+    for scene in latency.SCENES:
+        saturation = by_place.get((latency.name(latency.SATURATION, scene), scene.callers))
+        if saturation:
+            loads = [load for load in latency.LOADS if (latency.name(load, scene, "p50"), scene.callers) in by_place]
+            lines = [
+                [ALL_TITLES[name], _orientation(middle(saturation, name)), *(cell(load, scene, name) for load in loads)]
+                for name in _entrants([saturation])
+            ]
+            title = (
+                f"Latency of find_one in ms: p50 · p99 · p99.9. {scene.callers} callers, processes: {scene.processes}"
+            )
+            yield Sheet(title, ["client", "saturation / s", *loads], [lines])
+
+
+_SHEETS = {
+    operations.TABLE: _operations,
+    crowd.TABLE: _crowd,
+    stall.TABLE: _stall,
+    start.TABLE: _start,
+    contest.TABLE: _contest,
+    latency.TABLE: _latency,
+}
 
 
 def _ratio(row: Row, over: str, under: str) -> str:
@@ -145,4 +194,6 @@ def failures(rows: Iterable[Row]) -> list[str]:
         for name, reason in row.failures.items():
             place = row.name if row.greenlets is None else f"{row.name} x{row.greenlets}"
             places.setdefault((name, reason), []).append(place)
-    return [f"{TITLES[name]}: {why} ({', '.join(where)})" for (name, why), where in places.items()]
+    return [
+        f"{TITLES.get(name) or ALL_TITLES[name]}: {why} ({', '.join(where)})" for (name, why), where in places.items()
+    ]

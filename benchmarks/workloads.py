@@ -16,6 +16,7 @@ from benchmarks.documents import (
     DATABASE,
     HUNDRED,
     MANY,
+    MEGABYTE,
     ONE,
     QUERY,
     SAVED,
@@ -86,7 +87,7 @@ WORKLOADS = {
 def driver_operations(client: Any) -> dict[str, Operation]:
     """The operations on few documents of anything that has PyMongo's API."""
     database = client[DATABASE]
-    one, hundred, zipf = database[ONE], database[HUNDRED], database[ZIPF]
+    one, hundred, zipf, megabyte = (database[name] for name in (ONE, HUNDRED, ZIPF, MEGABYTE))
 
     def insert_one() -> int:
         return int(one.insert_one(dict(UNSAVED)).acknowledged)
@@ -110,6 +111,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
         "delete_one": delete_one,
         "find_100": lambda: drain(hundred),
         "find_zipf": lambda: drain(zipf),
+        "find_megabyte": lambda: drain(megabyte),
     }
 
 

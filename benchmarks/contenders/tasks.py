@@ -1,0 +1,30 @@
+"""The operations of PyMongo's AsyncMongoClient."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pymongo import AsyncMongoClient
+
+from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY, UNSAVED
+
+
+def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
+    """Those of :data:`benchmarks.programs.KINDS`, in their order."""
+    database = AsyncMongoClient(uri)[DATABASE]
+    one = database[ONE]
+
+    async def insert_one() -> int:
+        return int((await one.insert_one(dict(UNSAVED))).acknowledged)
+
+    async def update_one() -> int:
+        return int((await one.update_one(QUERY, CHANGE)).matched_count)
+
+    async def drain(collection: str) -> int:
+        count = 0
+        async for _document in database[collection].find():
+            count += 1
+        return count
+
+    return [lambda: one.find_one(QUERY), insert_one, update_one, lambda: drain(HUNDRED), lambda: drain(MEGABYTE)]

@@ -1,0 +1,50 @@
+"""The table of the contenders of other languages and other kinds of concurrency: what an operation costs each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from benchmarks import load
+from benchmarks.processors import beside_server
+from benchmarks.programs import Program, exchange, running
+from benchmarks.rounds import Row, take_turns
+from benchmarks.settings import Settings
+
+TABLE = "contenders"
+CALLERS = 10
+#: The operations, and how many are run for each ``find_one``.
+SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
+
+
+def name(kind: str) -> str:
+    """Of an operation's row."""
+    return f"{kind} of all contenders"
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Measure each operation with all contenders in turns."""
+    if TABLE not in settings.only:
+        return
+    with ExitStack() as stack, beside_server():
+        programs: dict[str, Program] = {}
+
+        def cost(contender: str) -> float:
+            if contender not in programs:
+                port = settings.servers.port("standalone")
+                programs[contender] = stack.enter_context(running(contender, port, CALLERS))
+                _cost(programs[contender], kind, count)  # connects
+            return _cost(programs[contender], kind, count)
+
+        for kind, share in SHARES.items():
+            settings.tell(f"{kind} of all contenders")
+            count = max(1, round(settings.operations * share / CALLERS))
+            found, failures = take_turns(settings.contenders, settings.rounds, cost)
+            yield Row(name(kind), CALLERS, "µs", found, failures)
+
+
+def _cost(program: Program, kind: str, count: int) -> float:
+    """Microseconds of CPU of an operation."""
+    before = program.processor_seconds
+    load.put(program.streams, exchange(kind, count), CALLERS)
+    return (program.processor_seconds - before) / (count * CALLERS) * 1e6

@@ -1,0 +1,97 @@
+"""How long a ``find_one`` takes at fixed rates, from when it is due: an open loop.
+
+What is measured includes two ways through a Unix socket, between this process and the contender's: the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import quantiles
+from typing import NamedTuple
+
+from benchmarks import load
+from benchmarks.processes import WorkerFailed
+from benchmarks.processors import beside_server
+from benchmarks.programs import exchange, running
+from benchmarks.rounds import Row
+from benchmarks.settings import Settings
+
+TABLE = "latency"
+#: Requests in a second that every contender can answer.
+EQUAL_RATE = 1000
+SATURATION, BESIDE = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
+SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
+LOADS = [*SHARES, f"{EQUAL_RATE} / s", BESIDE]
+QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
+#: How long each of these loads lasts for each operation of a turn of the first table.
+SECONDS = 0.002
+
+
+class Scene(NamedTuple):
+    """How many callers there are, in how many processes on the one processor."""
+
+    callers: int
+    processes: int
+
+
+SCENES = [Scene(callers, processes) for processes in (1, 4) for callers in (100, 1000)]
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """For each scene a row with the saturation, and three for each load."""
+    if TABLE not in settings.only:
+        return
+    for scene in SCENES:
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        failures: dict[str, str] = {}
+        for contender in settings.contenders:
+            settings.tell(f"latency of {contender}, {scene.callers} callers in {scene.processes} processes")
+            try:
+                with beside_server():
+                    found[contender] = _measured(contender, scene, settings)
+            except WorkerFailed as failure:
+                failures[contender] = str(failure)
+        yield from _rows(scene, found, failures)
+
+
+def name(load: str, scene: Scene, quantile: str = "") -> str:
+    """Of a row."""
+    return ", ".join(filter(None, (load, f"{scene.processes} processes", quantile)))
+
+
+def _rows(scene: Scene, found: dict[str, dict[str, dict[str, float]]], failures: dict[str, str]) -> Iterator[Row]:
+    loads = next(iter(found.values()), {})
+    for load_name, quantities in loads.items():
+        for quantity in quantities:
+            numbers = {contender: [each[load_name][quantity]] for contender, each in found.items()}
+            unit = "/ s" if load_name == SATURATION else "ms"
+            yield Row(name(load_name, scene, quantity), scene.callers, unit, numbers, failures)
+
+
+def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dict[str, float]]:
+    """Load -> quantity -> number, of one contender."""
+    one, megabyte = exchange("find_one"), exchange("find_megabyte")
+    with running(
+        contender, settings.servers.port("standalone"), scene.callers + scene.processes, scene.processes
+    ) as it:
+        streams, other = it.streams[: scene.callers], it.streams[-1]
+
+        def under(rate: float, beside: bool = False) -> dict[str, float]:
+            count = max(2, round(rate * settings.operations * SECONDS))
+            return _quantiles(load.put(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
+
+        count = max(4 * settings.operations, scene.callers)
+        load.put(streams, one, count)  # connects
+        saturation = count / load.put(streams, one, count).clock
+        found = {SATURATION: {"": saturation}}
+        found |= {share: under(part * saturation) for share, part in SHARES.items()}
+        found[f"{EQUAL_RATE} / s"] = under(EQUAL_RATE)
+        if scene == SCENES[0]:
+            found[BESIDE] = under(EQUAL_RATE, beside=True)
+        return found
+
+
+def _quantiles(latencies: list[float]) -> dict[str, float]:
+    """In milliseconds."""
+    found = quantiles(latencies, n=1000, method="inclusive")
+    return {name: found[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

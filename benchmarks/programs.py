@@ -1,0 +1,170 @@
+"""The contenders as programs: the drivers of several languages and kinds of concurrency, all told the same.
+
+A program is started with the URI of the canned server, the path of a Unix socket, a number of callers, and a file with
+one document, which has the documents ``query``, ``change`` and ``unsaved``. Each caller, a greenlet, thread, task or
+goroutine, connects to the socket; then it reads four bytes, a number of which the highest byte says which of
+:data:`KINDS` to run and the others how often, runs it so often, one after the other, and answers with four bytes: of
+how many documents the results were. At the end of the stream it ends. So a program knows nothing of clocks and rates.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, NamedTuple
+
+import bson
+
+from benchmarks.documents import BATCH, CHANGE, LARGE_DOCUMENT_BYTES, MEGABYTE_BATCH, QUERY, UNSAVED
+from benchmarks.load import Exchange
+from benchmarks.processes import ROOT, WorkerFailed, last_words
+from benchmarks.processors import pin_client
+from benchmarks.worker import POOL_SIZE
+
+#: What a program runs, in the order of their numbers, and of how many documents each result is.
+KINDS = {"find_one": 1, "insert_one": 1, "update_one": 1, "find_100": BATCH, "find_megabyte": MEGABYTE_BATCH}
+SOURCES, BUILT = Path(__file__).with_name("contenders"), ROOT / ".contenders"
+assert MEGABYTE_BATCH * LARGE_DOCUMENT_BYTES == 1_000_000
+_START_SECONDS, _BUILD_SECONDS = 30, 3600
+
+
+class Contender(NamedTuple):
+    """What takes part.
+
+    :param title: its name, for people, and what its documents are, if not dictionaries.
+    :param tools: what has to be on the path to build it and to run it; none for those of Python.
+    :param build: the commands that build it, in a copy of its sources.
+    :param command: what starts it there.
+    """
+
+    title: str
+    tools: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+    command: str = ""
+
+
+CONTENDERS = {
+    "gmongo": Contender("gmongo"),
+    "pymongo": Contender("PyMongo, patched gevent"),
+    "threads": Contender("PyMongo, threads"),
+    "asyncio": Contender("PyMongo, asyncio"),
+    "uvloop": Contender("PyMongo, uvloop"),
+    "go": Contender("Go, `bson.M`", ("go",), ("go mod tidy", "go build -o contender ."), "./contender"),
+    "rust": Contender("Rust, `Document`", ("cargo",), ("cargo build --release",), "target/release/contender"),
+    "node": Contender("Node.js, objects", ("node", "npm"), ("npm install --silent",), "node main.js"),
+    "floor": Contender("floor"),
+}
+
+
+def missing(name: str) -> str | None:
+    """What a contender lacks on this machine; None if it can take part."""
+    if name == "uvloop":
+        from importlib.util import find_spec
+
+        return None if find_spec("uvloop") else "uvloop"
+    return next((tool for tool in CONTENDERS[name].tools if shutil.which(tool) is None), None)
+
+
+def command(name: str) -> list[str]:
+    """What starts a contender, which is built if it has not been, or was from other sources.
+
+    :raises WorkerFailed: it cannot be built.
+    """
+    contender = CONTENDERS[name]
+    if not contender.tools:
+        return [sys.executable, "-m", "benchmarks.contenders", name]
+    folder, done = BUILT / name, BUILT / name / "built"
+    newest = max(file.stat().st_mtime for file in (SOURCES / name).rglob("*"))
+    if not done.exists() or done.stat().st_mtime < newest:
+        shutil.copytree(SOURCES / name, folder, dirs_exist_ok=True)
+        for step in contender.build:
+            made = subprocess.run(
+                step.split(), cwd=folder, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
+            )
+            if made.returncode:
+                raise WorkerFailed((made.stderr.strip().splitlines() or [f"{step} failed"])[-1])
+        done.touch()
+    start, *rest = contender.command.split()
+    return [shutil.which(start) or str(folder / start), *(str(folder / each) for each in rest)]
+
+
+class Program:
+    """A contender at work: its processes, all on the first processor, and the streams of its callers."""
+
+    def __init__(self, processes: list[subprocess.Popen[bytes]], streams: list[socket.socket]) -> None:
+        self._processes = processes
+        self.streams = streams
+
+    @property
+    def processor_seconds(self) -> float:
+        """What its processes have used, to the nanosecond, all threads included (Linux)."""
+        # The clock of another process, as clock_getcpuclockid(3) makes its number.
+        return sum(time.clock_gettime(~process.pid << 3 | 2) for process in self._processes)
+
+
+@contextmanager
+def running(name: str, port: int, callers: int, processes: int = 1) -> Iterator[Program]:
+    """A contender that is ready. Its processes share the callers, and are gone afterwards.
+
+    :param port: of the canned server on 127.0.0.1.
+    :raises WorkerFailed: it does not start.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    streams: list[socket.socket] = []
+    with (
+        TemporaryDirectory() as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+        TemporaryFile("w+") as errors,
+    ):
+        path, given = str(Path(folder, "callers")), Path(folder, "given")
+        given.write_bytes(bson.encode({"query": QUERY, "change": CHANGE, "unsaved": UNSAVED}))
+        listener.bind(path)
+        listener.listen(callers)
+        listener.settimeout(1)
+        uri = f"mongodb://127.0.0.1:{port}/?maxPoolSize={POOL_SIZE}"
+        arguments = [*command(name), uri, path, str(callers // processes), str(given)]
+        try:
+            for _ in range(processes):
+                started.append(
+                    subprocess.Popen(
+                        arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, preexec_fn=pin_client
+                    )
+                )
+            streams += _accepted(listener, callers, started, errors)
+            yield Program(started, streams)
+        finally:
+            for stream in streams:
+                stream.close()
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def _accepted(
+    listener: socket.socket, callers: int, started: Sequence[subprocess.Popen[bytes]], errors: IO[str]
+) -> Iterator[socket.socket]:
+    end = time.monotonic() + _START_SECONDS
+    for _ in range(callers):
+        while True:
+            try:
+                yield listener.accept()[0]
+                break
+            except TimeoutError:
+                ended = next((process for process in started if process.poll() is not None), None)
+                if ended is not None:
+                    raise WorkerFailed(last_words(ended, errors, 1))
+                if time.monotonic() > end:
+                    raise WorkerFailed(f"not started after {_START_SECONDS} seconds")
+
+
+def exchange(kind: str, count: int = 1) -> Exchange:
+    """What a caller is asked, and what it answers if all went well."""
+    wanted, found = list(KINDS).index(kind) << 24 | count, KINDS[kind] * count
+    return Exchange(wanted.to_bytes(4, "big"), found.to_bytes(4, "big"), 4)
