@@ -279,6 +279,7 @@ class Pool:
         """In a forked child, on first use: forget the connections, and begin again, paused (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
+        self._upkeep.stop()  # the copy of the parent's
         self._upkeep = spawn_for(self, self.machine.upkeep_wakeup, upkeep)
 
 

@@ -8,7 +8,6 @@ comes will wake it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -19,6 +18,7 @@ from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import AutoReconnect, PyMongoError
+from tests.support.exploration import Exploration, explore
 
 Step = tuple[Any, ...]
 
@@ -179,18 +179,10 @@ class World:
     def faults(self) -> Iterator[str]:
         """What must never be so."""
         machine, sizes = self.machine, self._sizes
-        sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
-        if sum(map(len, sets)) != len(set().union(*sets)):
-            yield "a connection is in two sets"
-        if machine.total > sizes.max_pool_size:
-            yield "there are more connections than maxPoolSize"
-        if len(machine.pending) > sizes.max_connecting:
-            yield "more are being established than maxConnecting"
+        yield from faults_of(machine, sizes.max_pool_size, sizes.max_connecting)
         held = {each.item if isinstance(each, Waiter) else each for each in self.found} | {self.populating}
         if not (machine.in_use | machine.pending) <= held:
             yield "nothing will give a connection back"
-        if machine.state is PoolState.CLOSED and machine.available:
-            yield "a closed pool has available connections"
         if machine.upkeep_wakeup._is_set:
             return  # the background comes next
         fit = any(machine._perished_reason(each) is None for each in machine.available)
@@ -210,7 +202,7 @@ class World:
             machine.rest() > 0,
             self._look_at(self.populating),
             tuple(sorted(map(repr, map(self._look_at, self.found)))),
-            tuple(self._look_at(each) for each in machine.available),
+            tuple(look_at(machine, each) for each in machine.available),
             len(machine.pending),
             len(machine.in_use),
         )
@@ -223,48 +215,37 @@ class World:
             return place, found.error is not None, found.item and self._look_at(found.item)
         if found is None:
             return None
-        where = "pending" if found in machine.pending else "in use" if found in machine.in_use else "elsewhere"
-        is_current = found.generation == machine.generations.current
-        return where, is_current, found.error is not None, found.mid_message
+        return look_at(machine, found)
+
+    def end(self) -> Iterator[str]:
+        """Nothing goes on by itself here."""
+        return iter(())
 
 
-class Exploration(NamedTuple):
-    """What was seen: how many states and steps, and the shortest ways to each fault."""
+def faults_of(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
+    """What must never be so with the connections of a pool."""
+    sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
+    if sum(map(len, sets)) != len(set().union(*sets)):
+        yield "a connection is in two sets"
+    if machine.total > max_pool_size:
+        yield "there are more connections than maxPoolSize"
+    if len(machine.pending) > max_connecting:
+        yield "more are being established than maxConnecting"
+    if machine.state is PoolState.CLOSED and machine.available:
+        yield "a closed pool has available connections"
 
-    states: int
-    steps: int
-    faults: dict[str, tuple[Step, ...]]
+
+def look_at(machine: StateMachine, connection: Connection | None) -> Any:
+    """What matters of a connection for what may come."""
+    if connection is None:
+        return None
+    places = (machine.pending, "pending"), (machine.in_use, "in use")
+    where = next((name for place, name in places if connection in place), "elsewhere")
+    is_current = connection.generation == machine.generations.current
+    return where, is_current, connection.error is not None, connection.mid_message, connection.inherited
 
 
-def explore(sizes: Sizes, depth: int) -> Exploration:
+def explore_states(sizes: Sizes, depth: int, until: str | None = None) -> Exploration:
     """Take every order of at most `depth` steps, from the beginning of a pool."""
     with patch.object(_clock, "monotonic", lambda: _Clock.now):
-        return _explore(sizes, depth)
-
-
-def _explore(sizes: Sizes, depth: int) -> Exploration:
-    seen: set[Any] = set()
-    faults: dict[str, tuple[Step, ...]] = {}
-    ways: deque[tuple[Step, ...]] = deque([()])
-    taken = 0
-    while ways:
-        way = ways.popleft()
-        for step in list(_after(sizes, way).steps()) if len(way) < depth else ():
-            world = _after(sizes, way)
-            world.take(step)
-            taken += 1
-            found = list(world.faults())
-            for fault in found:
-                faults.setdefault(fault, (*way, step))
-            look = world.look()
-            if not found and look not in seen:
-                seen.add(look)
-                ways.append((*way, step))
-    return Exploration(len(seen), taken, faults)
-
-
-def _after(sizes: Sizes, way: tuple[Step, ...]) -> World:
-    world = World(sizes)
-    for step in way:
-        world.take(step)
-    return world
+        return explore(lambda: World(sizes), depth, until)

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.cmap import state
 from gmongo.cmap.state import StateMachine
-from tests.cmap.every_state import Exploration, Sizes, explore
+from tests.cmap.every_state import Sizes, explore_states
 
 
 @pytest.fixture(autouse=True)
@@ -17,23 +17,15 @@ def critical_sections() -> None:
     """There are no greenlets here."""
 
 
-def told(exploration: Exploration) -> str:
-    ways = "".join(
-        f"\n{fault}: " + ", ".join(" ".join(map(str, step)) for step in way)
-        for fault, way in exploration.faults.items()
-    )
-    return f"{exploration.states} states, {exploration.steps} steps{ways}"
-
-
 @pytest.mark.requirement("CMAP-39", "CMAP-97", "CMAP-102")
 @pytest.mark.parametrize(
     ("sizes", "least"), [(Sizes(3, 2, 2, 1), 500), (Sizes(3, 3, 3, 2), 1500), (Sizes(3, 3, 1, 3), 500)]
 )
 def test_no_order_of_steps_leads_to_a_fault(sizes: Sizes, least: int, record_property: Callable[..., None]) -> None:
-    exploration = explore(sizes, depth=14)
-    record_property("explored", told(exploration))
-    print(told(exploration))
-    assert not exploration.faults, told(exploration)
+    exploration = explore_states(sizes, depth=14)
+    record_property("explored", str(exploration))
+    print(exploration)
+    assert not exploration.faults, exploration
     assert exploration.states >= least
 
 
@@ -114,4 +106,4 @@ def forgets_that_it_is_short_after_a_backoff(patch: pytest.MonkeyPatch) -> None:
 )
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], fault: str) -> None:
     seed(monkeypatch)
-    assert fault in explore(Sizes(3, 2, 2, 1), depth=9).faults
+    assert fault in explore_states(Sizes(3, 2, 2, 1), 9, fault).faults

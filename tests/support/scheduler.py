@@ -1,0 +1,202 @@
+"""A scheduler in the place of gevent's hub: greenlets and callbacks run one at a time, when a test says so.
+
+The code under test runs as it is. :func:`scheduled` replaces what it has from gevent: the hub, greenlets, events.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from gevent import GreenletExit
+from greenlet import getcurrent, greenlet
+
+from gmongo import _background, _clock
+from gmongo.cmap import upkeep, wait_queue
+from gmongo.events import delivery
+
+
+class Scheduled:
+    """What is to run in a pass of the loop, or when a timer goes off."""
+
+    def __init__(self, callback: Callable[..., Any] | None = None, due: float = 0.0) -> None:
+        self.callback, self.due = callback, due
+
+    def stop(self) -> None:
+        self.callback = None
+
+    close = stop
+
+
+class Timer(Scheduled):
+    """A timer of the loop."""
+
+    def start(self, callback: Callable[..., Any], update: bool = False) -> None:
+        scheduler = Scheduler.current
+        self.callback, self.due = callback, self.due + scheduler.now
+        scheduler.timers.append(self)
+
+
+class Scheduler:
+    """A hub and its loop in one. The greenlet that makes it is the one that takes the steps."""
+
+    current: Scheduler
+
+    def __init__(self) -> None:
+        Scheduler.current = self
+        self.loop = self
+        self.main = getcurrent()
+        self.now = 1000.0
+        self.ready: deque[Scheduled] = deque()
+        self.timers: list[Timer] = []
+        self.tasks: list[Task] = []
+        self._over = False
+
+    # What the code under test calls
+
+    def switch(self) -> Any:
+        """The greenlet stands here until a step lets it go on."""
+        if self._over:
+            raise GreenletExit
+        return self.main.switch()
+
+    def run_callback(self, callback: Callable[..., Any], *arguments: Any) -> Scheduled:
+        scheduled = Scheduled(partial(callback, *arguments))
+        self.ready.append(scheduled)
+        return scheduled
+
+    run_callback_threadsafe = run_callback
+
+    def timer(self, seconds: float, ref: bool = True) -> Timer:
+        return Timer(due=seconds)
+
+    # What a test calls
+
+    def has_ready(self) -> bool:
+        """Whether a callback is to run."""
+        while self.ready and self.ready[0].callback is None:
+            self.ready.popleft()
+        return bool(self.ready)
+
+    def run_next(self) -> None:
+        """Run the next callback of the loop."""
+        assert self.has_ready()
+        callback = self.ready.popleft().callback
+        assert callback is not None
+        callback()
+
+    def run_all(self) -> None:
+        """Run callbacks until there are none."""
+        while self.has_ready():
+            self.run_next()
+
+    def has_timer(self) -> bool:
+        """Whether a timer may go off."""
+        self.timers = [each for each in self.timers if each.callback is not None]
+        return bool(self.timers)
+
+    def pass_time(self) -> None:
+        """Let the next timer go off."""
+        assert self.has_timer()
+        first = min(self.timers, key=lambda each: each.due)
+        self.timers.remove(first)
+        self.now = max(self.now, first.due)
+        assert first.callback is not None
+        first.callback()
+
+    def end(self) -> None:
+        """End all greenlets."""
+        self._over = True
+        for task in self.tasks:
+            task.throw(GreenletExit)
+
+
+class Task(greenlet):  # type: ignore[misc]
+    """In the place of gevent's Greenlet."""
+
+    def __init__(self, work: Callable[..., Any], *arguments: Any) -> None:
+        scheduler = Scheduler.current
+        super().__init__(self._work, scheduler.main)
+        scheduler.tasks.append(self)
+        self.work, self.arguments = work, arguments
+        self.value: Any = None
+        self._links: list[Callable[[Task], Any]] = []
+
+    @classmethod
+    def spawn(cls, work: Callable[..., Any], *arguments: Any) -> Task:
+        task = cls(work, *arguments)
+        task.start()
+        return task
+
+    def start(self) -> None:
+        Scheduler.current.run_callback(self.switch)
+
+    def link(self, callback: Callable[[Task], Any]) -> None:
+        self._links.append(callback)
+
+    def kill(self, block: bool = True) -> None:
+        assert not block
+        Scheduler.current.run_callback(self._kill)
+
+    def _kill(self) -> None:
+        if not self.dead:
+            self.throw(GreenletExit)
+
+    def _work(self) -> None:
+        try:
+            self.value = self.work(*self.arguments)
+        except BaseException as error:
+            self.value = error.with_traceback(None)
+        for callback in self._links:
+            Scheduler.current.run_callback(callback, self)
+
+    def stands_at(self) -> tuple[tuple[str, int], ...]:
+        """The functions and lines in which it stands, the innermost first."""
+        found, frame = [], self.gr_frame
+        while frame is not None:
+            found.append((frame.f_code.co_name, frame.f_lineno))
+            frame = frame.f_back
+        return tuple(found)
+
+
+class Event:
+    """In the place of gevent's; its waits have no limit."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._sleeper: greenlet | None = None
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._sleeper is not None:
+            Scheduler.current.run_callback(self._sleeper.switch)
+
+    def wait(self, _seconds: float) -> bool:
+        self._sleeper = getcurrent()
+        try:
+            while not self._is_set:
+                Scheduler.current.switch()
+        finally:
+            self._sleeper = None
+        return True
+
+
+@contextmanager
+def scheduled() -> Iterator[None]:
+    """In this block, pools get a scheduler, its greenlets and its clock instead of gevent's."""
+
+    def hub() -> Scheduler:
+        return Scheduler.current
+
+    with (
+        patch.object(_clock, "monotonic", lambda: Scheduler.current.now),
+        patch.multiple(_background, get_hub=hub, Greenlet=Task),
+        patch.multiple(wait_queue, get_hub=hub, hold_hub=lambda: Timer()),
+        patch.multiple(delivery, Greenlet=Task, Event=Event),
+        patch.object(upkeep, "spawn", Task.spawn),
+    ):
+        yield
