@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import resource
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic
@@ -37,6 +36,7 @@ from gmongo.wire.transport import Transport
 from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
 from tests.hostile.hellos import census
 from tests.hostile.replies import quick_checks
+from tests.hostile.slopes import Slopes, figures
 from tests.hostile.witness import Findings, Violation, check_at_rest, silent_stderr
 from tests.support.garbage import leave_out_what_lives
 from tests.support.listeners import HearsPools
@@ -499,7 +499,7 @@ class Soak:
         self.seed = seed
         self.findings = Findings(f"soak {topology}", seed)
         self.interrupts = self.operations = self.faults = self.events = self.forks = self.interrupts_of_children = 0
-        self.most_memory = 0.0
+        self.slopes = Slopes()
         self._per_step = interrupts_per_step
 
     def run(
@@ -530,6 +530,7 @@ class Soak:
         finally:
             gc.enable()
             leave_out_what_lives()
+        self.findings.violations += [(number, fault) for fault in self.slopes.faults()]
         return self.findings
 
     def line(self) -> str:
@@ -538,7 +539,7 @@ class Soak:
             f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
             f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
             f"{self.findings.cases} steps, {len(self.findings.violations)} violations, "
-            f"RSS {self.most_memory:.0f} MB"
+            f"{self.slopes.line()}"
         )
 
     def _step(self, number: int, before: tuple[int, int]) -> None:
@@ -560,7 +561,7 @@ class Soak:
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step
         self._check_cycles(number)
-        self.most_memory = max(self.most_memory, _memory())
+        self.slopes.note(figures())
 
     def _check_gone(self, before: tuple[int, int]) -> None:
         """The collector has not run: what has ended is gone without it."""
@@ -622,8 +623,3 @@ def _is_of_driver(each: Any) -> bool:
 
 def _name(each: Any) -> str:
     return f"{each.f_code.co_name}:{each.f_lineno}" if isinstance(each, FrameType) else type(each).__name__
-
-
-def _memory() -> float:
-    with open("/proc/self/statm") as statistics:
-        return int(statistics.read().split()[1]) * resource.getpagesize() / 1e6

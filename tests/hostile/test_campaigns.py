@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,10 +13,10 @@ from gmongo.execution import command
 from gmongo.execution.late_reply import LateReply
 from gmongo.wire import message, transport
 from tests.hostile.__main__ import main
-from tests.hostile.hellos import Hellos
+from tests.hostile.hellos import Hellos, census
 from tests.hostile.late_replies import LateReplies
 from tests.hostile.replies import Replies
-from tests.hostile.soak import TOPOLOGIES, Soak
+from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
 # The campaigns look at clocks of their own, and fork.
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
@@ -125,6 +126,16 @@ def test_soak_finds_a_pin_that_is_not_let_go(monkeypatch: pytest.MonkeyPatch) ->
     _kept: list[ServerCursor] = []
     monkeypatch.setattr(ServerCursor, "_on_failure", keep)
     assert Soak("load-balanced", SEED, interrupts_per_step=500).run(500).violations
+
+
+def test_soak_finds_what_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown: list[list[int]] = []
+    monkeypatch.setattr(Step, "run", lambda step: grown.extend([] for _ in range(10_000)))
+    monkeypatch.setattr(Step, "_commands", SimpleNamespace(count=0), raising=False)
+    soak = Soak("standalone", SEED)
+    for number in range(20):
+        soak._step(number, census())
+    assert any("objects rise" in fault for fault in soak.slopes.faults())
 
 
 def test_soak_finds_locals_that_live_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,66 @@
+"""What grows in a long run: figures after each step, and how they rise once the run is warm."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+from statistics import linear_regression
+
+from gevent import get_hub
+
+from tests.support.greenlets import living
+
+_LEAST_STEPS = 12  # fewer say nothing of a slope
+_WARM_UP = 1 / 3  # of the steps
+# How much each figure may rise from the end of the warm-up to the end of the run, by the line that fits it best.
+_TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 0.01}
+_RELATIVE = ("memory", "objects")
+
+
+def figures() -> dict[str, float]:
+    """How much there is now of what a process must not gather: bytes, descriptors, greenlets, watchers, objects."""
+    with open("/proc/self/statm") as statistics:
+        memory = int(statistics.read().split()[1]) * resource.getpagesize()
+    return {
+        "memory": memory,
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "greenlets": len(living()),
+        "watchers": get_hub().loop.activecnt,
+        "objects": len(gc.get_objects()),
+    }
+
+
+class Slopes:
+    """The figures of all steps."""
+
+    def __init__(self) -> None:
+        self.steps: list[dict[str, float]] = []
+
+    def note(self, found: dict[str, float]) -> None:
+        """Note the figures after a step."""
+        self.steps.append(found)
+
+    def rises(self) -> dict[str, float]:
+        """By how much each figure has risen since the warm-up: memory and objects in relation to what they are then."""
+        warm = self.steps[int(len(self.steps) * _WARM_UP) :]
+        found = {}
+        for name in _TOLERANCE:
+            values = [each[name] for each in warm]
+            rise = linear_regression(range(len(values)), values).slope * (len(values) - 1)
+            found[name] = rise / values[0] if name in _RELATIVE else rise
+        return found
+
+    def faults(self) -> list[str]:
+        """What has risen too much."""
+        if len(self.steps) < _LEAST_STEPS:
+            return []
+        return [f"{name} rise by {rise:.3g}" for name, rise in self.rises().items() if rise > _TOLERANCE[name]]
+
+    def line(self) -> str:
+        """The rises, for people."""
+        if len(self.steps) < _LEAST_STEPS:
+            return f"no slopes of {len(self.steps)} steps"
+        formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}
+        shown = (f"{name} {formats[name].format(rise)}" for name, rise in self.rises().items())
+        return "rises after the warm-up: " + ", ".join(shown)
