@@ -109,7 +109,8 @@ def _as_lines(change: Change, source: str) -> Drawn:
 
 def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
     """The tests that may see a change, and how many there are: first some for each line of its function that not all of
-    them reach, such as a branch, then the most specific and cheapest of each function of the tests.
+    them reach, such as a branch, or, if it is in no function, those of files that import the module; then the most
+    specific and cheapest of each function of the tests.
 
     :param seconds: that they take together, at the most.
     """
@@ -118,6 +119,8 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
     lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
     at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
     rare = [test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found)[:_FOR_A_LINE]]
+    if not lines:
+        rare = _in_rounds(test for test in reaching if test.name.partition("::")[0] in _importing(drawn.file))
     chosen: dict[str, list[str]] = {}  # by file, so that what a file's tests share is made once
     left = seconds
     for test in dict.fromkeys([*rare, *order]):
@@ -144,6 +147,9 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
         return set(reaching)
     lines, names = _place(drawn.file, drawn.line)
     found = {test for line in lines for test in recording.reaching(drawn.file, line)}
+    if names:  # a table may be looked at without any line of it being run
+        importing = _importing(drawn.file)
+        found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # it runs when the module is imported: whatever mentions the name may see it
         for file, line in _mentions(name):
             if _function_at(file, line):
@@ -193,6 +199,8 @@ def _place(file: str, line: int) -> tuple[range, list[str]]:
     lines = range(statement.lineno, body[0].lineno if body else (statement.end_lineno or line) + 1)
     if _function_at(file, line):
         return lines, []
+    if isinstance(statement, ast.ClassDef):
+        return range(0), [statement.name]
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", statement)]
     return range(0), [found.group() for each in targets if (found := re.match(r"\w+", ast.unparse(each)))]
 
@@ -213,6 +221,19 @@ def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
             if isinstance(child, ast.stmt):
                 return child
     return None
+
+
+@cache
+def _importing(file: str) -> frozenset[str]:
+    """The files of tests that import a file of gmongo."""
+    package, _, name = f"gmongo/{file}".removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
+    package, name = re.escape(package), re.escape(name)
+    pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?([\w ]+,\s*)*{name}\b")
+    return frozenset(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if pattern.search(path.read_text("utf-8"))
+    )
 
 
 @cache

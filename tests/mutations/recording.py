@@ -2,7 +2,7 @@
 
 A recording is one run of pytest under coverage.py, whose context is the running test; its tracer follows greenlets. It is kept below
 ``.mutations`` with the code that ran, so that lines are found again when the code has moved on. As a plug-in of pytest
-(``-p tests.mutations.recording``) this module makes one.
+(``-p tests.mutations.recording``) this module makes one. Processes that a test starts, and their forks, are recorded with it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,23 @@ FOLDERS = (
     "stable_api",
     "simulation",
     "differential",
+    "spec",
+    "libraries",
 )
+WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # whose files are not part of the project
 _VARIABLE = "GMONGO_RECORDING"  # where the plug-in writes
+_TEST = "GMONGO_RECORDED_TEST"  # the context of processes that a test starts
 _LONGEST = 3000  # seconds
+_SETTINGS = """
+[run]
+data_file = {into}/lines
+parallel = true
+include = {root}/gmongo/*
+concurrency = gevent, thread
+patch = _exit, fork
+context = ${{GMONGO_RECORDED_TEST}}
+disable_warnings = no-data-collected, couldnt-parse, module-not-imported, trace-changed, no-sysmon
+"""
 
 
 @dataclass(frozen=True, order=True)
@@ -165,10 +179,11 @@ def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     into.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
-    environment = {**os.environ, _VARIABLE: str(into)}
+    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(into)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_LONGEST, check=False)
     if not (into / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
+    (into / "lines.all").replace(into / "lines")
     found = json.loads((into / "found.json").read_text("utf-8"))
     shutil.copytree(ROOT / "gmongo", into / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
     found["files"] = digests
@@ -192,25 +207,25 @@ class _Plugin:
         import coverage
 
         self._into = into
-        self._coverage = coverage.Coverage(
-            data_file=str(into / "lines"),
-            include=[f"{ROOT}/gmongo/*"],
-            concurrency=["gevent", "thread"],
-            config_file=False,
-        )
+        settings = into / "settings"
+        settings.write_text(_SETTINGS.format(into=into, root=ROOT), "utf-8")
+        self._coverage = coverage.Coverage(data_suffix="all", config_file=str(settings), context="")
         self._coverage.start()
+        os.environ["COVERAGE_PROCESS_START"] = str(settings)  # for processes that tests start
         self._seconds: dict[str, float] = {}
         self._red: list[str] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._coverage.switch_context(item.nodeid)
+        os.environ[_TEST] = item.nodeid
         began = monotonic()
         try:
             return (yield)
         finally:
             self._seconds[item.nodeid] = monotonic() - began
             self._coverage.switch_context("")
+            os.environ[_TEST] = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and report.nodeid not in self._red:
@@ -218,6 +233,8 @@ class _Plugin:
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
+        self._coverage.save()
+        self._coverage.combine()
         self._coverage.save()
         data = self._coverage.get_data()
         breadth = Counter(

@@ -23,6 +23,7 @@ from types import CodeType, FunctionType
 import pytest
 
 from tests.mutations.kinds import meaning
+from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
 from tests.mutations.trials import Outcome, Story, environment, limit_memory, outcome_of
 
 _SOCKET = "GMONGO_WARM"  # the descriptor over which trials are asked for
@@ -89,7 +90,7 @@ class Warm:
                 *(f"tests/{folder}" for folder in folders),
             ],
             cwd=root,
-            env=environment(root, {_SOCKET: str(theirs.fileno())}),
+            env=environment(root, {**WITHOUT_OFFICIAL_TESTS, _SOCKET: str(theirs.fileno())}),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=(root / "output").open("w"),
