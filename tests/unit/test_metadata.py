@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from typing import Any
 
 import bson
+import gevent
 import pytest
 
 from gmongo._version import __version__
@@ -55,6 +58,16 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         ({**AWS, "FUNCTIONS_WORKER_RUNTIME": "node"}, None),
         ({**AWS, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "big"}, {"name": "aws.lambda"}),
         ({"AWS_EXECUTION_ENV": "EC2"}, None),
+        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001"}, {"name": "aws.lambda"}),
+        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", **AWS}, {"name": "aws.lambda"}),
+        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "VERCEL": "1"}, {"name": "vercel"}),
+        ({"FUNCTION_NAME": "f"}, {"name": "gcp.func"}),
+        (
+            {"FUNCTION_NAME": "f", "FUNCTION_TIMEOUT_SEC": "60", "FUNCTION_MEMORY_MB": "1.5"},
+            {"name": "gcp.func", "timeout_sec": 60},
+        ),
+        ({"K_SERVICE": "s", "FUNCTION_NAME": "f", "AWS_REGION": "us-east-2"}, {"name": "gcp.func"}),
+        ({"VERCEL": ""}, None),
         ({}, None),
     ],
 )
@@ -68,17 +81,38 @@ def test_functions_as_a_service(variables: dict[str, str], expected: Any, monkey
     assert (environment or None) == expected
 
 
-def test_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "1")
-    assert client_metadata(None)["env"]["container"]["orchestrator"] == "kubernetes"
+@pytest.mark.parametrize(
+    ("docker", "kubernetes", "container"),
+    [
+        (False, False, None),
+        (True, False, {"runtime": "docker"}),
+        (False, True, {"orchestrator": "kubernetes"}),
+        (True, True, {"runtime": "docker", "orchestrator": "kubernetes"}),
+    ],
+)
+def test_container(docker: bool, kubernetes: bool, container: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda path: path == "/.dockerenv" and docker)
+    if kubernetes:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "1")
+    assert client_metadata(None).get("env", {}).get("container") == container
+    if container is None:
+        assert "env" not in client_metadata(None)
 
 
 def test_what_is_told() -> None:
     document = client_metadata("shop")
     assert document["application"] == {"name": "shop"}
-    assert document["driver"]["name"] == "gmongo"
-    assert "gevent" in document["platform"]
-    assert set(document["os"]) == {"type", "name", "architecture", "version"}
+    assert document["driver"] == {"name": "gmongo", "version": __version__}
+    assert document["platform"] == (
+        f"{platform.python_implementation()} {platform.python_version()} (gevent {gevent.__version__})"
+    )
+    assert document["os"] == {
+        "type": platform.system(),
+        "name": platform.system(),
+        "architecture": platform.machine(),
+        "version": platform.release(),
+    }
+    assert "application" not in client_metadata(None) and "application" not in client_metadata("")
 
 
 def test_a_wrapping_library_is_named_behind() -> None:
@@ -86,6 +120,34 @@ def test_a_wrapping_library_is_named_behind() -> None:
     assert document["driver"]["name"] == "gmongo|wrapper"
     assert document["driver"]["version"].endswith("|2.0")
     assert document["platform"].endswith("|wp")
+
+
+def test_what_matters_least_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment but for its name, the system but for its type, the environment, the end of the platform."""
+    monkeypatch.setenv("VERCEL", "1")
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    stages = []
+    for surplus in range(1, 512):
+        monkeypatch.setenv("VERCEL_REGION", "r" * 40)
+        document = client_metadata(None, (DriverInfo("w", "1", "p" * surplus),))
+        stage = (
+            document.get("env"),
+            len(document["os"]),
+            document["platform"].endswith("|" + "p" * surplus),
+        )
+        if stage not in stages:
+            stages.append(stage)
+        assert len(bson.encode(document)) <= 512
+        if not stage[2]:  # nothing more than necessary is cut
+            assert len(bson.encode(document)) == 512
+    name = {"name": "vercel"}
+    assert stages == [
+        ({**name, "region": "r" * 40}, 4, True),
+        (name, 4, True),
+        (name, 1, True),
+        (None, 1, True),
+        (None, 1, False),
+    ]
 
 
 @pytest.mark.parametrize("length", [100, 512, 4000])

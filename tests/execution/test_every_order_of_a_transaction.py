@@ -1,0 +1,104 @@
+"""A session's transaction in every order of four steps, beside a model of what is sent and what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from gmongo.errors import InvalidOperation
+from tests.support.clients import Client
+from tests.support.recorder import Recorder
+
+STEPS = ("start", "insert", "commit", "abort")
+
+
+class Model:
+    """What a session with a transaction does, in the words of the Transactions specification."""
+
+    def __init__(self) -> None:
+        self.state = "none"
+        self.number = 0
+        self.is_second_commit = False
+
+    def start(self) -> Any:
+        if self.state in ("starting", "in progress"):
+            return "Transaction already in progress"
+        self.state, self.is_second_commit = "starting", False
+        self.number += 1
+        return None
+
+    def insert(self) -> Any:
+        if self.state == "starting":
+            self.state = "in progress"
+            return {"insert": "c", "txnNumber": self.number, "startTransaction": True, "autocommit": False}
+        if self.state == "in progress":
+            return {"insert": "c", "txnNumber": self.number, "autocommit": False}
+        self.state = "none"
+        self.number += 1  # a retryable write
+        return {"insert": "c", "txnNumber": self.number}
+
+    def commit(self) -> Any:
+        if self.state == "none":
+            return "No transaction started"
+        if self.state == "aborted":
+            return "Cannot call commitTransaction after calling abortTransaction"
+        if self.state in ("starting", "committed empty"):
+            self.state = "committed empty"
+            return None
+        second, self.state = self.state == "committed", "committed"
+        concern = {"writeConcern": {"wtimeout": 10_000, "w": "majority"}} if second else {}
+        return {"commitTransaction": 1, "txnNumber": self.number, "autocommit": False, **concern}
+
+    def abort(self) -> Any:
+        if self.state == "none":
+            return "No transaction started"
+        if self.state == "aborted":
+            return "Cannot call abortTransaction twice"
+        if self.state in ("committed", "committed empty"):
+            return "Cannot call abortTransaction after calling commitTransaction"
+        sends, self.state = self.state == "in progress", "aborted"
+        return {"abortTransaction": 1, "txnNumber": self.number, "autocommit": False} if sends else None
+
+
+FIELDS = {
+    *("insert", "commitTransaction", "abortTransaction"),
+    *("txnNumber", "startTransaction", "autocommit", "writeConcern"),
+}
+
+
+def sent(recorder: Recorder) -> list[dict[str, Any]]:
+    """The commands since the last look, with what is particular to transactions."""
+    commands = [event.command for event in recorder.of("CommandStarted")]
+    recorder.forget()
+    return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
+
+
+@pytest.mark.parametrize("first", STEPS)
+def test_each_step_sends_or_refuses_what_it_should(first: str, client: Client, recorder: Recorder) -> None:
+    client.db.c.insert_one({})  # the collection is there
+    recorder.forget()
+    for rest in product(STEPS, repeat=3):
+        with client.start_session() as session:
+            calls = {
+                "start": session.start_transaction,
+                "insert": lambda session=session: client.db.c.insert_one({}, session=session),
+                "commit": session.commit_transaction,
+                "abort": session.abort_transaction,
+            }
+            model, offset = Model(), None
+            for step in (first, *rest):
+                expected = getattr(model, step)()
+                try:
+                    calls[step]()
+                except InvalidOperation as error:
+                    assert (str(error), sent(recorder)) == (expected, []), (first, rest)
+                    continue
+                commands = sent(recorder)
+                for command in commands:  # a server session goes on counting where its last user stopped
+                    offset = command["txnNumber"] - model.number if offset is None else offset
+                    command["txnNumber"] -= offset
+                assert commands == ([] if expected is None else [expected]), (first, rest)
+                assert session.in_transaction == (model.state in ("starting", "in progress"))
+        recorder.forget()  # an abort may have ended it
