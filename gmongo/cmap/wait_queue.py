@@ -113,8 +113,7 @@ class WaitQueue(Generic[Item]):
         """
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
-        if self._holding is None:
-            self._hold_hub()
+        self._hold_hub()
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:

@@ -107,7 +107,6 @@ class _Update:
         elif found == SERVER_TYPE.Mongos:
             self.kind = TOPOLOGY_TYPE.Sharded
         elif found == SERVER_TYPE.RSPrimary:
-            self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary
             self._from_primary()
         elif found in _MEMBERS:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
@@ -122,7 +121,6 @@ class _Update:
         if found in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
             self._remove()
         elif found == SERVER_TYPE.RSPrimary:
-            self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary
             self._from_primary()
         elif found in _MEMBERS:
             self._from_member_without_primary()

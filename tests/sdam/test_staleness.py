@@ -1,4 +1,4 @@
-"""How stale a secondary may be: all arrangements of a few ages, beside the formula of the specification, and the option's bounds."""
+"""How stale a secondary may be: all arrangements of a few ages beside the specification's formula, and its bounds."""
 
 from __future__ import annotations
 

@@ -50,7 +50,11 @@ def after(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs"
 
 
 def kinds(topology: TopologyDescription) -> dict[str, str]:
-    return {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
+    """The servers by host. A replica set has a primary exactly if one of them is."""
+    found = {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
+    if topology.topology_type_name.startswith("ReplicaSet"):
+        assert (topology.topology_type_name == "ReplicaSetWithPrimary") == ("RSPrimary" in found.values())
+    return found
 
 
 def test_the_first_member_found_names_the_set() -> None:
@@ -120,6 +124,35 @@ def test_which_server_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, 
     )
     stale = {"a": "RSPrimary", "b": "Unknown"}
     assert kinds(after(a, b)) == (stale if b_is_stale else {"a": "Unknown", "b": "RSPrimary"})
+
+
+@pytest.mark.parametrize("wire", [NEW_WIRE, OLD_WIRE])
+def test_a_primary_may_be_one_of_the_past_by_its_own_words(wire: int) -> None:
+    a = [primary("a", electionId=election(number), setVersion=number, maxWireVersion=wire) for number in (2, 1)]
+    assert kinds(after(*a)) == {"a": "Unknown", "b": "Unknown"}
+
+
+@pytest.mark.parametrize("names", [{"isWritablePrimary": True}, {"secondary": True}, {"arbiterOnly": True}, {}])
+def test_a_primary_that_is_found_in_another_set_is_none_any_more(names: dict[str, Any]) -> None:
+    assert kinds(after(primary("a"), member("a", name="other", **names))) == {"b": "Unknown"}
+
+
+@pytest.mark.parametrize("hello", [{"isWritablePrimary": True}, {"msg": "isdbgrid"}])
+def test_a_primary_that_is_no_member_any_more_is_removed(hello: dict[str, Any]) -> None:
+    now = ServerDescription(("a", 27017), {"ok": 1, "maxWireVersion": NEW_WIRE, **hello}, 0.001)
+    assert kinds(after(primary("a"), now)) == {"b": "Unknown"}
+    assert kinds(after(now, uri="mongodb://a,b/?replicaSet=rs")) == {"b": "Unknown"}
+
+
+@pytest.mark.parametrize("field", ["hosts", "passives", "arbiters"])
+@pytest.mark.parametrize("kind", [{"isWritablePrimary": True}, {"secondary": True}, {"arbiterOnly": True}, {}])
+def test_members_of_every_kind_are_members(field: str, kind: dict[str, Any]) -> None:
+    hello = {"ok": 1, "setName": "rs", "hosts": ["a"], "maxWireVersion": NEW_WIRE, **kind}
+    hello[field] = [*hello.get(field, ()), "d"]
+    server = ServerDescription(("a", 27017), hello, 0.001)
+    assert server.all_hosts == {("a", 27017), ("d", 27017)}
+    left = kinds(after(server, uri="mongodb://a,b/?replicaSet=rs")).keys()
+    assert left == ({"a", "d"} if "isWritablePrimary" in kind else {"a", "b", "d"})
 
 
 def test_the_primary_names_the_members_of_the_set() -> None:
