@@ -18,7 +18,7 @@ from tests.support.clients import make_client
 from tests.support.greenlets import living
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder, line
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
 
 MANY = 100
@@ -339,3 +339,18 @@ def test_a_wait_for_a_server_ends_with_the_client(connect: Any) -> None:
     client._topology.close()
     gevent.joinall(waiting, timeout=5)
     assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3
+
+
+def test_two_greenlets_close_a_client_once(recorder: Recorder) -> None:
+    gate = Event()
+    with ScriptedServer() as server:
+        client = MongoClient(server.name, event_listeners=[recorder])
+        client.db.command("ping")
+        server.fail("endSessions", held(gate))
+        closing = [gevent.spawn(client.close) for _ in range(2)]
+        server.wait_for("endSessions")
+        gate.set()
+        gevent.joinall(closing, timeout=5, raise_error=True)
+    client.close()
+    for kind in ("TopologyClosed", "ServerClosed", "PoolClosed"):
+        assert len(recorder.of(kind)) == 1

@@ -13,7 +13,9 @@ from opentelemetry import trace
 from gmongo import MongoClient, _clock, errors
 from gmongo._telemetry.slow import SlowOperations
 from gmongo.execution.account import Account
+from gmongo.read_preferences import Secondary
 from gmongo.testing import Deployment
+from tests.support.pools import checked_out
 from tests.support.wait import eventually
 from tests.telemetry.conftest import Collected
 
@@ -85,6 +87,31 @@ def test_where_the_time_goes(slow: Connect, deployment: Deployment, caplog: Any)
     assert record.structured["tries"] == 2
     assert ", back-off 1" in record.getMessage()
     assert record.getMessage().endswith("; 2 tries")
+
+
+def shares(record: Any) -> dict[str, int]:
+    """Where the time went, in whole milliseconds of virtual time; what took none is left out."""
+    found = {part: round(record.structured[f"{part}MS"]) for part in PARTS}
+    return {part: milliseconds for part, milliseconds in found.items() if milliseconds}
+
+
+def test_a_wait_that_fails_or_is_interrupted_counts(slow: Connect, deployment: Deployment, caplog: Any) -> None:
+    client = slow(50, maxPoolSize=1, waitQueueTimeoutMS=200, serverSelectionTimeoutMS=300, baseBackoffMS=400)
+    client._executor.overload.jitter = lambda: 1.0
+    client.shop.orders.insert_one({"_id": 1})
+    caplog.clear()
+    (pool,) = client._topology.pools()
+    with checked_out(pool), pytest.raises(errors.WaitQueueTimeoutError):
+        client.shop.orders.find_one()
+    labels = ["SystemOverloadedError", "RetryableError"]
+    data = {"failCommands": ["find"], "errorCode": 462, "errorLabels": labels}
+    deployment.set_fail_point("failCommand", {"times": 1}, data)
+    with gevent.Timeout(0.1, False):
+        client.shop.orders.find_one()
+    with pytest.raises(errors.ServerSelectionTimeoutError):
+        client.shop.orders.with_options(read_preference=Secondary()).find_one()
+    found = [(record.structured["tries"], shares(record)) for record in lines(caplog)]
+    assert found == [(1, {"checkOut": 200}), (1, {"backOff": 100}), (1, {"selection": 300})]
 
 
 @pytest.mark.real_time

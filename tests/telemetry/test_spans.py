@@ -179,6 +179,21 @@ def test_what_a_server_says_of_a_secret_command_is_not_shown(spans: Collected) -
     assert "begins with h" not in str([dict(event.attributes or {}) for event in span.events])
 
 
+def test_what_a_server_says_of_other_commands_is_shown_with_their_texts(spans: Collected) -> None:
+    refusal = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "unknown operator: $nosuch"}
+    with ScriptedServer({"find": refusal, "aggregate": refusal}) as server:
+        for length, message in ((1000, "unknown operator: $nosuch"), (7, "unknown"), (0, "BadValue (code 2)")):
+            tracing = {"enabled": True, "tracer_provider": spans.provider, "query_text_max_length": length}
+            with MongoClient(server.name, tracing=tracing) as client:
+                for call in (client.shop.orders.find_one, lambda c=client: list(c.shop.orders.aggregate([]))):
+                    with pytest.raises(errors.OperationFailure):
+                        call()
+            shown = [dict(span.attributes or {}) for span in spans.ended]
+            spans.clear()
+            messages = [str(each["exception.message"]) for each in shown if "exception.message" in each]
+            assert len(messages) == 4 and all(each.startswith(message) for each in messages), messages
+
+
 def test_the_users_data_are_not_in_spans_that_show_no_text(connect: Connect, spans: Collected) -> None:
     orders = connect().shop.orders
     orders.insert_one({"_id": "private"})

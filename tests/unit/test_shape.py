@@ -11,8 +11,9 @@ import pytest
 from bson import Code, Int64, ObjectId, Timestamp
 
 from gmongo.cmap import shape
+from gmongo.cmap.hello import read_hello
 from gmongo.cmap.shape import broken, check, unexpected
-from gmongo.errors import ProtocolError
+from gmongo.errors import OperationFailure, ProtocolError
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 SIZES = ("maxBsonObjectSize", "maxMessageSizeBytes")
@@ -82,6 +83,71 @@ def test_numbers(table: Mapping[str, shape.Check], field: str, lowest: int, high
         assert broken({field: good}, table) is None
     for bad in (lowest - 1, highest + 1, True, "1", 1.5, float("inf"), [1]):
         assert broken({field: bad}, table) == (field, f"an integer from {lowest} to {highest}")
+
+
+HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is shape.HELLO_NUMBERS}
+
+
+@pytest.mark.parametrize("wrong", [["x"], {}, "1", 1.5, True, None, "above", "below"], ids=repr)
+def test_numbers_of_a_hello_that_are_none_count_as_missing(wrong: Any) -> None:
+    hello = {
+        field: highest + 1 if wrong == "above" else lowest - 1 if wrong == "below" else wrong
+        for field, (lowest, highest) in HELLO_NUMBERS.items()
+    }
+    assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
+    for field in HELLO_NUMBERS:  # each alone, beside good ones
+        good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
+        found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
+        assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
+        assert all(type(value) is int for value in found.values())
+
+
+def test_a_hello_that_says_nothing() -> None:
+    hello = read_hello({"ok": 1}, 0.5)
+    assert (hello.duration, hello.max_wire_version, hello.connection_id, hello.service_id) == (0.5, 0, None, None)
+    assert (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size) == (2**24, 48_000_000, 1000)
+    assert (hello.max_command_size, hello.max_batch_size) == (2**24 + 16 * 1024, 48_000_000)
+    assert (hello.hello_ok, hello.is_mongos, hello.is_standalone, hello.sessions_supported) == (
+        False,
+        False,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "mongos", "standalone"),
+    [({"msg": "isdbgrid"}, True, False), ({"setName": "rs"}, False, False), ({"msg": "x"}, False, True)],
+)
+def test_what_a_hello_says(said: dict[str, Any], mongos: bool, standalone: bool) -> None:
+    numbers = {"maxBsonObjectSize": 5, "maxMessageSizeBytes": 6, "maxWriteBatchSize": 7, "maxWireVersion": 8}
+    others = {"helloOk": True, "logicalSessionTimeoutMinutes": 0, "connectionId": 9, "serviceId": ObjectId("5" * 24)}
+    hello = read_hello({"ok": 1, **said, **numbers, **others}, 0.5)
+    assert (hello.is_mongos, hello.is_standalone, hello.hello_ok, hello.sessions_supported) == (
+        mongos, standalone, True, True,
+    )  # fmt: skip
+    assert (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size, hello.max_wire_version) == (
+        5,
+        6,
+        7,
+        8,
+    )
+    assert (hello.connection_id, hello.service_id) == (9, ObjectId("5" * 24))
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ({"ok": 0}, "hello failed"),
+        ({"ok": 0, "errmsg": "no", "$err": "other", "code": 5}, "no"),
+        ({"ok": 0.0, "$err": "other"}, "other"),
+        ({}, "hello failed"),
+    ],
+)
+def test_a_hello_that_fails(reply: dict[str, Any], message: str) -> None:
+    with pytest.raises(OperationFailure, match=f"^{message}") as caught:
+        read_hello(reply, 0.5)
+    assert (caught.value.code, caught.value.details) == (reply.get("code"), reply)
 
 
 @pytest.mark.parametrize(("table", "field", "good", "bad"), OTHERS)
