@@ -306,7 +306,8 @@ class Cursor(Generic[DocumentType]):
 
         :param batches: how many batches may wait for the application, or be on their way; 1 by default.
         :param max_bytes: how many bytes of them, by default 32 MiB. A batch is taken to be as large as the one before;
-            one that has no room is fetched when it is asked for.
+            one that has no room is fetched when it is asked for. The first getMore has room
+            in any case.
         :returns: this cursor.
         :raises TypeError: a number is no integer.
         :raises ValueError: a number is less than 1.
