@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
@@ -225,8 +225,13 @@ class CommandCursor(Generic[DocumentType]):
         self._cursor.read_ahead(*allowance)
         return self
 
-    def __iter__(self) -> CommandCursor[DocumentType]:
-        return self
+    def __iter__(self) -> Iterator[DocumentType]:
+        """All documents that have not been taken; see :meth:`Cursor.__iter__ <gmongo.cursor.Cursor.__iter__>`."""
+        return chain.from_iterable(self._runs())
+
+    def _runs(self) -> Iterator[Iterator[DocumentType]]:
+        while self._cursor.advance():
+            yield self._cursor.documents
 
     def __next__(self) -> DocumentType:
         """The next document; waits for it.
@@ -234,7 +239,9 @@ class CommandCursor(Generic[DocumentType]):
         :raises StopIteration: there is none.
         """
         cursor = self._cursor
-        return cursor.documents.popleft() if cursor.documents else cursor.next_document()
+        for document in cursor.documents:
+            return document
+        return cursor.next_document()
 
     next = __next__
 

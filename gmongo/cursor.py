@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
@@ -149,11 +150,10 @@ class Cursor(Generic[DocumentType]):
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> None:
-        if filter is not None and not isinstance(filter, Mapping):
-            raise TypeError(f"filter must be a mapping, not {short(filter)}")
+        for name, value in (("filter", filter), ("let", let)):
+            if value is not None and not isinstance(value, Mapping):
+                raise TypeError(f"{name} must be a mapping, not {short(value)}")
         checked_session(session)
-        if let is not None and not isinstance(let, Mapping):
-            raise TypeError(f"let must be a mapping, not {short(let)}")
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
             raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
         self._collection, self._session = collection, session
@@ -165,25 +165,26 @@ class Cursor(Generic[DocumentType]):
         self._add_flag(_NO_TIMEOUT, no_cursor_timeout)
         self._add_flag(_PARTIAL, allow_partial_results)
         self._add_flag(_OPLOG_REPLAY, oplog_replay)
-        self._skip = _natural("skip", skip)
-        self._limit = _integer("limit", limit)
+        self._skip, self._limit = _natural("skip", skip), _integer("limit", limit)
         self._check_exhaust()
         self._batch_size = _natural("batch_size", batch_size)
-        self._fields: DocumentDict = {}
-        self._set("projection", fields_document(projection) or None if projection is not None else None)
-        self._set("sort", sort_document(sort) if sort else None)
-        self._set("collation", validate_collation_or_none(collation))
-        self._set("hint", None if hint is None else checked_hint(hint))
-        self._set("maxScan", max_scan)
-        self._set("maxTimeMS", max_time_ms)
-        self._set("max", _bound("max", max) if max else None)
-        self._set("min", _bound("min", min) if min else None)
-        self._set("returnKey", return_key)
-        self._set("showRecordId", show_record_id)
-        self._set("snapshot", snapshot)
-        self._set("comment", comment)
-        self._set("allowDiskUse", None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use))
-        self._set("let", let)
+        given = {
+            "projection": None if projection is None else fields_document(projection) or None,
+            "sort": sort_document(sort) if sort else None,
+            "collation": validate_collation_or_none(collation),
+            "hint": None if hint is None else checked_hint(hint),
+            "maxScan": max_scan,
+            "maxTimeMS": max_time_ms,
+            "max": _bound("max", max) if max else None,
+            "min": _bound("min", min) if min else None,
+            "returnKey": return_key,
+            "showRecordId": show_record_id,
+            "snapshot": snapshot,
+            "comment": comment,
+            "allowDiskUse": None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use),
+            "let": let,
+        }
+        self._fields: DocumentDict = {field: value for field, value in given.items() if value is not None}
 
     def _limit_time(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
         self._executor = self._executor.for_operation(timeout_ms, self._session)
@@ -565,8 +566,20 @@ class Cursor(Generic[DocumentType]):
 
     # Documents
 
-    def __iter__(self) -> Cursor[DocumentType]:
-        return self
+    def __iter__(self) -> Iterator[DocumentType]:
+        """All documents that have not been taken, of a tailable cursor until there is none for now. The iterator is not
+        the cursor itself: it ends with an error, after which another one goes on.
+        """
+        # The documents of a batch come without a call of Python's.
+        return chain.from_iterable(self._runs())
+
+    def _runs(self) -> Iterator[Iterator[DocumentType]]:
+        """The documents that are there, whenever the ones before have been taken."""
+        while not (self._cursor is None and (self._empty or self._closed)):
+            cursor = self._opened()
+            if not cursor.advance():
+                break
+            yield cursor.documents
 
     def __next__(self) -> DocumentType:
         """The next document; waits for it.
@@ -578,7 +591,9 @@ class Cursor(Generic[DocumentType]):
             if self._empty or self._closed:
                 raise StopIteration
             cursor = self._opened()
-        return cursor.documents.popleft() if cursor.documents else cursor.next_document()
+        for document in cursor.documents:
+            return document
+        return cursor.next_document()
 
     next = __next__
 
@@ -647,6 +662,8 @@ class Cursor(Generic[DocumentType]):
         :returns: this cursor.
         """
         self.close()
+        if self._cursor is not None:
+            self._cursor.drop()  # an iteration that is going on begins again, too
         self._cursor, self._closed = None, False
         return self
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
+from operator import length_hint
 from typing import TypeVar
 
 from bson.codec_options import CodecOptions
@@ -94,7 +95,7 @@ class ServerCursor:
         self._raw = raw
         if exhaust:
             self._work = LongWork()
-        self.documents: deque[Value] = deque()  # decoded, and not yet taken
+        self.documents: Iterator[Value] = iter(())  # decoded, and not yet taken; always that of a list
         self._batch: Batch | None = None
         self.retrieved = 0
         self.wire_version = 0  # of the connection that was last asked
@@ -103,14 +104,14 @@ class ServerCursor:
     @property
     def alive(self) -> bool:
         """Whether there may be more documents: buffered ones, or on the server."""
-        return bool(self.documents) or self._batch is not None or self.lease.cursor_id != 0
+        return length_hint(self.documents) > 0 or self._batch is not None or self.lease.cursor_id != 0
 
     @property
     def has_buffered(self) -> bool:
         """Whether the present batch has further documents."""
-        if not self.documents and self._batch is not None:
+        if not length_hint(self.documents) and self._batch is not None:
             self._decode_more()
-        return bool(self.documents)
+        return length_hint(self.documents) > 0
 
     @property
     def awaits(self) -> bool:
@@ -156,10 +157,17 @@ class ServerCursor:
 
         :raises StopIteration: there are no more, or a tailable cursor has none for now.
         """
+        if self.advance():
+            return next(self.documents)
+        raise StopIteration
+
+    def advance(self) -> bool:
+        """See that :attr:`documents` has the next document.
+
+        :returns: whether it has; not if there are no more, or a tailable cursor has none for now.
+        """
         deadline = self._deadline
-        while True:
-            if self.documents:
-                return self.documents.popleft()
+        while not length_hint(self.documents):
             if self._batch is not None:
                 self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
                 self._decode_more()
@@ -167,14 +175,15 @@ class ServerCursor:
             if deadline is None:
                 deadline = self._executor.deadline()  # of all that this iteration needs
             if self.lease.cursor_id == 0 or (not self._fetch(deadline) and self._tailable):
-                raise StopIteration
+                return False
+        return True
 
     def try_next_document(self) -> Value:
         """The next document, or None if there is none after asking the server at most once."""
         asked = False
         while True:
-            if self.documents:
-                return self.documents.popleft()
+            for document in self.documents:
+                return document
             if self._batch is not None:
                 self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
                 self._decode_more()
@@ -188,13 +197,13 @@ class ServerCursor:
         assert self._batch is not None
         if self._raw:
             raw = self._batch.raw()
-            self.documents = deque([raw] if raw else [])
-            self._batch = None
+            run = [raw] if raw else []
         else:
-            self.documents = self._batch.decode_run()
-            if not self.documents:
-                self._batch = None
-        self.retrieved += len(self.documents)
+            run = self._batch.decode_run()
+        if self._raw or not run:
+            self._batch = None
+        self.documents = iter(run)
+        self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
         """Get a further batch; False if there is nothing in it.
@@ -219,7 +228,7 @@ class ServerCursor:
             if not self._on_failure(error):
                 raise
         self._go_ahead()
-        return bool(self.documents) or self._batch is not None
+        return length_hint(self.documents) > 0 or self._batch is not None
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
         """The next batch, read ahead or not.
@@ -279,7 +288,7 @@ class ServerCursor:
             if not self._exhaust:
                 self._work = LongWork()
         else:
-            self.documents = deque(reply.batch)
+            self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
         # Last: it may check a connection in, which may be interrupted, and the batch must be here then.
         self.lease.renew(reply)
@@ -295,6 +304,7 @@ class ServerCursor:
 
     def drop(self) -> None:
         """Forget what was buffered, and leave the cursor to the reaper. Does no I/O and does not switch."""
-        self.documents.clear()
+        for _document in self.documents:  # it may be iterated over
+            pass
         self._batch = None
         self.lease.drop()

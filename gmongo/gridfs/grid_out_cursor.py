@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NoReturn
 
 from gmongo._documents import Document, Value
@@ -53,6 +54,9 @@ class GridOutCursor(Cursor[Value]):
             batch_size=batch_size,
             session=session,
         )
+
+    def __iter__(self) -> Iterator[GridOut]:
+        return self
 
     def __next__(self) -> GridOut:
         """The next file.

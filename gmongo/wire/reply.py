@@ -44,40 +44,33 @@ class Batch:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
-        self._ready: deque[Value] | None = None  # decoded ahead: what lies before the position and was not taken
+        self._ready: deque[list[Value]] = deque()  # decoded ahead: what lies before the position and was not taken
 
-    def decode_run(self) -> deque[Value]:
+    def decode_run(self) -> list[Value]:
         """The next documents, about 32 KB of them and at least one; empty at the end.
 
         :raises ProtocolError: one of them is no document, or a length is false.
         """
-        if self._ready is not None:
-            ready, self._ready = self._ready, None
-            return ready
+        return self._ready.popleft() if self._ready else self._decode()
+
+    def _decode(self) -> list[Value]:
         start = self._position
         end = self._position = _run_end(self._array, start)
-        if end == start:
-            return deque()
-        return deque(_decode_documents(self._array, start, end, self._codec_options))
+        return _decode_documents(self._array, start, end, self._codec_options) if end > start else []
 
     def decode_ahead(self) -> bool:
         """Decode the next documents, and keep them for :meth:`decode_run`.
 
         :returns: whether there were any. What cannot be decoded raises when it is asked for.
         """
-        ready, self._ready, start = self._ready, None, self._position
+        start = self._position
         try:
-            run = self.decode_run()
+            run = self._decode()
         except Exception:
-            self._position, self._ready = start, ready
+            self._position = start
             return False
-        if not run:
-            self._ready = ready
-        elif ready is None:
-            self._ready = run
-        else:
-            ready.extend(run)
-            self._ready = ready
+        if run:
+            self._ready.append(run)
         return bool(run)
 
     def count(self) -> int:

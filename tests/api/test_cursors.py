@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import gc
 from collections.abc import Iterator
+from itertools import islice
+from operator import length_hint
 from typing import Any
 
 import bson
@@ -257,6 +259,65 @@ def test_rewind_starts_again(recorded: Recorded) -> None:
     assert recorder.commands[:3] == ["find", "killCursors", "find"]
 
 
+CURSORS = {
+    "find": lambda notes: notes.find(batch_size=4),
+    "aggregate": lambda notes: notes.aggregate([], batchSize=4),
+}
+
+
+@pytest.fixture(params=CURSORS)
+def cursor(recorded: Recorded, request: pytest.FixtureRequest) -> Any:
+    """A cursor over ten documents, in batches of four."""
+    return CURSORS[request.param](recorded.collection)
+
+
+def test_iterating_and_next_take_turns(cursor: Any) -> None:
+    """Whatever takes a document, no other gets it: the iterators hold nothing back."""
+    first, second = iter(cursor), iter(cursor)
+    found = [take()["_id"] for _ in range(3) for take in (cursor.next, first.__next__, second.__next__)]
+    assert found == list(range(9))
+    assert (list(islice(cursor, 5)), cursor.alive, list(second)) == ([{"_id": 9, "name": "n9"}], False, [])
+
+
+def test_what_has_come_can_be_taken_after_a_close(cursor: Any) -> None:
+    found = []
+    for document in cursor:
+        found.append(document["_id"])
+        if document["_id"] == 5:
+            cursor.close()
+    assert found == list(range(8))
+    assert not cursor.alive
+
+
+def test_a_cursor_is_alive_until_its_last_document_is_taken(cursor: Any) -> None:
+    assert [cursor.alive for _document in cursor] == [True] * 9 + [False]
+
+
+def test_a_rewind_holds_for_an_iteration_that_goes_on(recorded: Recorded) -> None:
+    cursor = recorded.collection.find(batch_size=4)
+    iterator = iter(cursor)
+    assert [next(iterator)["_id"] for _ in range(6)] == list(range(6))
+    cursor.rewind()
+    assert [document["_id"] for document in iterator] == list(range(10))
+
+
+def test_an_iteration_that_an_error_has_ended_goes_on_with_the_next(cursor: Any, recorded: Recorded) -> None:
+    class Interruption(BaseException):
+        pass
+
+    def interrupt(_event: object) -> None:
+        recorded.recorder.hooks.clear()
+        raise Interruption
+
+    found = [next(cursor)["_id"]]
+    recorded.recorder.hooks["CommandStarted"] = interrupt
+    with pytest.raises(Interruption):
+        found.extend(document["_id"] for document in cursor)
+    assert found == list(range(4))
+    assert list(cursor) == []  # it was interrupted between a request and its reply: the server's cursor is ended
+    assert not cursor.alive
+
+
 def test_options_cannot_change_after_the_query(recorded: Recorded) -> None:
     cursor = recorded.collection.find(batch_size=2)
     next(cursor)
@@ -342,7 +403,7 @@ def test_a_large_batch_is_decoded_in_small_parts(large: Recorded) -> None:
     cursor = large.collection.find(batch_size=1000)
     next(cursor)
     assert cursor._cursor is not None
-    assert 0 < len(cursor._cursor.documents) < 100
+    assert 0 < length_hint(cursor._cursor.documents) < 100
 
 
 def test_a_large_batch_counts_against_the_limit(large: Recorded) -> None:

@@ -322,7 +322,7 @@ def test_one_iteration_has_one_limit_however_often_it_asks(connect, monkeypatch)
             nonlocal asked
             asked += 1
             fetch(engine, deadline)
-            engine.documents.clear()
+            engine.documents = iter(())
             return False
 
         monkeypatch.setattr(ServerCursor, "_fetch", fetch_nothing)

@@ -189,8 +189,8 @@ MUTATIONS = (
         "ra36",
         "documents that cannot be decoded ahead are passed over",
         "wire/reply.py",
-        "            self._position, self._ready = start, ready\n",
-        "            self._ready = ready\n",
+        "            self._position = start\n",
+        "            pass\n",
         TESTS,
     ),
     M(
