@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import contest, crowd, latency, operations, programs, report, stall, start
+from benchmarks import contest, crowd, latency, operations, programs, report, service, stall, start
 from benchmarks.processes import CannedServers
 from benchmarks.record import Record, as_json, versions
 from benchmarks.settings import Settings
@@ -21,10 +21,10 @@ from benchmarks.workloads import WORKLOADS
 
 ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
-TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency)}
+TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service)}
 OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
 #: What is measured if contenders take part that are programs only.
-OF_PROGRAMS = [contest.TABLE, latency.TABLE]
+OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE]
 NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
 ALL = "all"
 
@@ -72,6 +72,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     lacking = {name: tool for name in options.contenders if (tool := programs.missing(name))}
     options.contenders = [name for name in options.contenders if name not in lacking]
     options.left_out = [f"{programs.CONTENDERS[name].title} (there is no {tool})" for name, tool in lacking.items()]
+    if service.TABLE in options.only:
+        services = {name: service.missing(name) for name in service.SERVICES}
+        options.left_out += [f"{name} (there is no {package})" for name, package in services.items() if package]
     return options
 
 

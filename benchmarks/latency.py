@@ -78,7 +78,7 @@ def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dic
 
         def under(rate: float, beside: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
-            return _quantiles(load.put(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
+            return quantiles_of(load.put(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
 
         count = max(4 * settings.operations, scene.callers)
         load.put(streams, one, count)  # connects
@@ -91,7 +91,7 @@ def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dic
         return found
 
 
-def _quantiles(latencies: list[float]) -> dict[str, float]:
+def quantiles_of(latencies: list[float]) -> dict[str, float]:
     """In milliseconds."""
     found = quantiles(latencies, n=1000, method="inclusive")
     return {name: found[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

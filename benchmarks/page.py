@@ -1,16 +1,50 @@
-"""The page of results: what is between two marks is written from a run, everything else is kept by hand."""
+"""The page of results: what is between two marks is written from a run, everything else is kept by hand.
+
+There are two such parts, as there are two runs: gmongo beside PyMongo and the floor, and beside all other contenders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from benchmarks import contest, latency
 from benchmarks.record import Record
 from benchmarks.sheets import Sheet, failures, sheets
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-NAME, PLOT = "performance.md", "performance.svg"
-_NEW = f"# Performance\n\n{BEGIN}\n{END}\n"
+NAME = "performance.md"
+
+
+class Part(NamedTuple):
+    """A part of the page.
+
+    :param name: in its marks.
+    :param plot: the file of its plot.
+    :param shows: what that shows.
+    """
+
+    name: str
+    plot: str
+    shows: str
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- {self.name}: begin -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- {self.name}: end -->"
+
+
+MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput of a crowd")
+CONTENDERS = Part("contenders", "contenders.svg", "CPU time of all clients, and their latencies")
+_NEW = "# Performance\n\n" + "".join(f"{part.begin}\n{part.end}\n" for part in (CONTENDERS, MEASURED))
+
+
+def part_of(record: Record) -> Part:
+    """The part that a run belongs to."""
+    return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 
 
 def write(record: Record, directory: Path) -> Path:
@@ -21,25 +55,26 @@ def write(record: Record, directory: Path) -> Path:
     """
     page = directory / NAME
     text = page.read_text() if page.exists() else _NEW
-    page.write_text(renewed(text, "\n".join(results(record))))
+    page.write_text(renewed(text, "\n".join(results(record)), part_of(record)))
     return page
 
 
-def renewed(text: str, between: str) -> str:
-    """A text with something else between its marks.
+def renewed(text: str, between: str, part: Part) -> str:
+    """A text with something else between the marks of a part.
 
     :raises ValueError: it lacks a mark.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _old, end, after = rest.partition(END)
+    before, begin, rest = text.partition(part.begin)
+    _old, end, after = rest.partition(part.end)
     if not begin or not end:
-        raise ValueError(f"the page must have the lines {BEGIN!r} and {END!r}, in this order")
-    return f"{before}{BEGIN}\n{between}\n{END}{after}"
+        raise ValueError(f"the page must have the lines {part.begin!r} and {part.end!r}, in this order")
+    return f"{before}{begin}\n{between}\n{end}{after}"
 
 
 def results(record: Record) -> Iterator[str]:
     """The lines between the marks."""
-    yield from ("", f"![Ratios of CPU time, and throughput of a crowd]({PLOT})", "")
+    part = part_of(record)
+    yield from ("", f"![{part.shows}]({part.plot})", "")
     yield ", ".join(f"{name} {found}" for name, found in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
     for sheet in sheets(record):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import crowd, operations, page
+from benchmarks import contest, crowd, latency, operations, page
 from benchmarks.record import Record, from_json
-from benchmarks.rounds import Row, ratio, ratio_to_row
-from benchmarks.sheets import TITLES
+from benchmarks.rounds import Row, middle, ratio, ratio_to_row
+from benchmarks.sheets import ALL_TITLES, TITLES
 from benchmarks.targets import target_of
 
 COLOURS = {"gmongo": "C0", "pymongo": "C1", "floor": "C7"}
@@ -23,11 +24,12 @@ def write(record: Record, directory: Path) -> None:
     :raises ValueError: the page lacks the marks between which results belong.
     """
     page.write(record, directory)
-    draw(record, directory / page.PLOT)
+    part = page.part_of(record)
+    draw(record, directory / part.plot, _contenders if part is page.CONTENDERS else _measured)
 
 
-def draw(record: Record, path: Path) -> None:
-    """Plot gmongo over PyMongo, both over the floor, and how throughput of a crowd holds up."""
+def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> None:
+    """Make a plot of three parts, which `fill` is given."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -36,13 +38,40 @@ def draw(record: Record, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(3, 1, figsize=(10, 11), layout="constrained")
+    fill(record, axes)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def _measured(record: Record, axes: Any) -> None:
+    """gmongo over PyMongo, both over the floor, and how throughput of a crowd holds up."""
     rows = record.tables.get(operations.TABLE, [])
     _bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
     floored = [row for row in rows if "floor" in row.numbers]
     _bars(axes[1], floored, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
     _crowd(axes[2], record.tables.get(crowd.TABLE, []))
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+
+
+def _contenders(record: Record, axes: Any) -> None:
+    """What an operation costs each, and two quantiles of latency at each load."""
+    rows = record.tables.get(contest.TABLE, [])
+    for number, (name, title) in enumerate(ALL_TITLES.items()):
+        places = [place + (number + 0.5) * WIDTH / len(ALL_TITLES) for place in range(len(rows))]
+        axes[0].bar(places, [middle(row, name) or 0 for row in rows], WIDTH / len(ALL_TITLES), label=title)
+    axes[0].set_xticks([place + WIDTH / 2 for place in range(len(rows))], list(contest.SHARES)[: len(rows)])
+    axes[0].set(title="CPU per operation, µs (lower is better)", yscale="log")
+    scene = latency.SCENES[0]
+    by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == scene.callers}
+    for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
+        found = [by_name[name] for load in latency.LOADS if (name := latency.name(load, scene, quantile)) in by_name]
+        for name, title in ALL_TITLES.items():
+            times = [middle(row, name) for row in found]
+            if any(times):
+                part.plot(range(len(times)), times, "o-", label=title)
+        part.set_xticks(range(len(found)), latency.LOADS[: len(found)])
+        part.set(title=f"Latency of find_one, {scene.callers} callers: {quantile}, ms (lower is better)", yscale="log")
+    for each in axes:
+        each.legend(fontsize=7)
 
 
 def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: str) -> None:

@@ -104,9 +104,8 @@ class Program:
 
     @property
     def processor_seconds(self) -> float:
-        """What its processes have used, to the nanosecond, all threads included (Linux)."""
-        # The clock of another process, as clock_getcpuclockid(3) makes its number.
-        return sum(time.clock_gettime(~process.pid << 3 | 2) for process in self._processes)
+        """What its processes have used."""
+        return processor_seconds([process.pid for process in self._processes])
 
 
 @contextmanager
@@ -162,6 +161,12 @@ def _accepted(
                     raise WorkerFailed(last_words(ended, errors, 1))
                 if time.monotonic() > end:
                     raise WorkerFailed(f"not started after {_START_SECONDS} seconds")
+
+
+def processor_seconds(processes: Sequence[int]) -> float:
+    """What processes have used, to the nanosecond, all threads included (Linux)."""
+    # The clock of another process, as clock_getcpuclockid(3) makes its number.
+    return sum(time.clock_gettime(~process << 3 | 2) for process in processes)
 
 
 def exchange(kind: str, count: int = 1) -> Exchange:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import contest, crowd, latency, operations, programs, stall, start
+from benchmarks import contest, crowd, latency, operations, programs, service, stall, start
 from benchmarks.record import Record
 from benchmarks.rounds import Ratio, Row, middle, ratio, ratio_to_row, summary
 from benchmarks.targets import TARGETS, Target, found, target_of
@@ -142,6 +142,27 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
             yield Sheet(title, ["client", "saturation / s", *loads], [lines])
 
 
+def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
+    by_name = {row.name: row for row in rows}
+
+    def cell(name: str, route: str, quantity: str) -> str:
+        found = middle(by_name[f"{route}: {quantity}"], name)
+        return NOTHING if found is None else f"{found:.3g}" if found < 1000 else f"{found:.0f}"
+
+    head = ["service", "requests / s", "CPU ms", f"{service.HALF}, ms", f"{service.EQUAL}, ms", "memory MB"]
+    for route in service.ROUTES:
+        names = [name for name in service.SERVICES if middle(by_name.get(f"{route}: {service.COST}", rows[0]), name)]
+        lines = []
+        for name in names:
+            times = [
+                " · ".join(cell(name, route, f"{what}, {quantile}") for quantile in latency.QUANTILES)
+                for what in (service.HALF, service.EQUAL)
+            ]
+            numbers = [cell(name, route, what) for what in (service.SATURATION, service.COST)]
+            lines.append([name, *numbers, *times, cell(name, route, service.MEMORY)])
+        yield Sheet(f"The service, {route}: latency as p50 · p99 · p99.9", head, [lines])
+
+
 _SHEETS = {
     operations.TABLE: _operations,
     crowd.TABLE: _crowd,
@@ -149,6 +170,7 @@ _SHEETS = {
     start.TABLE: _start,
     contest.TABLE: _contest,
     latency.TABLE: _latency,
+    service.TABLE: _service,
 }
 
 
@@ -168,7 +190,7 @@ def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
 def _what(under: str | int | None, unit: str) -> str:
     if under is None:
         return f"gmongo, {unit}"
-    return f"gmongo / {TITLES[under] if isinstance(under, str) else f'gmongo at {under}'}"
+    return f"gmongo / {ALL_TITLES[under] if isinstance(under, str) else f'gmongo at {under}'}"
 
 
 def _number(number: Ratio | None, target: Target | None) -> str:
@@ -195,5 +217,6 @@ def failures(rows: Iterable[Row]) -> list[str]:
             place = row.name if row.greenlets is None else f"{row.name} x{row.greenlets}"
             places.setdefault((name, reason), []).append(place)
     return [
-        f"{TITLES.get(name) or ALL_TITLES[name]}: {why} ({', '.join(where)})" for (name, why), where in places.items()
+        f"{TITLES.get(name) or ALL_TITLES.get(name, name)}: {why} ({', '.join(where)})"
+        for (name, why), where in places.items()
     ]

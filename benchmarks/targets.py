@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from benchmarks import crowd, stall, start
+from benchmarks import contest, crowd, stall, start
 from benchmarks.rounds import Ratio, Row, ratio, ratio_to_row, summary
 
 
@@ -34,12 +34,12 @@ WRITES = ("insert_one", "update_one", "delete_one")
 SPECIAL = ("stable_api", "timeout", "tls", "replica_set")
 TARGETS = [
     Target("find_one", 1, "pymongo", 0.28),
-    *(Target("find_one", greenlets, "pymongo", 0.15) for greenlets in (10, 100)),
     *(Target("find_one", greenlets, "floor", 1.6) for greenlets in (10, 100)),
     Target("find_one", 1000, "pymongo", 0.20),
     *(Target(name, greenlets, "pymongo", 0.20) for name in WRITES for greenlets in (10, 100)),
     *(Target(name, 1000, "pymongo", 0.22) for name in WRITES),
-    *(Target("find_100", greenlets, "pymongo", 0.40) for greenlets in (1, 10, 100, 1000)),
+    *(Target(contest.name(name), contest.CALLERS, "rust", 1.0) for name in contest.SHARES),
+    Target(contest.name("find_100"), contest.CALLERS, "floor", 1.1),
     *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
     *(Target(f"{name}+{each}", 10, "pymongo", 0.22) for each in SPECIAL for name in ("find_one", *WRITES[:2])),
     Target("find_one+secondary", 10, "pymongo", 0.22),

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from benchmarks import contest, latency, programs
+from benchmarks import contest, latency, programs, service
 from benchmarks.__main__ import main
 from benchmarks.load import Exchange, arrivals, put
 from benchmarks.processes import WorkerFailed
@@ -101,6 +101,8 @@ def test_latency_at_each_load(tmp_path, monkeypatch, capsys):
     arguments = ["--only", "latency", "--contenders", "gmongo,asyncio", "--docs", str(tmp_path)]
     status, tables = run(arguments, tmp_path / "run.json")
     assert status == 0
+    assert "processes: 2" in (tmp_path / "performance.md").read_text()
+    assert (tmp_path / "contenders.svg").exists()
     expected = {(load, count) for load in latency.LOADS for count in (1, 2)} - {(latency.BESIDE, 2)}
     places = {
         latency.name(load, latency.Scene(4, count), quantile)
@@ -150,3 +152,26 @@ def test_the_time_of_another_process_counts_all_its_threads():
         while not (seconds := program.processor_seconds):
             pass
         assert program.processor_seconds >= seconds > 0
+
+
+@pytest.mark.timeout(300)
+def test_the_service_on_each_kind_of_concurrency(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(service, "CALLERS", 4)
+    monkeypatch.setattr(service, "ROUTES", {"/hundred": 0.2})
+    available = {name for name in service.SERVICES if service.missing(name) is None}
+    status, tables = run(["--only", "service", "--contenders", "gmongo"], tmp_path / "run.json")
+    assert status == 0
+    for route in service.ROUTES:
+        for quantity in (service.COST, service.SATURATION, service.MEMORY, f"{service.HALF}, p99"):
+            numbers = tables["service"][f"{route}: {quantity}"]["numbers"]
+            assert set(numbers) == available
+            assert all(found > 0 for (found,) in numbers.values())
+    assert "The service, /hundred" in capsys.readouterr().out
+
+
+def test_a_service_that_lacks_a_package_is_left_out_by_its_name(tmp_path, monkeypatch, capsys):
+    lacking = service.SERVICES["Starlette, uvicorn/uvloop, PyMongo"]._replace(packages=("no_such_package",))
+    monkeypatch.setattr(service, "SERVICES", {"Starlette": lacking})
+    status, tables = run(["--only", "service", "--contenders", "gmongo"], tmp_path / "run.json")
+    assert (status, tables) == (0, {})
+    assert "left out: Starlette (there is no no_such_package)" in capsys.readouterr().err

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import crowd, stall, start
+from benchmarks import contest, crowd, stall, start
 from benchmarks.targets import TARGETS, Target, found, target_of
 from benchmarks.workloads import WORKLOADS
 from tests.benchmarks.records import record
 
 
 def places() -> set[tuple[str, int | None]]:
-    """The rows of a standard run."""
+    """The rows of the standard runs."""
     operations = {(name, size) for name, workload in WORKLOADS.items() for size in workload.greenlets}
     crowds = {(crowd.THROUGHPUT, size) for size in crowd.SIZES["gmongo"]}
     others = [*stall.NAMES.values(), *start.IMPORTS, start.FIRST_CLIENT, start.FURTHER_CLIENT]
-    return operations | crowds | {(name, None) for name in others}
+    contests = {(contest.name(kind), contest.CALLERS) for kind in contest.SHARES}
+    return operations | crowds | contests | {(name, None) for name in others}
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.row}-{target.greenlets}-{target.under}")
 def test_a_standard_run_has_the_row(target):
     assert (target.row, target.greenlets) in places()
-    assert target.under in ("pymongo", "floor", crowd.BASE, None)
+    assert target.under in ("pymongo", "floor", "rust", crowd.BASE, None)
 
 
 def test_no_number_has_two_targets():
@@ -54,5 +55,5 @@ def test_the_number_of_a_target(target, expected):
 
 def test_the_target_of_a_number():
     row = record().tables["operations"][0]
-    assert target_of(row, "pymongo") in TARGETS
+    assert target_of(row, "floor") in TARGETS
     assert target_of(row, None) is None

@@ -1,0 +1,157 @@
+"""The table of whole applications: one small JSON service on several kinds of concurrency, each with one worker."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import load
+from benchmarks.latency import quantiles_of
+from benchmarks.processes import ROOT, WorkerFailed
+from benchmarks.processors import beside_server, pin_client
+from benchmarks.programs import processor_seconds
+from benchmarks.rounds import Row
+from benchmarks.settings import Settings
+from benchmarks.worker import POOL_SIZE
+
+TABLE = "service"
+CALLERS, THREADS = 100, 32
+#: Requests in a second that every service can answer.
+EQUAL_RATE = 200
+ROUTES = {"/one": 1.0, "/hundred": 0.2}
+COST, SATURATION, MEMORY = "CPU of a request", "requests in a second", "memory of the worker"
+HALF, EQUAL = "latency at 50 %", f"latency at {EQUAL_RATE} / s"
+_START_SECONDS = 30
+
+
+class Service(NamedTuple):
+    """What takes part.
+
+    :param packages: that it needs.
+    :param driver: of Flask's application.
+    :param command: what serves it on the descriptor of a listening socket.
+    """
+
+    packages: tuple[str, ...]
+    driver: str
+    command: str
+
+
+_FLASK = "gunicorn -w 1 -b fd://{fd} --keep-alive 75 --log-level warning benchmarks.services.of_flask:app"
+_UVICORN = "uvicorn --fd {fd} --loop uvloop --timeout-keep-alive 75 --log-level warning"
+SERVICES = {
+    "Flask, gunicorn/gevent, gmongo": Service(("flask", "gunicorn"), "gmongo", f"{_FLASK} -k gevent"),
+    "Flask, gunicorn/gevent, PyMongo": Service(("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gevent"),
+    "Flask, gunicorn/gthread, PyMongo": Service(
+        ("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gthread --threads {THREADS}"
+    ),
+    "Starlette, uvicorn/uvloop, PyMongo": Service(
+        ("starlette", "uvicorn", "uvloop"), "", f"{_UVICORN} benchmarks.services.of_starlette:app"
+    ),
+}
+
+
+def missing(name: str) -> str | None:
+    """The package that a service lacks; None if it can take part."""
+    return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Measure each route of each service."""
+    if TABLE not in settings.only:
+        return
+    names = [name for name in SERVICES if missing(name) is None]
+    for route, share in ROUTES.items():
+        found: dict[str, dict[tuple[str, str], float]] = {}
+        failures: dict[str, str] = {}
+        for name in names:
+            settings.tell(f"{name}: {route}")
+            try:
+                with beside_server():
+                    found[name] = _measured(
+                        SERVICES[name], route, settings, max(CALLERS, round(settings.operations * share))
+                    )
+            except WorkerFailed as failure:
+                failures[name] = str(failure)
+        for quantity, unit in next(iter(found.values()), {}):
+            numbers = {name: [each[quantity, unit]] for name, each in found.items()}
+            yield Row(f"{route}: {quantity}", None, unit, numbers, failures)
+
+
+def _measured(service: Service, route: str, settings: Settings, count: int) -> dict[tuple[str, str], float]:
+    uri = f"mongodb://127.0.0.1:{settings.servers.port('standalone')}/?maxPoolSize={POOL_SIZE}"
+    with ExitStack() as stack:
+        port, process = stack.enter_context(_served(service, uri))
+        streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLERS)]
+        exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
+        load.put(streams, exchange, 2 * CALLERS)  # connects
+        workers = [process, *_children(process)]
+        before = processor_seconds(workers)
+        saturation = count / load.put(streams, exchange, count).clock
+        found = {
+            (COST, "ms"): (processor_seconds(workers) - before) / count * 1e3,
+            (SATURATION, "/ s"): saturation,
+            (MEMORY, "MB"): _resident_megabytes(workers[-1]),
+        }
+        for name, rate in ((HALF, saturation / 2), (EQUAL, EQUAL_RATE)):
+            latencies = load.put(streams, exchange, max(2, count // 2), rate).latencies
+            found |= {(f"{name}, {quantile}", "ms"): number for quantile, number in quantiles_of(latencies).items()}
+        return found
+
+
+@contextmanager
+def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
+    """The port and the first process of a service."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        port = listener.getsockname()[1]
+        command = service.command.format(fd=listener.fileno()).split()
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env={**os.environ, "SERVICE_DRIVER": service.driver, "SERVICE_URI": uri},
+            pass_fds=[listener.fileno()],
+            preexec_fn=pin_client,
+        )
+    try:
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait(_START_SECONDS)
+
+
+def _exchange(stream: socket.socket, request: bytes) -> load.Exchange:
+    """A request, and how long the answer to it is, as the first one tells."""
+    stream.settimeout(_START_SECONDS)
+    stream.sendall(request)
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        piece = stream.recv(1 << 20)
+        if not piece:
+            raise WorkerFailed("the service has ended")
+        answer += piece
+    head = answer.partition(b"\r\n\r\n")[0]
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    if length is None or not head.startswith(b"HTTP/1.1 200"):
+        raise WorkerFailed(f"the service answers {head[:80]!r}")
+    size = len(head) + 4 + int(length[1])
+    while len(answer) < size:
+        answer += stream.recv(size - len(answer))
+    stream.settimeout(None)
+    return load.Exchange(request, b"HTTP/1.1 200", size)
+
+
+def _children(process: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def _resident_megabytes(process: int) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,0 +1,1 @@
+"""One small JSON service, written for two kinds of concurrency: a document, and a list of a hundred."""
