@@ -16,10 +16,8 @@ from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import Native, contexts
 from gmongo._encryption.machine import Machine
 from gmongo._encryption.query_analysis import Mongocryptd
-from gmongo._server_facts import wire_versions
-from gmongo.cmap.hello import Hello
 from gmongo.encryption_options import AutoEncryptionOpts
-from gmongo.errors import ConfigurationError, EncryptionError
+from gmongo.errors import EncryptionError
 from gmongo.wire.message import Buffer
 
 if TYPE_CHECKING:
@@ -58,14 +56,6 @@ class Encrypter:
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
             self._mongocryptd = Mongocryptd(options, new_silent_client)
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
-
-    def check_server(self, hello: Hello) -> None:
-        """Refuse to encrypt for a server that is too old.
-
-        :raises ConfigurationError: it is older than MongoDB 4.2.
-        """
-        if self._encrypts and hello.max_wire_version < wire_versions.AUTOMATIC_ENCRYPTION:
-            raise ConfigurationError("Auto-encryption requires a minimum MongoDB version of 4.2")
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
         """Encrypt a command; what needs no encryption stays as it is."""

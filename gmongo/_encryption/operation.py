@@ -75,17 +75,14 @@ class EncryptedOperation(Operation):
         """Build the command and encrypt it.
 
         :raises EncryptionError: it could not be encrypted. It is not sent then.
-        :raises ConfigurationError: the server is too old.
         """
         if self._command is None:
-            encrypter = self._encrypter
-            encrypter.check_server(hello)
             smaller = copy(hello)
             smaller.max_batch_size = min(hello.max_batch_size, SPLIT_AT)
             command = self.inner.command(smaller)
             body = bson.encode(command, False, self.inner.context.codec_options)
             body = one_document(self.inner.message(0, 0, body, smaller))
-            self._command = _fields_of(encrypter.encrypt(self.context.database, body, self._deadline))
+            self._command = _fields_of(self._encrypter.encrypt(self.context.database, body, self._deadline))
         return dict(self._command)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:

@@ -16,8 +16,6 @@ RETRYABLE_READS = 6
 # MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down keeps its
 # connections open.
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
-# MongoDB 4.2. Client Side Encryption specification, "Auto encrypt and decrypt".
-AUTOMATIC_ENCRYPTION = 8
 # MongoDB 4.4. Retryable Writes and Change Streams specifications: the server itself labels its errors.
 ERROR_LABELS = 9
 # MongoDB 4.4. Find, getMore and killCursors commands specification: ``comment`` of a getMore.

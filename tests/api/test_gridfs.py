@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import io
 import os
+import re
 import uuid
 
 import gevent
@@ -12,7 +14,14 @@ import pytest
 from bson import Binary, ObjectId
 
 from gmongo import MongoClient
-from gmongo.errors import BulkWriteError, ConfigurationError, OperationFailure
+from gmongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    DuplicateKeyError,
+    InvalidOperation,
+    OperationFailure,
+    WriteConcernError,
+)
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
@@ -198,6 +207,81 @@ def test_an_id_is_no_query(bucket):
 def test_a_chunk_has_at_least_one_byte(bucket, size):
     with pytest.raises(ValueError, match="chunk_size"):
         bucket.open_upload_stream("f", chunk_size_bytes=size)
+
+
+@pytest.mark.parametrize("size", ["4", 4.0, True, [4]])
+def test_the_size_of_a_chunk_is_an_integer(bucket, size):
+    with pytest.raises(TypeError, match=f"^chunk_size must be an integer, not {re.escape(repr(size))}$"):
+        bucket.open_upload_stream("f", chunk_size_bytes=size)
+
+
+def test_a_file_of_the_same_id_that_comes_first_is_told_when_this_one_is_closed(bucket):
+    for data in (b"", b"12345"):
+        late = bucket.open_upload_stream_with_id("same", "f")
+        bucket.upload_from_stream_with_id("same", "f", b"")
+        if data:
+            late.write(data)
+        with pytest.raises(FileExists, match="file with _id 'same' already exists") as caught:
+            late.close()
+        assert not late.closed and isinstance(caught.value.__cause__, DuplicateKeyError)
+        late.abort()
+        bucket.delete("same")
+
+
+def test_an_error_of_the_write_concern_while_storing_is_one(client):
+    failure = {"code": 64, "errmsg": "waiting for replication timed out"}
+    index = cursor_reply([{"key": {"files_id": 1, "n": 1}}, {"key": {"filename": 1, "uploadDate": 1}}])
+    replies = {
+        "insert": {"ok": 1, "n": 1, "writeConcernError": failure},
+        "listIndexes": index,
+        "find": cursor_reply([{}]),
+    }
+    with ScriptedServer(replies) as server, MongoClient(server.name) as scripted:
+        file = GridFSBucket(scripted.db, chunk_size_bytes=4).open_upload_stream("f")
+        with pytest.raises(WriteConcernError, match="waiting for replication timed out") as caught:
+            file.write(b"x" * 2**24 + b"more")
+            file.close()
+        assert caught.value.code == 64
+        assert file.closed
+
+
+def test_what_a_written_file_tells(bucket):
+    before = datetime.datetime.now(tz=datetime.timezone.utc) - datetime.timedelta(seconds=1)
+    file = bucket.open_upload_stream("f", metadata={"a": 1})
+    for name in ("length", "upload_date", "md5"):
+        with pytest.raises(AttributeError, match="closed file"):
+            getattr(file, name)
+    file.write(b"12345")
+    file.close()
+    assert (file.length, file.md5, file.chunk_size, file.filename, file.name) == (5, None, 4, "f", "f")
+    assert before <= file.upload_date <= before + datetime.timedelta(minutes=5)
+    found = bucket.open_download_stream(file._id)
+    assert (found.length, found.chunk_size, found.filename, found.name) == (5, 4, "f", "f")
+    assert (found.metadata, found.aliases, found.md5, found.content_type) == ({"a": 1}, None, None, None)
+    assert abs(found.upload_date.replace(tzinfo=datetime.timezone.utc) - file.upload_date) < datetime.timedelta(
+        seconds=1
+    )
+
+
+def test_what_others_have_written_is_told(files_database, bucket):
+    told = {"aliases": ["b"], "md5": "x", "contentType": "text/plain", "metadata": {}, "color": "red"}
+    files_database.fs.files.insert_one({"_id": 1, "length": 0, "chunkSize": 4, **told})
+    found = bucket.open_download_stream(1)
+    assert (found.aliases, found.md5, found.content_type, found.metadata) == (["b"], "x", "text/plain", {})
+    assert (found.color, found.upload_date, found.filename) == ("red", None, None)
+    with pytest.raises(AttributeError, match=r"^GridOut object has no attribute 'size'$"):
+        found.size  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", ["bucket", "older"])
+def test_no_transaction_has_files(client, files_database, kind):
+    refused = pytest.raises(InvalidOperation, match=r"^GridFS does not support multi-document transactions$")
+    with client.start_session() as session, session.start_transaction(), refused:
+        if kind == "bucket":
+            GridFSBucket(files_database).upload_from_stream("f", b"x", session=session)
+        else:
+            GridFS(files_database).exists(5, session=session)
+    assert files_database.list_collection_names() == []
 
 
 # Aborting
@@ -416,6 +500,14 @@ def test_damage_is_noticed(bucket, files_database, change, message):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     change(files_database.fs.chunks)
     with pytest.raises(CorruptGridFile, match=message):
+        bucket.download_to_stream(1, io.BytesIO())
+
+
+@pytest.mark.parametrize("data", ["text", 5, None, [1]])
+def test_data_that_are_none_are_named(bucket, files_database, data):
+    bucket.upload_from_stream_with_id(1, "f", b"0123")
+    files_database.fs.chunks.update_one({}, {"$set": {"data": data}})
+    with pytest.raises(CorruptGridFile, match=r"^data of a chunk must be binary, not "):
         bucket.download_to_stream(1, io.BytesIO())
 
 

@@ -201,6 +201,38 @@ def test_mongocryptd_cannot_be_reached(connect, schema, client, monkeypatch):
     assert client.shop.people.find_one() is None
 
 
+def test_mongocryptd_is_started_before_it_is_asked_and_when_it_is_gone(
+    connect, schema, client, monkeypatch, tmp_path, caplog
+):
+    monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
+    program, told = tmp_path / "program", tmp_path / "told"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    program.chmod(0o755)
+    away = connect(
+        schema_map={PEOPLE: schema},
+        mongocryptd_uri="mongodb://127.0.0.1:1/",
+        mongocryptd_spawn_path=str(program),
+        mongocryptd_spawn_args=["--port=1"],
+    )
+    assert not told.exists()
+    for times in (2, 3):  # once before the first question, and again after each that is not answered
+        with pytest.raises(EncryptionError):
+            away.shop.people.insert_one(dict(ANN))
+        eventually(lambda times=times: len(told.read_text().splitlines()) == times)
+    assert set(told.read_text().splitlines()) == {"--port=1 --idleShutdownTimeoutSecs=60"}
+    assert "cannot be started" not in caplog.text
+
+
+def test_a_program_that_is_not_there_is_named(connect, schema, monkeypatch, caplog):
+    monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
+    options = {"mongocryptd_uri": "mongodb://127.0.0.1:1/", "mongocryptd_spawn_path": "no-such-program"}
+    away = connect(schema_map={PEOPLE: schema}, **options)
+    with pytest.raises(EncryptionError) as caught:
+        away.shop.people.insert_one(dict(ANN))
+    assert isinstance(caught.value.cause, ServerSelectionTimeoutError)
+    assert "there is no 'no-such-program' (mongocryptd_spawn_path) in PATH" in caplog.text
+
+
 def test_the_servers_schema(client, connect, schema, mongocryptd):
     client.shop.create_collection("people", validator={"$jsonSchema": schema})
     recorder = Recorder()
@@ -304,6 +336,39 @@ def test_old_servers():
             with pytest.raises((ConfigurationError, EncryptionError)) as caught:
                 client.db.c.insert_one({"_id": 1})
             assert "4.2" in str(caught.value)
+
+
+FIELDS = {"fields": [], "escCollection": "of.esc"}
+BESIDE = {"of.esc", "enxcol_.people.ecoc"}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["by the options", "by the server"])
+def test_collections_beside_one_come_and_go_with_it(connect, client, known, recorder):
+    fields_map = {PEOPLE: FIELDS} if known else None
+    automatic = connect(
+        None, {"event_listeners": [recorder]}, encrypted_fields_map=fields_map, bypass_query_analysis=True
+    )
+    for name in ("people", *BESIDE):
+        client.shop[name].drop()
+    automatic.shop.create_collection("people", **({} if known else {"encryptedFields": FIELDS}))
+    assert BESIDE | {"people"} <= set(client.shop.list_collection_names())
+    assert recorder.sent("create")[-1]["encryptedFields"] == FIELDS
+    assert [dict(each["clusteredIndex"]) for each in recorder.sent("create")[:-1]] == [
+        {"key": {"_id": 1}, "unique": True}
+    ] * 2
+    automatic.shop.drop_collection("people")
+    assert not (BESIDE | {"people"}) & set(client.shop.list_collection_names())
+    recorder.forget()
+    automatic.shop.drop_collection("plain")
+    assert recorder.commands == ["listCollections", "drop"]
+
+
+def test_a_collection_of_a_client_that_does_not_encrypt_is_dropped_alone(client):
+    client.shop.create_collection("people2", encryptedFields=FIELDS)
+    client.shop.drop_collection("people2")
+    names = set(client.shop.list_collection_names())
+    assert "of.esc" in names and "people2" not in names
+    client.drop_database("shop")
 
 
 # Sizes
