@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import _socket
+import errno
 import struct
 
 import gevent
 import pytest
 from gevent import Timeout
-from gevent.exceptions import ConcurrentObjectUseError
+from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
 from gmongo.errors import ProtocolError
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
-from gmongo.wire.transport import Transport, TransportError
+from gmongo.wire.transport import Transport, TransportError, without_frames
 
 
 @pytest.fixture
@@ -340,3 +341,141 @@ def test_interrupted_before_it_is_connected():
         connect(("127.0.0.1", port), attach)
     assert attached[0].closed
     sock.close()
+
+
+# Whatever the system says at whichever call
+
+
+class Scripted:
+    """A socket whose next calls of one name raise what the test says, and then go through."""
+
+    def __init__(self, sock, **script):
+        self._sock = sock
+        self._script = {name: list(errors) for name, errors in script.items()}
+
+    def __getattr__(self, name):
+        waiting = self._script.get(name)
+        if not waiting:
+            return getattr(self._sock, name)
+        error = waiting.pop(0)
+
+        def call(*_arguments):
+            raise error
+
+        return call
+
+
+def ask(transport, way):
+    """One request with its reply, as commands do it."""
+    if way == "round trip":
+        whole = transport.round_trip([message(b"request", 0)], 1)
+        return whole if whole is not None else bytes(transport.receive(1)[3])
+    transport.send([message(b"request", 0)])
+    return bytes(transport.receive(1)[3])
+
+
+WAYS = ["round trip", "one after the other"]
+RESET = ConnectionResetError(errno.ECONNRESET, "reset")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"send": [BlockingIOError()]},
+        {"send": [BlockingIOError(), BlockingIOError()]},
+        {"recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
+        {"send": [BlockingIOError()], "recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
+    ],
+)
+def test_a_socket_that_is_not_ready_after_all_is_waited_for(pair, way, script):
+    transport, peer = pair
+    transport._socket = Scripted(transport._socket, **script)
+    push(peer, message(b"reply"))
+    assert ask(transport, way)[-5:] == b"reply"
+    assert pull(peer, 23) == message(b"request", 0)
+    assert not transport.out_of_step
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"send": [RESET]},
+        {"send": [BlockingIOError(), RESET]},
+        {"recv": [RESET], "recv_into": [RESET]},
+    ],
+)
+def test_what_the_system_says_is_in_the_error(pair, way, script):
+    transport, peer = pair
+    transport._socket = Scripted(transport._socket, **script)
+    push(peer, message(b"reply"))
+    with pytest.raises(TransportError) as caught:
+        ask(transport, way)
+    assert caught.value.args == RESET.args and caught.value.__cause__ is RESET
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_request_waits_alone(pair, way):
+    transport, _peer = pair
+    first = gevent.spawn(ask, transport, way)
+    gevent.sleep(0)
+    for other in WAYS:
+        with pytest.raises(ConcurrentObjectUseError, match=r"already waits on <Transport fd=\d+>"):
+            ask(transport, other)
+    first.kill()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_greenlet_that_is_switched_into_by_another_says_so(pair, way):
+    transport, peer = pair
+    asking = gevent.spawn(ask, transport, way)
+    gevent.sleep(0)
+    gevent.get_hub().loop.run_callback(asking.switch, "something else")
+    with pytest.raises(InvalidSwitchError, match=r"^switched into .* with 'something else', expected <"):
+        asking.get()
+    push(peer, message(b"reply"))
+    assert bytes(transport.receive(1)[3]) == b"reply"  # the watcher is free again
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("when", ["before", "while it waits", "with the reply"])
+def test_an_interrupted_request_raises_a_copy_of_what_has_interrupted_it(pair, way, when):
+    transport, peer = pair
+    error = TransportError("interrupted")
+    if when == "before":
+        transport.interrupt(error)
+    asking = gevent.spawn(ask, transport, way)
+    gevent.sleep(0)
+    if when == "with the reply":
+        push(peer, message(b"reply"))
+    if when != "before":
+        transport.interrupt(error)
+    with pytest.raises(TransportError, match=r"^interrupted$") as caught:
+        asking.get()
+    assert caught.value is not error and error.__traceback__ is None
+    assert transport.closed
+
+
+def test_an_error_that_cannot_be_copied_is_told_in_words():
+    class Odd(Exception):
+        def __init__(self, one, two):
+            super().__init__(f"{one} and {two}")
+
+    copied = without_frames(Odd(1, 2))
+    assert type(copied) is TransportError and str(copied) == "Odd: 1 and 2"
+    plain = ValueError(5)
+    assert type(without_frames(plain)) is ValueError and without_frames(plain).args == (5,)
+    assert without_frames(plain) is not plain
+
+
+def test_too_many_files(monkeypatch):
+    error = OSError(errno.EMFILE, "Too many open files")
+
+    def refuse(*_arguments):
+        raise error
+
+    monkeypatch.setattr("gmongo.wire.connect._socket.socket", refuse)
+    with pytest.raises(TransportError) as caught:
+        connect(("127.0.0.1", 1), lambda transport: None)
+    assert caught.value.args == error.args and caught.value.__cause__ is error
