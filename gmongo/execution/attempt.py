@@ -40,7 +40,7 @@ class Attempt:
     server_session: ServerSession | None = None  # if no session was given; all tries of the operation share it
     is_retryable_write = False  # whether it has a transaction number, by which the server knows a second try
     transaction: Transaction | None = None
-    starts_transaction = False
+    starts_transaction: bool  # if there is one
     retry: Retry | None = None  # what is known of the tries before
     avoided: frozenset[Address] = frozenset()  # servers that are only selected if there is no other
 

@@ -17,6 +17,7 @@ from tests.mutations.recording import Recording, Test
 
 _FOR_A_LINE = 5  # tests
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
+_LOOKS_AT_ALL = "tests/unit/test_values.py"  # at every class, of whatever module
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,9 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
     at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
     rare = [test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found)[:_FOR_A_LINE]]
     if not lines:
-        rare = _in_rounds(test for test in reaching if test.name.partition("::")[0] in _importing(drawn.file))
+        rare = _in_rounds(
+            test for test in reaching if test.name.partition("::")[0] in {_LOOKS_AT_ALL, *_importing(drawn.file)}
+        )
     chosen: dict[str, list[str]] = {}  # by file, so that what a file's tests share is made once
     left = seconds
     for test in dict.fromkeys([*rare, *order]):
@@ -148,7 +151,7 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
     lines, names = _place(drawn.file, drawn.line)
     found = {test for line in lines for test in recording.reaching(drawn.file, line)}
     if names:  # a table may be looked at without any line of it being run
-        importing = _importing(drawn.file)
+        importing = {*_importing(drawn.file), _LOOKS_AT_ALL}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # it runs when the module is imported: whatever mentions the name may see it
         for file, line in _mentions(name):
