@@ -1,17 +1,18 @@
-"""The page of results: what is between two marks is written from a run, everything else is kept by hand.
+"""The pages of results: what is between two marks is written from a run, everything else is kept by hand.
 
-There are two such parts, as there are two runs: gmongo beside PyMongo and the floor, and beside all other contenders.
+The page has two such parts, of two runs: gmongo beside PyMongo and the floor, and beside all other contenders.
+Of the second run, the README beside the directory has the first table, and another page the service's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import contest, latency
+from benchmarks import contest, latency, service
 from benchmarks.record import Record
-from benchmarks.sheets import Sheet, failures, sheets
+from benchmarks.sheets import Sheet, failures, of_tables, targets
 
 NAME = "performance.md"
 
@@ -28,18 +29,9 @@ class Part(NamedTuple):
     plot: str
     shows: str
 
-    @property
-    def begin(self) -> str:
-        return f"<!-- {self.name}: begin -->"
-
-    @property
-    def end(self) -> str:
-        return f"<!-- {self.name}: end -->"
-
 
 MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput of a crowd")
 CONTENDERS = Part("contenders", "contenders.svg", "CPU time of all clients, and their latencies")
-_NEW = "# Performance\n\n" + "".join(f"{part.begin}\n{part.end}\n" for part in (CONTENDERS, MEASURED))
 
 
 def part_of(record: Record) -> Part:
@@ -48,27 +40,40 @@ def part_of(record: Record) -> Part:
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Put a run's results into the page, which is made if it is not there.
+    """Put a run's results into the page, which is made if it is not there, and into others that are there.
 
     :returns: the page.
     :raises ValueError: the page lacks a mark.
     """
     page = directory / NAME
-    text = page.read_text() if page.exists() else _NEW
-    page.write_text(renewed(text, "\n".join(results(record)), part_of(record)))
+    text = page.read_text() if page.exists() else _new()
+    part = part_of(record)
+    page.write_text(renewed(text, "\n".join(results(record)), part.name))
+    for table, other in (
+        (contest.TABLE, directory.parent / "README.md"),
+        (service.TABLE, directory / "concurrency.md"),
+    ):
+        if record.tables.get(table) and other.exists():
+            other.write_text(renewed(other.read_text(), "\n".join(_tables(record, [table])), table))
     return page
 
 
-def renewed(text: str, between: str, part: Part) -> str:
-    """A text with something else between the marks of a part.
+def renewed(text: str, between: str, name: str) -> str:
+    """A text with something else between the marks of that name.
 
     :raises ValueError: it lacks a mark.
     """
-    before, begin, rest = text.partition(part.begin)
-    _old, end, after = rest.partition(part.end)
+    first, last = marks(name)
+    before, begin, rest = text.partition(first)
+    _old, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"the page must have the lines {part.begin!r} and {part.end!r}, in this order")
+        raise ValueError(f"the page must have the lines {first!r} and {last!r}, in this order")
     return f"{before}{begin}\n{between}\n{end}{after}"
+
+
+def marks(name: str) -> tuple[str, str]:
+    """What is before and what is after a part that is written."""
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
 def results(record: Record) -> Iterator[str]:
@@ -77,11 +82,23 @@ def results(record: Record) -> Iterator[str]:
     yield from ("", f"![{part.shows}]({part.plot})", "")
     yield ", ".join(f"{name} {found}" for name, found in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
-    for sheet in sheets(record):
-        yield from ("", f"### {sheet.title}", "", *markdown(sheet))
+    yield from _tables(record, [name for name in record.tables if name != service.TABLE])
+    for sheet in targets(record):
+        yield from (f"### {sheet.title}", "", *markdown(sheet))
     for line in failures(record.rows()):
         yield from ("", f"**Failed**: {line}")
     yield ""
+
+
+def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
+    for sheet in of_tables(record, names):
+        yield from ("", f"### {sheet.title}", "", *markdown(sheet))
+    yield ""
+
+
+def _new() -> str:
+    """A page of which all is to be written."""
+    return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 
 
 def markdown(sheet: Sheet) -> Iterator[str]:

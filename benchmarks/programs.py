@@ -9,6 +9,7 @@ how many documents the results were. At the end of the stream it ends. So a prog
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import socket
 import subprocess
@@ -81,8 +82,9 @@ def command(name: str) -> list[str]:
     if not contender.tools:
         return [sys.executable, "-m", "benchmarks.contenders", name]
     folder, done = BUILT / name, BUILT / name / "built"
-    newest = max(file.stat().st_mtime for file in (SOURCES / name).rglob("*"))
-    if not done.exists() or done.stat().st_mtime < newest:
+    sources = sorted(file for file in (SOURCES / name).rglob("*") if file.is_file())
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
+    if not done.exists() or done.read_text() != digest:
         shutil.copytree(SOURCES / name, folder, dirs_exist_ok=True)
         for step in contender.build:
             made = subprocess.run(
@@ -90,7 +92,7 @@ def command(name: str) -> list[str]:
             )
             if made.returncode:
                 raise WorkerFailed((made.stderr.strip().splitlines() or [f"{step} failed"])[-1])
-        done.touch()
+        done.write_text(digest)
     start, *rest = contender.command.split()
     return [shutil.which(start) or str(folder / start), *(str(folder / each) for each in rest)]
 

@@ -31,10 +31,20 @@ class Sheet(NamedTuple):
 
 def sheets(record: Record) -> Iterator[Sheet]:
     """All tables that a run has, and at last what became of the targets."""
-    for name, make in _SHEETS.items():
+    yield from of_tables(record, _SHEETS)
+    yield from targets(record)
+
+
+def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
+    """Those of these tables that a run has."""
+    for name in names:
         rows = record.tables.get(name)
         if rows:
-            yield from make(rows)
+            yield from _SHEETS[name](rows)
+
+
+def targets(record: Record) -> Iterator[Sheet]:
+    """What became of the targets, if one was measured."""
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
     measured = [(target, number) for target in TARGETS if (number := found(target, rows))]
@@ -190,7 +200,7 @@ def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
 def _what(under: str | int | None, unit: str) -> str:
     if under is None:
         return f"gmongo, {unit}"
-    return f"gmongo / {ALL_TITLES[under] if isinstance(under, str) else f'gmongo at {under}'}"
+    return f"gmongo / {TITLES.get(under, ALL_TITLES[under]) if isinstance(under, str) else f'gmongo at {under}'}"
 
 
 def _number(number: Ratio | None, target: Target | None) -> str:

@@ -13,6 +13,8 @@ from benchmarks.record import as_json, from_json
 from benchmarks.sheets import failures, sheets
 from tests.benchmarks.records import record
 
+BEGIN, END = page.marks("measured")
+
 
 def lines_of(number: int) -> list[list[str]]:
     return [line for group in list(sheets(record()))[number].groups for line in group]
@@ -69,12 +71,12 @@ def test_a_run_comes_back_from_its_file():
 
 def test_the_page_keeps_what_was_written_by_hand(tmp_path):
     written = tmp_path / page.NAME
-    written.write_text(f"# Mine\n\nbefore\n{page.MEASURED.begin}\nold\n{page.MEASURED.end}\nafter\n")
+    written.write_text(f"# Mine\n\nbefore\n{BEGIN}\nold\n{END}\nafter\n")
     page.write(record(), tmp_path)
     page.write(record(), tmp_path)
     text = written.read_text()
     assert text.startswith("# Mine\n\nbefore\n")
-    assert text.endswith(f"{page.MEASURED.end}\nafter\n")
+    assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
     assert text.count("| find_one | 10 | 0.14 ±4% |") == 1
     assert "**Failed**: floor: no (insert_one x10)" in text
@@ -82,10 +84,10 @@ def test_the_page_keeps_what_was_written_by_hand(tmp_path):
 
 def test_a_page_without_its_marks_is_not_touched(tmp_path):
     written = tmp_path / page.NAME
-    written.write_text(f"# Mine\n{page.MEASURED.begin}\n")
+    written.write_text(f"# Mine\n{BEGIN}\n")
     with pytest.raises(ValueError, match="measured: end"):
         page.write(record(), tmp_path)
-    assert written.read_text() == f"# Mine\n{page.MEASURED.begin}\n"
+    assert written.read_text() == f"# Mine\n{BEGIN}\n"
 
 
 def test_the_same_numbers_make_the_same_plot(tmp_path):
