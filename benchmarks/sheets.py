@@ -161,16 +161,17 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 
     head = ["service", "requests / s", "CPU ms", f"{service.HALF}, ms", f"{service.EQUAL}, ms", "memory MB"]
     for route in service.ROUTES:
-        names = [name for name in service.SERVICES if middle(by_name.get(f"{route}: {service.COST}", rows[0]), name)]
+        cost = by_name.get(f"{route}: {service.COST}")
         lines = []
-        for name in names:
+        for name in [name for name in service.SERVICES if cost and middle(cost, name)]:
             times = [
                 " · ".join(cell(name, route, f"{what}, {quantile}") for quantile in latency.QUANTILES)
                 for what in (service.HALF, service.EQUAL)
             ]
             numbers = [cell(name, route, what) for what in (service.SATURATION, service.COST)]
             lines.append([name, *numbers, *times, cell(name, route, service.MEMORY)])
-        yield Sheet(f"The service, {route}: latency as p50 · p99 · p99.9", head, [lines])
+        if lines:
+            yield Sheet(f"The service, {route}: latency as p50 · p99 · p99.9", head, [lines])
 
 
 _SHEETS = {

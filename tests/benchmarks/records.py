@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import crowd, stall
+from benchmarks import contest, crowd, latency, service, stall
 from benchmarks.record import Record
 from benchmarks.rounds import Row
 
@@ -24,3 +24,14 @@ def record() -> Record:
     ]
     tables = {"operations": operations, "crowd": crowds, "stall": stalls}
     return Record({"python": "3.12"}, {"rounds": 2}, tables)
+
+
+def of_all_contenders() -> Record:
+    """Two rounds, in which gmongo costs as much as Rust, and one service."""
+    numbers = {"gmongo": [20.0, 22.0], "go": [30.0, 30.0], "rust": [21.0, 21.0], "floor": [16.0, 16.0]}
+    rows = [Row(contest.name(kind), contest.CALLERS, "µs", numbers, {}) for kind in contest.SHARES]
+    quantities = [service.COST, service.SATURATION, service.MEMORY]
+    quantities += [f"{what}, {each}" for what in (service.HALF, service.EQUAL) for each in latency.QUANTILES]
+    name = next(iter(service.SERVICES))
+    services = [Row(f"/one: {quantity}", None, "", {name: [7.0]}, {}) for quantity in quantities]
+    return Record({"python": "3.12"}, {"rounds": 2}, {"operations": [], "contenders": rows, "service": services})
