@@ -219,6 +219,26 @@ def test_collects_write_concern_errors_of_all_batches():
     assert len(server.commands("bulkWrite")) == 2
 
 
+@pytest.mark.parametrize("labels", [[], ["RetryableWriteError"], ["A", "B"]])
+@pytest.mark.parametrize("where", ["batches", "the whole command"])
+def test_the_error_has_the_labels_of_what_went_wrong(labels, where):
+    concern = {"code": 91, "errmsg": "down"}
+    reply = {"ok": 1, "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 0,
+             "nInserted": 1, "nUpserted": 0, "nMatched": 0, "nModified": 0, "nDeleted": 0,
+             "writeConcernError": concern, "errorLabels": labels}  # fmt: skip
+    if where == "the whole command":
+        reply = {"ok": 0, "code": 5, "errmsg": "no", "errorLabels": labels}
+    with ScriptedServer({"bulkWrite": reply}) as server:
+        server.hello_extra = {"maxWireVersion": 25}
+        with MongoClient(server.name, retryWrites=False) as client:
+            with pytest.raises(ClientBulkWriteException) as caught:
+                client.bulk_write([InsertOne({}, namespace=NAMESPACE)])
+            assert [
+                label for label in ("A", "B", "RetryableWriteError") if caught.value.has_error_label(label)
+            ] == sorted(labels)
+            assert len(caught.value.write_concern_errors) == (where == "batches")
+
+
 @pytest.mark.parametrize(("ordered", "errors", "commands"), [(False, MAX_WRITES + 1, 2), (True, 1, 1)])
 def test_collects_write_errors_of_all_batches(ordered, errors, commands):
     def answer(command):

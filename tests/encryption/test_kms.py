@@ -374,3 +374,48 @@ def test_where_a_proxy_is(url, where):
 def test_a_callback_that_returns_nonsense(open_encryption):
     with pytest.raises(EncryptionError, match="kms_connect_callback must return a socket"):
         open_encryption(callback=lambda context: 5).create_data_key("aws", MASTER_KEYS["aws"])
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "complaint"),
+    [
+        (5, TypeError, "proxy_url must be a string, not <class 'int'>"),
+        ("http://[::1", ConfigurationError, "proxy_url is no URL: Invalid IPv6 URL"),
+        ("http://x:y/", ConfigurationError, "proxy_url is no URL: Port could not be cast to integer value as 'y'"),
+        ("socks5://x", ConfigurationError, "proxy_url must begin with http:// or https://"),
+        ("http://:5", ConfigurationError, "proxy_url must name a host"),
+        *(
+            (f"http://x{rest}", ConfigurationError, "proxy_url must not have a path, a query or a fragment")
+            for rest in ("/a", "?a", "/?a", "#a", "/#a")
+        ),
+    ],
+)
+def test_urls_that_are_none_of_a_proxy(url, error, complaint):
+    with pytest.raises(error) as caught:
+        HTTPProxyKMSConnect(url)
+    assert str(caught.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://x", "HTTPProxyKMSConnect('x', port=80)"),
+        ("https://x/", "HTTPProxyKMSConnect('x', port=443)"),
+        ("http://ann:hunter2@[::1]:5", "HTTPProxyKMSConnect('::1', port=5)"),
+    ],
+)
+def test_a_proxy_is_shown_without_its_password(url, shown):
+    assert repr(HTTPProxyKMSConnect(url)) == shown
+
+
+@pytest.mark.parametrize("headers", [5, [("a", "b")], "a: b"])
+def test_headers_are_a_mapping(headers):
+    with pytest.raises(TypeError, match=r"^headers must be a mapping such as a dict, not "):
+        HTTPProxyKMSConnect("http://x", headers=headers)
+
+
+def test_tls_with_a_proxy_that_has_none():
+    with pytest.raises(
+        ConfigurationError, match=r"^ssl_context is for TLS with the proxy, so proxy_url must begin with"
+    ):
+        HTTPProxyKMSConnect("http://x", ssl.create_default_context())

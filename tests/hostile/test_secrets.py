@@ -16,8 +16,9 @@ import pytest
 
 from gmongo import MongoClient, monitoring
 from gmongo.auth.authenticator import Authenticator
-from gmongo.errors import ConfigurationError, PyMongoError
+from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
+from tests.support.server import ScriptedServer
 
 SECRET = "pa/ss:w@rd-7!"
 ENCODED = quote_plus(SECRET)
@@ -217,3 +218,20 @@ def test_a_credential_is_not_pickled_by_accident() -> None:
     for thing in (client, client.options, client.options.credential):
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(thing)
+
+
+SECRET_COMMANDS = ("authenticate", "saslStart", "saslContinue", "createUser", "updateUser", "copydb", "CREATEUSER")
+
+
+@pytest.mark.parametrize("name", SECRET_COMMANDS)
+@pytest.mark.parametrize("field", ["pwd", "payload", "key"])
+def test_a_refusal_that_quotes_what_is_secret_is_not_passed_on(name: str, field: str) -> None:
+    refusal = {"ok": 0, "code": 2, "errmsg": "what of hunter2?"}
+    with ScriptedServer({name: refusal}) as server, MongoClient(server.name) as client:
+        for value in ("hunter2", b"hunter2 and \xff more", ["hunter2"], {"x": "hunter2"}):
+            with pytest.raises(OperationFailure) as caught:
+                client.admin.command(name, "x", **{field: value})
+            assert "hunter2" not in f"{caught.value!r} {caught.value.details}", value
+            assert caught.value.details["errmsg"] == "refused, in words that quote what is secret"
+        with pytest.raises(OperationFailure, match="what of hunter2"):  # the name is no secret
+            client.admin.command(name, "hunter2", **{field: "else"})
