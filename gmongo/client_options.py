@@ -37,17 +37,12 @@ if TYPE_CHECKING:
     from gmongo.encryption_options import AutoEncryptionOpts
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
-_DEFAULT_SELECTION_TIMEOUT = 30.0
-_DEFAULT_HEARTBEAT = 10.0
 _DEFAULT_LOCAL_THRESHOLD_MS = 15
-_DEFAULT_MAX_POOL_SIZE = 100
 _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
 # The pool's options as events and logs show them, times in milliseconds, in the order of the log message (CMAP-214).
-_DEFAULT_DRAIN_TIME = 1.0  # seconds
-_DEFAULT_DRAIN_BYTES = 1024 * 1024
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
@@ -164,13 +159,15 @@ class ClientOptions(InheritedOptions):
     @property
     def server_selection_timeout(self) -> float:
         """How long an operation waits for a server, in seconds; 30 by default."""
-        server_selection_timeout: float = self.merged.get("serverselectiontimeoutms", _DEFAULT_SELECTION_TIMEOUT)
+        server_selection_timeout: float = self.merged.get(
+            "serverselectiontimeoutms", TopologySettings.server_selection_timeout
+        )
         return server_selection_timeout
 
     @property
     def heartbeat_frequency(self) -> float:
         """The time between two checks of a server, in seconds; 10 by default."""
-        heartbeat_frequency: float = self.merged.get("heartbeatfrequencyms", _DEFAULT_HEARTBEAT)
+        heartbeat_frequency: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
         return heartbeat_frequency
 
     @property
@@ -304,14 +301,14 @@ class ClientOptions(InheritedOptions):
             if name in self.merged
         }
         return PoolOptions(
-            max_pool_size=get("maxpoolsize", _DEFAULT_MAX_POOL_SIZE) or 0,
-            min_pool_size=get("minpoolsize", 0),
+            max_pool_size=get("maxpoolsize", PoolOptions.max_pool_size) or 0,
+            min_pool_size=get("minpoolsize", PoolOptions.min_pool_size),
             max_idle_time=get("maxidletimems"),
-            max_connecting=get("maxconnecting", 2),
+            max_connecting=get("maxconnecting", PoolOptions.max_connecting),
             wait_queue_timeout=get("waitqueuetimeoutms"),
-            drains=get("drainlatereplies", False),
-            drain_time=get("drainlaterepliesms", _DEFAULT_DRAIN_TIME),
-            drain_bytes=get("drainlaterepliesbytes", _DEFAULT_DRAIN_BYTES),
+            drains=get("drainlatereplies", PoolOptions.drains),
+            drain_time=get("drainlaterepliesms", PoolOptions.drain_time),
+            drain_bytes=get("drainlaterepliesbytes", PoolOptions.drain_bytes),
             specified=specified,
         )
 

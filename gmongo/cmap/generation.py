@@ -28,10 +28,8 @@ class Generations:
         elif service_id in self._services:
             self._services[service_id][0] += 1
 
-    def join(self, service_id: ObjectId | None) -> int:
+    def join(self, service_id: ObjectId) -> int:
         """Count a connection of a service; returns its generation."""
-        if service_id is None:
-            return self.current
         entry = self._services.setdefault(service_id, [0, 0])
         entry[1] += 1
         return entry[0]

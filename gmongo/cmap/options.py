@@ -64,6 +64,6 @@ class PoolOptions:
     wait_queue_timeout: float | None = None
     upkeep_interval: float = 10.0
     drains: bool = False
-    drain_time: float = 0.0
-    drain_bytes: int = 0
+    drain_time: float = 1.0
+    drain_bytes: int = 1 << 20
     specified: Document = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +14,17 @@ from bson import UuidRepresentation
 from bson.codec_options import DatetimeConversion, TypeRegistry
 from bson.raw_bson import RawBSONDocument
 
+from gmongo.client_options import ClientOptions
+from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
+from gmongo.execution.options import ExecutionOptions
 from gmongo.monitoring import CommandListener
+from gmongo.monitoring.listeners import EventListeners
 from gmongo.options.errors import InvalidOption, InvalidOptionType
 from gmongo.options.structured import MECHANISMS
 from gmongo.options.table import OPTIONS, Option, Source, find
 from gmongo.read_preferences import ReadPreference
+from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
@@ -255,6 +261,33 @@ def test_what_an_option_refuses(option: Option, rules: tuple[Good, Bad]) -> None
             assert text.startswith(f"{option.name} must be {rule}"), value
             rest = text.removeprefix(f"{option.name} must be {rule}")
             assert (rest == "") if option.secret else rest.startswith(", not "), value
+
+
+def test_a_client_without_options_has_what_each_floor_takes_for_granted() -> None:
+    options = ClientOptions("mongodb://a/", None, {})
+    topology = options.topology()
+    own = {"seeds", "listeners", "topology_id", "connection_made"}
+    for given, usual in (
+        (options.execution(), ExecutionOptions()),
+        (topology.pool, PoolOptions()),
+        (topology.connection, ConnectionOptions(metadata=topology.connection.metadata)),
+        (topology, TopologySettings((("a", 27017),), EventListeners(), connection=topology.connection)),
+    ):
+        for field in dataclasses.fields(given):
+            if field.name not in own:
+                assert getattr(given, field.name) == getattr(usual, field.name), field.name
+    assert (options.execution().retry_reads, options.execution().retry_writes) == (True, True)
+    pool = topology.pool
+    assert (pool.max_pool_size, pool.min_pool_size, pool.max_connecting, pool.drain_time, pool.drain_bytes) == (
+        100, 0, 2, 1.0, 2**20,
+    )  # fmt: skip
+    assert (topology.heartbeat_frequency, topology.local_threshold, topology.server_selection_timeout) == (
+        10,
+        0.015,
+        30,
+    )
+    assert (topology.connection.connect_timeout, topology.connection.socket_timeout) == (20.0, None)
+    assert (pool.upkeep_interval, topology.srv_rescan_interval) == (10.0, 60)
 
 
 def test_a_compressor_that_is_unknown_is_named() -> None:

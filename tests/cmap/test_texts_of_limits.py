@@ -1,0 +1,71 @@
+"""What an error says of the limit of time that was reached: how long it was, and what sets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+
+import gmongo
+from gmongo import MongoClient
+from gmongo.cmap.connection import Connection
+from gmongo.errors import NetworkTimeout
+from tests.support.server import ScriptedServer, silent
+
+OPERATION = "the operation's limit, timeoutMS, timeout_ms or gmongo.timeout()"
+
+
+@pytest.mark.parametrize("socket_timeout", [None, 2.5])
+@pytest.mark.parametrize("monitors", [False, True])
+@pytest.mark.parametrize("seconds", [0, -1, 2.5, 0.0125, 12345.678])
+@pytest.mark.parametrize("option", [None, "connectTimeoutMS"])
+def test_a_limit_is_named(socket_timeout: float | None, monitors: bool, seconds: float, option: str | None) -> None:
+    connection = Connection(("db.example.org", 27018), socket_timeout)
+    connection.monitors = monitors
+    error = connection.timeout_error(seconds, option)
+    assert type(error) is NetworkTimeout
+    if seconds <= 0:
+        assert str(error) == f"db.example.org:27018: timed out ({OPERATION}, was over before)"
+        return
+    usual = "connectTimeoutMS" if monitors else "socketTimeoutMS" if seconds == socket_timeout else None
+    named = option or usual or f"left of {OPERATION}"
+    shown = {2.5: "2500", 0.0125: "12.5", 12345.678: "1.235e+07"}[seconds]
+    assert str(error) == f"db.example.org:27018: timed out (no complete reply within {shown} ms: {named})"
+
+
+@pytest.mark.parametrize(
+    ("options", "scope", "named"),
+    [
+        ({"socketTimeoutMS": 50}, None, "50 ms: socketTimeoutMS"),
+        ({"timeoutMS": 50}, None, f"left of {OPERATION}"),
+        ({}, 0.05, f"left of {OPERATION}"),
+        ({"socketTimeoutMS": 50_000}, 0.05, f"left of {OPERATION}"),
+    ],
+)
+@pytest.mark.parametrize("call", ["command", "find_one", "next_batch"])
+def test_an_operation_names_what_has_ended_it(
+    options: dict[str, Any], scope: float | None, named: str, call: str
+) -> None:
+    many = {"cursor": {"id": 5, "ns": "db.c", "firstBatch": [{}]}, "ok": 1}
+    with ScriptedServer({"find": many}) as server, MongoClient(server.name, retryReads=False, **options) as client:
+        client.db.command("ping")
+        cursor = client.db.c.find()
+        next(cursor)
+        for name in ("find", "ping", "getMore"):
+            server.fail(name, silent)
+        calls: dict[str, Callable[[], Any]] = {
+            "command": lambda: client.db.command("ping"),
+            "find_one": client.db.c.find_one,
+            "next_batch": lambda: next(cursor),
+        }
+        with gevent.Timeout(5), pytest.raises(NetworkTimeout) as caught:
+            if scope is None:
+                calls[call]()
+            else:
+                with gmongo.timeout(scope):
+                    calls[call]()
+        text = str(caught.value)
+        assert text.startswith(f"{server.name}: timed out (no complete reply within ") and named in text
+        assert caught.value.timeout
