@@ -18,15 +18,21 @@ from . import (
     catalog_cases,
     collation_cases,
     command_cases,
+    conversion_cases,
     date_cases,
     gap_cases,
+    index_cases,
     number_cases,
     object_cases,
+    pipeline_cases,
     query_cases,
+    reply_cases,
+    schema_cases,
     stage_cases,
     string_cases,
     update_cases,
     window_cases,
+    write_cases,
 )
 from .cases import Case, Error, answer, same
 from .generator import Call, documents, random_call, run
@@ -45,6 +51,12 @@ CASES: list[Case] = [
     *window_cases.CASES,
     *gap_cases.CASES,
     *catalog_cases.CASES,
+    *index_cases.CASES,
+    *schema_cases.CASES,
+    *write_cases.CASES,
+    *pipeline_cases.CASES,
+    *conversion_cases.CASES,
+    *reply_cases.CASES,
 ]
 REFUSED = Error(115)
 
