@@ -150,9 +150,10 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "object": (
         "dict",
-        "c changeStreamPreAndPostImages clusteredIndex collation constants cursor fields filter let lsid projection q "
-        "query readConcern sort timeseries validator",
+        "c changeStreamPreAndPostImages clusteredIndex collation constants cursor fields filter idIndex let lsid "
+        "projection q query readConcern sort timeseries validator",
     ),
+    "bool": ("bool", "ignoreUnknownIndexOptions"),
     "number": ("number", "batchSize limit maxTimeMS scale skip size txnNumber"),
     "string": ("str", "validationAction validationLevel viewOn"),
 }
@@ -221,6 +222,7 @@ def _is_finite(value: Any) -> bool:
 
 _IS: Mapping[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
+    "bool": lambda value: isinstance(value, bool),
     "dict": lambda value: isinstance(value, dict),
     "list": lambda value: isinstance(value, list),
     "number": _is_finite,

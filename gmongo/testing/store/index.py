@@ -10,6 +10,7 @@ from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.needed import SortedDict
 from gmongo.testing.store.paths import ParallelArrays, leaves_at
@@ -81,9 +82,14 @@ class Index:
     def entries(self, document: Document) -> list[Entry]:
         """The document's entries.
 
-        :raises CommandError: 171, two of the fields are in different arrays.
+        :raises CommandError: 171, two of the fields are in different arrays; 16766, the index is hashed and one is in
+            an array.
         """
-        if not self.is_ordered or (self._partial is not None and not self._partial(document)):
+        if self._partial is not None and not self._partial(document):
+            return []
+        if not self.is_ordered:
+            if "hashed" in self.keys.values():
+                self._check_no_array(document)
             return []
         try:
             found = leaves_at(document, self._paths)
@@ -94,6 +100,14 @@ class Index:
         if self.options.get("sparse") and all(value is MISSING for values in found for value in values):
             return []
         return [(tuple(map(self._key, values)), values) for values in found]
+
+    def _check_no_array(self, document: Document) -> None:
+        for path in self._paths:
+            value: Any = document
+            for part in path.split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+                if isinstance(value, list):
+                    raise location(16766, f"Error: hashed indexes do not currently support array values: {path}")
 
     def _key(self, value: Any) -> Key:
         return key_of(None if value is MISSING else self.collation.folded(value))

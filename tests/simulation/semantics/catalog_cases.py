@@ -339,7 +339,7 @@ CASES = [
             ({}, {"collation": {"locale": "simple"}}, "a_1"),
             ({}, {"partialFilterExpression": {"a": 1}}, Error(86)),
             ({}, {"partialFilterExpression": {"a": 1}, "name": "b"}, "b"),
-            ({}, {"hidden": True}, "a_1"),
+            ({}, {"hidden": True}, Error(85)),
             ({}, {"background": True}, "a_1"),
         ]
     ),

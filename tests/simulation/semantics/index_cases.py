@@ -213,7 +213,7 @@ CASES: list[Case] = [
     Case(
         "a second text index",
         ONE,
-        after(_create({"key": {"x": "text"}, "name": "x"}), _create({"key": {"y": "text"}, "name": "y"})),
+        after(_create({"key": {"x": "text"}, "name": "x"}), _create({"key": {"z": 1, "y": "text"}, "name": "y"})),
         Error(67),
         "server: src/mongo/db/catalog/index_catalog_impl.cpp",
     ),

@@ -1,0 +1,285 @@
+"""Index specifications: what ``createIndexes`` and ``create`` take, looked at in a server's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
+from gmongo.testing.store.index import Index
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators, is_wanted
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.values import is_number, type_name
+
+Version = tuple[int, int]
+_TYPES: Mapping[str, str] = {
+    "object": "collation key partialFilterExpression wildcardProjection",
+    "string": "default_language language_override name",
+    "number": "2dsphereIndexVersion bits max min textIndexVersion v",
+    "bool": "background dropDups hidden prepareUnique sparse unique",
+    "any": "bucketSize clustered expireAfterSeconds ns storageEngine weights",
+}
+_TYPE_OF = {name: wanted for wanted, names in _TYPES.items() for name in names.split()}
+_IS = {
+    "object": lambda value: isinstance(value, dict),
+    "string": lambda value: type(value) is str,
+    "number": is_number,
+    "bool": lambda value: isinstance(value, bool) or is_number(value),
+    "any": lambda value: True,
+}
+_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
+_NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
+_OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
+# What a partial index may know of a field; `$in` since 6.0.
+_OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
+_PARTIAL_DEPTH = 4
+_MAX_SECONDS = 2**31 - 1
+
+
+def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
+    """The index that a specification describes.
+
+    :param default: the collation of the collection.
+    :param ignore_unknown: whether options that no index has are left out, and no error.
+    :raises CommandError: if there is no such index.
+    """
+    if not isinstance(spec, dict):
+        raise type_mismatch(f"BSON field 'indexes' must contain objects, not {type_name(spec)}")
+    if ignore_unknown:
+        spec = {name: value for name, value in spec.items() if name in _TYPE_OF}
+    _check_fields(spec)
+    _check_keys(spec["key"], version)
+    _check_options(spec, version)
+    if not spec["name"]:
+        raise cannot_create("index name cannot be empty")
+    if spec["name"] == "*":
+        raise bad_value("The index name '*' is not valid.")
+    options = {name: value for name, value in spec.items() if name not in _NOT_SHOWN}
+    if not options.get("hidden", True):
+        del options["hidden"]
+    collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
+    options.pop("collation", None)
+    if collation:
+        if {"2d", "text"} & set(map(str, spec["key"].values())):
+            raise cannot_create(
+                "text and 2d indexes know the simple collation only; ask for it with collation: {locale: 'simple'}"
+            )
+        options["collation"] = collation
+    if "text" in spec["key"].values():
+        return Index(spec["name"], _text_keys(spec["key"]), {**options, **_text_options(spec)})
+    return Index(spec["name"], spec["key"], options)
+
+
+def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
+    """Check the ``idIndex`` of ``create``.
+
+    :param collation: of the collection.
+    :raises CommandError: it is not the index of ``_id``.
+    """
+    _check_fields(spec)
+    _check_identity_options(spec)
+    if not same_keys(spec["key"], {"_id": 1}):
+        raise bad_value(f"The field 'key' for an _id index must be {{_id: 1}}, but got {spec['key']}")
+    if "collation" in spec and Collation.of(spec["collation"]).description() != collation:
+        raise bad_value("'idIndex' must have the same collation as the collection.")
+
+
+def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Whether two indexes have the same fields, in the same order and directions."""
+    return list(left.items()) == list(right.items())
+
+
+def cannot_create(message: str) -> CommandError:
+    """Error 67."""
+    return CommandError(67, "CannotCreateIndex", message)
+
+
+def _not_valid(name: str, what: str) -> CommandError:
+    return CommandError(197, "InvalidIndexSpecificationOption", f"The field '{name}' is not valid for {what}.")
+
+
+def _check_fields(spec: Mapping[str, Any]) -> None:
+    unknown = sorted(set(spec) - set(_TYPE_OF))
+    if unknown:
+        raise _not_valid(unknown[0], "an index specification")
+    for name, value in spec.items():
+        wanted = _TYPE_OF[name]
+        if not _IS[wanted](value):
+            raise type_mismatch(f"The field '{name}' must be of type {wanted}, but got {type_name(value)}")
+    for name in ("key", "name"):
+        if name not in spec:
+            raise failed_to_parse(f"The '{name}' field is a required property of an index specification")
+    if spec.get("collation") == {}:
+        raise bad_value("The field 'collation' cannot be an empty object.")
+
+
+def _plugin(keys: Mapping[str, Any]) -> str:
+    """The kind of an index that is not of ascending and descending fields."""
+    for path, kind in keys.items():
+        if isinstance(kind, str):
+            return kind
+        if _is_wildcard(path):
+            return "wildcard"
+    return ""
+
+
+def _is_wildcard(path: str) -> bool:
+    return path == "$**" or path.endswith(".$**")
+
+
+def _check_keys(keys: Mapping[str, Any], version: Version) -> None:
+    if not keys:
+        raise cannot_create("Index keys cannot be empty.")
+    plugin = _plugin(keys)
+    if plugin not in _KINDS and plugin not in ("", "wildcard"):
+        raise cannot_create(f"Unknown index plugin '{plugin}'")
+    for path, kind in keys.items():
+        if not isinstance(kind, str) and (not is_number(kind) or not kind or kind != kind):
+            raise cannot_create(f"Values in the index key pattern cannot be {kind!r}. Only numbers > 0, numbers < 0, "
+                                "and strings are allowed.")  # fmt: skip
+        if isinstance(kind, str) and (kind != plugin or kind == "wildcard" or not kind):
+            raise cannot_create(f"Can't use more than one index plugin for a single index, or '{kind}'")
+        _check_path(path, kind, plugin)
+    wildcards = sum(map(_is_wildcard, keys)) if plugin == "wildcard" else 0
+    if wildcards > 1 or (wildcards and len(keys) > 1 and version < (7, 0)):
+        raise cannot_create("wildcard indexes do not allow compounding")
+
+
+def _check_path(path: str, kind: Any, plugin: str) -> None:
+    if path == "$**" and (kind == "text" or not isinstance(kind, str)):
+        return
+    if path == "_fts" and kind != "text":
+        raise cannot_create("Index key contains an illegal field name: '_fts'")
+    parts = path.split(".")
+    if "" in parts:
+        raise cannot_create("Index keys cannot contain an empty field.")
+    for number, part in enumerate(parts):
+        of_reference = number > 0 and part in ("$db", "$id", "$ref")
+        of_wildcard = plugin == "wildcard" and part == "$**" and number == len(parts) - 1
+        if part.startswith("$") and not of_reference and not of_wildcard:
+            raise cannot_create("Index key contains an illegal field name: field name starts with '$'.")
+
+
+def _check_options(spec: Mapping[str, Any], version: Version) -> None:
+    plugin = _plugin(spec["key"])
+    if same_keys(spec["key"], {"_id": 1}):
+        _check_identity_options(spec)
+    if spec.get("v", 2) not in (1, 2):
+        raise cannot_create(f"cannot create an index with v={spec['v']}")
+    if "weights" in spec and plugin != "text":
+        raise cannot_create("the field 'weights' can only be specified with text indexes")
+    if "partialFilterExpression" in spec:
+        compile_filter(spec["partialFilterExpression"])
+        _check_partial(spec["partialFilterExpression"], version)
+        if spec.get("sparse"):
+            raise cannot_create("cannot mix 'partialFilterExpression' and 'sparse' options")
+    if "wildcardProjection" in spec:
+        _check_wildcard_projection(spec["wildcardProjection"], spec["key"], plugin)
+    if plugin == "wildcard":
+        _check_wildcard(spec)
+    elif plugin:
+        _check_other_kind(spec, plugin)
+    if "expireAfterSeconds" in spec:
+        _check_expiry(spec)
+
+
+def _check_identity_options(spec: Mapping[str, Any]) -> None:
+    extra = sorted(set(spec) - _OF_IDENTITY)
+    if extra:
+        raise _not_valid(extra[0], "an _id index specification")
+
+
+def _check_wildcard(spec: Mapping[str, Any]) -> None:
+    for name in ("expireAfterSeconds", "sparse", "unique"):
+        if spec.get(name):
+            raise cannot_create(f"Index type 'wildcard' does not support the {name} option")
+    if spec.get("v") == 1:
+        raise cannot_create("'wildcard' index plugin is not allowed with index version v:1")
+
+
+def _check_wildcard_projection(projection: Mapping[str, Any], keys: Mapping[str, Any], plugin: str) -> None:
+    if plugin != "wildcard":
+        raise bad_value("The field 'wildcardProjection' is only allowed in an 'wildcard' index")
+    if "$**" not in keys:
+        raise failed_to_parse("The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}")
+    if not projection:
+        raise failed_to_parse("The 'wildcardProjection' field can't be an empty object")
+    kinds = [value for name, value in projection.items() if name != "_id"]
+    if any(not isinstance(kind, (bool, dict)) and not is_number(kind) for kind in kinds):
+        raise location(51271, "Bad projection specification, cannot use computed fields when parsing a spec")
+    wanted = [bool(kind) for kind in kinds]
+    if len(set(wanted)) > 1:
+        code = 31254 if wanted[0] else 31253
+        raise location(code, "Cannot do inclusion and exclusion in one wildcardProjection")
+
+
+def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
+    if plugin == "hashed":
+        if spec.get("unique"):
+            raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
+        count = list(spec["key"].values()).count("hashed")
+        if count > 1:
+            raise location(31303, f"A maximum of one index field is allowed to be hashed but found {count}")
+    elif spec.get("unique"):
+        raise not_supported("unique indexes that are not of ascending or descending fields")
+
+
+def _check_expiry(spec: Mapping[str, Any]) -> None:
+    seconds = spec["expireAfterSeconds"]
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= _MAX_SECONDS:
+        raise cannot_create(f"TTL index 'expireAfterSeconds' option must be numeric and within 0 to {_MAX_SECONDS}")
+    if len(spec["key"]) > 1:
+        raise cannot_create("TTL indexes are single-field indexes, compound indexes do not support TTL")
+
+
+def _text_keys(keys: Mapping[str, Any]) -> Document:
+    """The fields of a text index as a server keeps them: two that stand for all that are text."""
+    found: Document = {}
+    for path, kind in keys.items():
+        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
+    return found
+
+
+def _text_options(spec: Mapping[str, Any]) -> Document:
+    weights = {path: 1 for path, kind in spec["key"].items() if kind == "text"}
+    return {
+        "weights": dict(sorted({**weights, **spec.get("weights", {})}.items())),
+        "default_language": spec.get("default_language", "english"),
+        "language_override": spec.get("language_override", "language"),
+        "textIndexVersion": spec.get("textIndexVersion", 3),
+    }
+
+
+def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 0) -> None:
+    """Check that a partial index may have the condition.
+
+    :raises CommandError: 67, if it may not.
+    """
+    if depth >= _PARTIAL_DEPTH:
+        raise cannot_create("partialFilterExpression depth may not exceed internalPartialFilterExpressionMaxDepth")
+    for name, operand in condition.items():
+        if name in ("$and", "$or") and (version >= (6, 0) or (name == "$and" and not depth)):
+            for part in operand:
+                _check_partial(part, version, depth + 1)
+        elif name.startswith("$"):
+            raise _not_in_partial(name)
+        elif is_operators(operand):
+            for one, wanted in operand.items():
+                if one not in _OF_PARTIAL_INDEXES or (one == "$in" and version < (6, 0)):
+                    raise _not_in_partial(one)
+                if (one == "$exists" and not is_wanted(wanted)) or _has_patterns(one, wanted):
+                    raise _not_in_partial(f"{one} of {wanted!r}")
+        elif is_pattern(operand):
+            raise _not_in_partial("a regular expression")
+
+
+def _has_patterns(name: str, operand: Any) -> bool:
+    return name in ("$all", "$in") and any(is_pattern(one) or is_operators(one) for one in operand)
+
+
+def _not_in_partial(what: str) -> CommandError:
+    return cannot_create(f"unsupported expression in partial index: {what}")
