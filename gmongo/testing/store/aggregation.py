@@ -124,6 +124,8 @@ def _existing(context: Context) -> Collection:
 
 
 def _documents(context: Context, spec: Any) -> Documents:
+    if context.body[context.request.name] != 1:
+        raise invalid_namespace("$documents must be run against a database, with {aggregate: 1}")
     return documents_stage(spec, Scope(frozenset(context.variables)))
 
 

@@ -14,14 +14,13 @@ from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
     bad_value,
-    index_not_found,
     invalid_namespace,
     invalid_options,
     namespace_not_found,
-    type_mismatch,
 )
 from gmongo.testing.store.fields import FIELDS
-from gmongo.testing.store.index import Index, identity_index
+from gmongo.testing.store.index import identity_index
+from gmongo.testing.store.index_specs import check_identity_spec
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.output import OUTPUTS
@@ -50,6 +49,8 @@ def create(context: Context) -> Document:
         options["collation"] = Collation.of(options["collation"]).description()
         if not options["collation"]:
             del options["collation"]
+    if context.body.get("idIndex") is not None:
+        _check_identity(context.body["idIndex"], options)
     check_view(context.access, context.database, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
@@ -67,12 +68,22 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise invalid_options("the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
     if "pipeline" in options and "viewOn" not in options:
         raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
-    _check_contents(options)
+    check_contents(options)
     Collation.of(options.get("collation"))
     _check_clustered(options)
 
 
-def _check_contents(options: Mapping[str, Any]) -> None:
+def _check_identity(spec: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    if "viewOn" in options:
+        raise invalid_options("'idIndex' is not allowed with 'viewOn'")
+    check_identity_spec(spec, options.get("collation", {}))
+
+
+def check_contents(options: Mapping[str, Any]) -> None:
+    """Check the validator and the pipeline that ``create`` or ``collMod`` sets.
+
+    :raises CommandError: if a collection cannot have them.
+    """
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, next(iter(choices))) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
@@ -146,72 +157,6 @@ def _namespace(value: Any) -> tuple[str, str]:
     database, _, name = value.partition(".")
     check_name(database, name)
     return database, name
-
-
-def collection_modify(context: Context) -> Document:
-    """``collMod``."""
-    collection = context.existing_collection()
-    options = {name: value for name, value in context.body.items() if name in FIELDS["collMod"] and value is not None}
-    del options["collMod"]
-    index = options.pop("index", None)
-    refused = set(options) & {"timeseries", "dryRun", "cappedSize", "cappedMax"}
-    if refused:
-        raise not_supported(f"collMod with {refused.pop()}")
-    _check_contents(options)
-    if collection.is_view:
-        check_view(context.access, collection.database, collection.name, {**collection.options, **options})
-    elif {"viewOn", "pipeline"} & set(options):
-        raise invalid_options("'viewOn' and 'pipeline' are of views, and not of collections")
-    reply = _modify_index(collection, index, context.pace) if index is not None else {}
-    collection.options = {**collection.options, **options}
-    context.state.tick()
-    extra = {"operationDescription": dict(options) if index is None else {"index": index}}
-    context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
-    return reply
-
-
-def _modify_index(collection: Collection, spec: Any, pace: Pace) -> Document:
-    index = _index_of(collection, spec)
-    reply: Document = {}
-    if "expireAfterSeconds" in spec:
-        if not is_number(spec["expireAfterSeconds"]):
-            raise type_mismatch("BSON field 'collMod.index.expireAfterSeconds' must be a number")
-        reply["expireAfterSeconds_old"] = index.options.get("expireAfterSeconds")
-        reply["expireAfterSeconds_new"] = spec["expireAfterSeconds"]
-    if "hidden" in spec:
-        reply["hidden_old"], reply["hidden_new"] = bool(index.options.get("hidden")), spec["hidden"]
-    if spec.get("unique") and not index.options.get("unique"):
-        _check_values_unique(collection, index, pace)
-        reply["unique_new"] = True
-    changed = {name: spec[name] for name in ("expireAfterSeconds", "hidden", "prepareUnique", "unique") if name in spec}
-    index.options = {**index.options, **changed}
-    return {name: value for name, value in reply.items() if value is not None}
-
-
-def _index_of(collection: Collection, spec: Any) -> Index:
-    if not isinstance(spec, dict) or ("name" in spec) == ("keyPattern" in spec):
-        raise invalid_options("Must specify either index name or keyPattern")
-    for index in collection.indexes.values():
-        if index.name == spec.get("name") or dict(index.keys) == spec.get("keyPattern"):
-            return index
-    wanted = spec.get("name", spec.get("keyPattern"))
-    raise index_not_found(f"cannot find index {wanted} for ns {collection.namespace}")
-
-
-def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the values are unique; the error lists the documents that share one."""
-    holders: dict[Any, list[Any]] = {}
-    for record in pace.through(list(collection.records.values())):
-        for entry, _ in index.entries(record.document):
-            holders.setdefault(entry, []).append(record.document["_id"])
-    violations = [{"ids": ids} for ids in pace.through(holders.values()) if len(ids) > 1]
-    if violations:
-        raise CommandError(
-            359,
-            "CannotConvertIndexToUnique",
-            "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.",
-            violations=violations,
-        )
 
 
 def list_collections(context: Context) -> Document:

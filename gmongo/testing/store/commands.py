@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gmongo.testing.command import CommandError, Request
-from gmongo.testing.store import catalog, diagnostics, finishing, indexes, reads, writes
+from gmongo.testing.store import catalog, diagnostics, finishing, indexes, modifying, reads, writes
 from gmongo.testing.store.aggregation import aggregate
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
@@ -59,7 +59,7 @@ _COMMANDS = (
     Command("abortTransaction", finishing.not_in_transaction, in_transactions=True),
     Command("aggregate", _aggregate, in_transactions=True, reads=True, snapshots=True),
     Command("bulkWrite", bulk_write, in_transactions=True, retryable=True),
-    Command("collMod", catalog.collection_modify),
+    Command("collMod", modifying.collection_modify),
     Command("collStats", diagnostics.collection_stats),
     Command("commitTransaction", finishing.not_in_transaction, in_transactions=True),
     Command("count", reads.count, reads=True),

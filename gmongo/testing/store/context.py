@@ -18,6 +18,9 @@ from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 
+# How many bytes a namespace has at most.
+_LONGEST = 255
+
 
 @dataclass
 class Context:
@@ -135,7 +138,8 @@ def check_name(database: str, name: str) -> None:
 
     :raises CommandError: 73, if no collection can have it; 115, if it is one that a server keeps for itself.
     """
-    if not name or name.startswith(".") or "\0" in name or "$" in name:
+    too_long = len(f"{database}.{name}".encode()) > _LONGEST
+    if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:
         raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")
     if name.startswith("system.") or (database, name) in _INTERNAL:
         raise not_supported(f"the server's own collection {database}.{name}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.arithmetic import add, multiply
-from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.errors import failed_to_parse, location, type_mismatch
 from gmongo.testing.store.expressions import Variables, path_parts
 from gmongo.testing.store.expressions.dates import later
 from gmongo.testing.store.expressions.timezones import UTC, unit_of
@@ -139,14 +140,19 @@ def _check(spec: Any) -> None:
         raise location(5733900, f"the $densify stage specification must be an object, found {spec!r}")
     for name in sorted(set(spec) - _OPTIONS):
         raise location(40415, f"BSON field '$densify.{name}' is an unknown field.")
-    if not isinstance(spec.get("field"), str) or not isinstance(spec.get("range"), dict):
-        raise location(40414, "BSON fields '$densify.field', a string, and '$densify.range', an object, are required")
+    for name, wanted in (("field", str), ("range", dict)):
+        if name not in spec:
+            raise location(40414, f"BSON field '$densify.{name}' is missing but a required field")
+        if not isinstance(spec[name], wanted):
+            raise type_mismatch(f"BSON field '$densify.{name}' is the wrong type")
     given = spec["range"]
     for name in sorted(set(given) - _RANGE):
         raise location(40415, f"BSON field '$densify.range.{name}' is an unknown field.")
     if "step" not in given or "bounds" not in given:
         raise location(40414, "BSON fields '$densify.range.step' and '$densify.range.bounds' are required")
-    if not is_number(given["step"]) or float(str(given["step"])) <= 0:
+    if not is_number(given["step"]):
+        raise type_mismatch("BSON field '$densify.range.step' is the wrong type, expected a number")
+    if float(str(given["step"])) <= 0:
         raise location(5733401, "the step parameter in a range statement must be a strictly positive numeric value")
     if "unit" in given and not is_whole(given["step"]):
         raise location(6586400, "the step parameter in a range statement must be a whole number for dates")
@@ -159,10 +165,22 @@ def _check_bounds(bounds: Any, dates: bool, spec: Any) -> None:
     if bounds == "partition":
         raise location(5733408, "one may not specify the bounds as 'partition' without specifying a non-empty array of "
                        "partitionByFields")  # fmt: skip
-    if not isinstance(bounds, list) or len(bounds) != 2:
+    if isinstance(bounds, list) and len(bounds) != 2:
+        raise location(5733403, "a bounding array in a range statement must have exactly two elements")
+    if not isinstance(bounds, list):
         raise location(5733402, f"the bounds in a range statement must be 'full', 'partition' or an array of two "
                        f"numbers or two dates, found {bounds!r}")  # fmt: skip
     if not all(is_date(bound) if dates else is_number(bound) for bound in bounds):
-        raise failed_to_parse(f"the bounds of $densify must be {'dates' if dates else 'numbers'}, found {bounds!r}")
+        raise _wrong_bounds(bounds, dates)
     if compare(*bounds) > 0:
         raise location(5733402, f"the bounds in a range statement must be ascending, found {bounds!r}")
+
+
+def _wrong_bounds(bounds: list[Any], dates: bool) -> CommandError:
+    if dates and all(map(is_number, bounds)):
+        return location(5733409, "numeric bounds may not have unit parameter")
+    if is_number(bounds[0]) and is_date(bounds[1]):
+        return location(5733406, "a bounding array must contain either both dates or both numeric types")
+    if dates:
+        return location(5733402, "a bounding array must be an ascending array of either two dates or two numbers")
+    return failed_to_parse(f"the bounds of $densify must be numbers, or dates with a unit, found {bounds!r}")

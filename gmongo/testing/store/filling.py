@@ -22,11 +22,12 @@ def fill(spec: Any) -> list[Any]:
     output = spec.get("output")
     if not isinstance(output, dict):
         raise location(40414, "BSON field '$fill.output' is missing but a required field, an object")
+    if not output:
+        raise location(6050203, "a non-empty '$fill.output' is required")
     methods: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name, one in output.items():
-        if not isinstance(one, dict) or set(one) not in ({"value"}, {"method"}):
-            raise location(6050202, f"'{name}' must be filled with one of 'value' and 'method', found {one!r}")
+        _check_output(name, one)
         if "value" in one:
             values[name] = {"$ifNull": [f"${name}", one["value"]]}
         elif one["method"] in _METHODS:
@@ -40,6 +41,15 @@ def fill(spec: Any) -> list[Any]:
     if methods:
         stages.append({"$setWindowFields": {**partition, "sortBy": spec["sortBy"], "output": methods}})
     return [*stages, {"$addFields": values}] if values else stages
+
+
+def _check_output(name: str, one: Any) -> None:
+    if not isinstance(one, dict):
+        raise location(6050200, f"'{name}' must be filled as an object says, found {one!r}")
+    for option in sorted(set(one) - {"method", "value"}):
+        raise location(40415, f"BSON field '$fill.output.{name}.{option}' is an unknown field.")
+    if len(one) != 1:
+        raise location(6050202, f"'{name}' must be filled with one of 'value' and 'method', found {one!r}")
 
 
 def _partition(spec: Any) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def _check(body: Document) -> None:
                 raise failed_to_parse(f"Cannot specify both remove=true and {name}")
     elif "update" not in body:
         raise failed_to_parse("Either an update or remove=true must be specified")
+    if not isinstance(body.get("hint", ""), (str, dict)):
+        raise failed_to_parse("Hint must be a string or an object")
 
 
 def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:

@@ -27,7 +27,8 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, key_of, wh
 CompilePipeline = Callable[[Any, Surroundings], Stage]
 Let = Mapping[str, Expression]
 _LOOKUP = frozenset({"from", "localField", "foreignField", "let", "pipeline", "as"})
-_NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$search"})
+_NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$documents",
+                           "$search"})  # fmt: skip
 
 
 def _option(name: str, spec: Any, option: str) -> str:
@@ -59,7 +60,7 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
     let = _let(spec.get("let", {}), around.scope)
     run_inner = compile_pipeline(pipeline, around.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
-    join = _Join(spec, around) if by_fields else None
+    join = _Join(spec, source, around) if by_fields else None
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
@@ -94,8 +95,10 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundi
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
     """The documents of a ``$documents`` stage."""
     found = compile_expression(spec, scope)({**dict.fromkeys(scope.names), "ROOT": {}, "CURRENT": {}})
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise location(5858203, "an array of objects is expected in $documents")
+    if not isinstance(found, list):
+        raise location(5858203, "an array is expected in $documents")
+    if not all(isinstance(one, dict) for one in found):
+        raise location(40228, "an array of objects is expected in $documents")
     return found
 
 
@@ -115,17 +118,18 @@ def _let(spec: Any, scope: Scope) -> Let:
 class _Join:
     """The join of a ``$lookup`` by fields."""
 
-    def __init__(self, spec: Mapping[str, Any], around: Surroundings) -> None:
+    def __init__(self, spec: Mapping[str, Any], source: Source, around: Surroundings) -> None:
         self._local = path_parts(_option("$lookup", spec, "localField"))
         self._foreign = _option("$lookup", spec, "foreignField")
         path_parts(self._foreign)
-        if "from" not in spec:
-            raise not_supported("$lookup by fields without a collection")
-        self._from = _option("$lookup", spec, "from")
-        self._around = around
+        self._source, self._around = source, around
+        self._from = spec.get("from")
 
     def reader(self) -> Callable[[Document], list[Document]]:
         """The function that gives the foreign documents of a local one."""
+        if self._from is None:
+            made = list(enumerate(self._source()))
+            return lambda document: self._joined(document, lambda value: made)
         find = self._around.read(self._from).finder(self._foreign, self._around.collation)
         return lambda document: self._joined(document, find)
 
@@ -186,9 +190,10 @@ def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) ->
     for name, pipeline in spec.items():
         if "." in name or name.startswith("$") or not name:
             raise location(16412, f"FieldPath field names may not be empty, contain '.' or start with '$': '{name}'")
-        for stage in pipeline:
-            if isinstance(stage, dict) and _NOT_IN_FACETS & set(stage):
-                raise location(40600, f"{next(iter(stage))} is not allowed to be used within a $facet stage")
+        if not all(isinstance(stage, dict) and stage for stage in pipeline):
+            raise location(40171, "elements of arrays in $facet spec must be non-empty objects")
+        for inner in _NOT_IN_FACETS & set(_stage_names(pipeline)):
+            raise location(40600, f"{inner} is not allowed to be used within a $facet stage")
     runs = {name: compile_pipeline(pipeline, around) for name, pipeline in spec.items()}
 
     def stage_of(documents: Documents, variables: Variables) -> Documents:
@@ -198,6 +203,15 @@ def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) ->
     return stage_of
 
 
+def _stage_names(pipeline: Any) -> Iterator[str]:
+    """The names of a pipeline's stages, and of those within ``$lookup`` and ``$unionWith``."""
+    for stage in pipeline if isinstance(pipeline, list) else ():
+        for name, spec in stage.items() if isinstance(stage, dict) else ():
+            yield name
+            if name in ("$lookup", "$unionWith") and isinstance(spec, dict):
+                yield from _stage_names(spec.get("pipeline"))
+
+
 _GRAPH = frozenset({"from", "startWith", "connectFromField", "connectToField", "as", "maxDepth", "depthField",
                     "restrictSearchWithMatch"})  # fmt: skip
 
@@ -205,13 +219,14 @@ _GRAPH = frozenset({"from", "startWith", "connectFromField", "connectToField", "
 def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipeline) -> Stage:
     """``$graphLookup``."""
     if not isinstance(spec, dict):
-        raise location(40327, "the $graphLookup stage specification must be an object")
+        raise failed_to_parse("the $graphLookup stage specification must be an object")
     if set(spec) - _GRAPH:
         raise location(40104, f"Unknown argument to $graphLookup: {(set(spec) - _GRAPH).pop()}")
-    if not {"from", "startWith", "connectFromField", "connectToField", "as"} <= set(spec):
-        raise location(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and "
+    _option("$graphLookup", spec, "from")
+    if not {"startWith", "connectFromField", "connectToField", "as"} <= set(spec):
+        raise location(40105, "$graphLookup requires 'as', 'startWith', 'connectFromField', and "
                        "'connectToField' to be specified.")  # fmt: skip
-    for name in ("as", "connectFromField", "connectToField", "depthField", "from"):
+    for name in ("as", "connectFromField", "connectToField", "depthField"):
         if name in spec and type(spec[name]) is not str:
             raise location(40103, f"expected string as argument for {name}, found: {spec[name]!r}")
     depth = spec.get("maxDepth")
@@ -221,6 +236,8 @@ def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipe
         raise location(40101, f"maxDepth requires a nonnegative argument, found: {depth}")
     if depth is not None and not is_whole(depth):
         raise location(40102, f"maxDepth could not be represented as a long long: {depth}")
+    if not isinstance(spec.get("restrictSearchWithMatch", {}), dict):
+        raise location(40185, "restrictSearchWithMatch must be an object")
     start = compile_expression(spec["startWith"], around.scope)
     match = compile_query(spec.get("restrictSearchWithMatch", {}), around.scope)
     into = path_parts(spec["as"])

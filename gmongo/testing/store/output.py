@@ -23,6 +23,8 @@ from gmongo.testing.store.values import MISSING, Key, identical
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
+# Writes are not in order: after these errors others go on, and the first of them is told in the end.
+_PASSED_OVER = frozenset({121, 11000, 13113})
 _UNMATCHED = frozenset({"insert", "discard", "fail"})
 
 
@@ -98,22 +100,41 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     collection = context.access.find(database, name) or context.access.create(database, name, {})
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
     _check_unique(collection, on, collation)
+    failure: CommandError | None = None
     for document in documents:
         found = _find(context, collection, document, on, collation)
-        if found is not None:
-            _merge_into(context, collection, found, document, spec)
-        elif unmatched == "fail":
-            raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
-                               "the target collection for at least one document in the source collection")  # fmt: skip
-        elif unmatched == "insert":
-            _check(context, collection, document)
-            context.access.insert(collection, document)
+        try:
+            _merge_one(context, collection, found, document, spec)
+        except CommandError as error:
+            if error.code not in _PASSED_OVER:
+                raise
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _merge_one(
+    context: Context, collection: Collection, found: tuple[Key, Record] | None, document: Document, spec: Document
+) -> None:
+    unmatched = spec.get("whenNotMatched", "insert")
+    if found is not None:
+        _merge_into(context, collection, found, document, spec)
+    elif unmatched == "fail":
+        raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
+                           "the target collection for at least one document in the source collection")  # fmt: skip
+    elif unmatched == "insert":
+        _check(context, collection, document)
+        context.access.insert(collection, document)
 
 
 def _fields(on: Any) -> list[str]:
-    fields = on if isinstance(on, list) else [on]
-    if not fields or not all(type(path) is str for path in fields):
+    if not isinstance(on, (list, str)):
         raise location(51186, "$merge 'on' field must be either a string or an array of strings")
+    fields = on if isinstance(on, list) else [on]
+    if not fields:
+        raise location(51187, "If explicitly specifying $merge 'on', must include at least one field")
+    if not all(type(path) is str for path in fields):
+        raise location(51134, "$merge 'on' array elements must be strings")
     return fields
 
 
@@ -133,8 +154,10 @@ def _find(
     context: Context, collection: Collection, document: Document, on: list[str], collation: Collation
 ) -> tuple[Key, Record] | None:
     values = {path: value_at(document, path) for path in on}
-    if any(value is MISSING or value is None or isinstance(value, list) for value in values.values()):
-        raise location(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array")
+    if any(value is MISSING or value is None for value in values.values()):
+        raise location(51132, "$merge write error: 'on' field cannot be missing, null or undefined")
+    if any(isinstance(value, list) for value in values.values()):
+        raise location(51185, "$merge write error: 'on' field cannot be an array")
     query = {path: {"$eq": value} for path, value in values.items()}
     return next(select(context.access, collection, query, collation, {}, pace=context.pace), None)
 

@@ -204,6 +204,9 @@ _UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
 
 
 def _unwind(spec: Any, around: Surroundings) -> Stage:
+    if not isinstance(spec, (dict, str)):
+        raise location(15981, "expected either a string or an object as specification for $unwind stage, got "
+                       f"{type_name(spec)}")  # fmt: skip
     options = spec if isinstance(spec, dict) else {"path": spec}
     if set(options) - _UNWIND:
         raise location(28811, f"unrecognized option to $unwind stage: {(set(options) - _UNWIND).pop()}")

@@ -24,8 +24,12 @@ def set_window_fields(spec: Any, around: Surroundings) -> Stage:
         raise failed_to_parse(f"the $setWindowFields stage specification must be an object, found {spec!r}")
     for name in sorted(set(spec) - _OPTIONS):
         raise location(40415, f"BSON field '$setWindowFields.{name}' is an unknown field.")
-    if not isinstance(spec.get("output"), dict):
-        raise location(40414, "BSON field '$setWindowFields.output' is missing but a required field, an object")
+    for name in ("output", "sortBy"):
+        if not isinstance(spec.get(name, {}), dict):
+            raise type_mismatch(f"BSON field '$setWindowFields.{name}' is the wrong type, expected type 'object'")
+    if "output" not in spec:
+        raise location(40414, "BSON field '$setWindowFields.output' is missing but a required field")
+    _check_paths(list(spec["output"]))
     scope, order = around.scope, spec.get("sortBy") or {}
     partition_by = compile_expression(spec.get("partitionBy"), scope)
     sort = compile_sort(order, scope.collation, scope.pace) if order else None
@@ -44,6 +48,12 @@ def set_window_fields(spec: Any, around: Surroundings) -> Stage:
                 yield document
 
     return run
+
+
+def _check_paths(paths: list[str]) -> None:
+    for path in paths:
+        if any(other.startswith(f"{path}.") for other in paths):
+            raise location(6307900, f"$setWindowFields 'output' specification contains two conflicting paths, '{path}'")
 
 
 def _partitions(documents: Documents, by: Any, variables: Variables, around: Surroundings) -> list[list[Document]]:

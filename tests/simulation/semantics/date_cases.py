@@ -42,7 +42,7 @@ CASES = [
         {"date": "$d", "format": "%Y-%m-%d %H:%M:%S.%L %j %w %u %G %V %U %%"},
         "2020-01-01 00:00:00.000 001 4 3 2020 01 00 %",
     ),
-    _date("$dateToString", {"date": "$d", "format": "%H:%M %z %Z", "timezone": "+05:30"}, "05:30 +0530 +330"),
+    _date("$dateToString", {"date": "$d", "format": "%H:%M %z %Z", "timezone": "+05:30"}, "05:30 +0530 330"),
     *(_date("$dateToString", {"date": "$d", "format": form}, Error(18536)) for form in ("%a", "%y", "%p", "%I")),
     _date("$dateToString", {"format": "%Y"}, Error(18628)),
     _date("$dateFromString", {"dateString": "2017-02-08T12:10:40.787"}, D(2017, 2, 8, 12, 10, 40, 787000)),

@@ -60,7 +60,7 @@ _WRITTEN: Mapping[str, Callable[[datetime.datetime], str]] = {
     "U": lambda date: date.strftime("%U"),
     "V": lambda date: f"{date.isocalendar()[1]:02}",
     "Y": lambda date: f"{date.year:04}",
-    "Z": lambda date: f"{_minutes(date):+04}",
+    "Z": lambda date: str(_minutes(date)),
     "b": lambda date: MONTH_NAMES[date.month - 1][:3],
     "d": lambda date: f"{date.day:02}",
     "j": lambda date: f"{date.timetuple().tm_yday:03}",

@@ -18,7 +18,7 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.expressions.formatting_dates import MONTH_NAMES, specifiers
 from gmongo.testing.store.expressions.operands import Fields
-from gmongo.testing.store.expressions.timezones import DAY, UTC, at_month, from_local, zone_of
+from gmongo.testing.store.expressions.timezones import DAY, at_month, from_local, zone_of
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
 
 _CALENDAR = ("year", "month", "day")
@@ -29,8 +29,15 @@ _FROM_TEXT = Fields({"dateString": 40542}, ("format", "timezone", "onError", "on
 _ISO_TEXT = re.compile(
     r"\s*(?P<year>\d{4})-?(?P<month>\d\d)(-?(?P<day>\d\d))?"
     r"([T ]\s*(?P<hour>\d\d?):?(?P<minute>\d\d)(:?(?P<second>\d\d)([.,](?P<fraction>\d{1,9}))?)?)?"
-    r"\s*(?P<zone>Z|z|UTC|GMT|[+-]\d\d(:?\d\d)?)?\s*"
+    r"\s*(?P<zone>(?:GMT)?[+-]\d\d(:?\d\d)?|[A-Z]{1,4}|z)?\s*"
 )
+# Zones by their abbreviations, in hours; a single letter is that of a military zone.
+_NAMED: Mapping[str, int] = {
+    **{"GMT": 0, "UTC": 0, "Z": 0, "z": 0, "CET": 1, "CEST": 2, "BST": 1},
+    **{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7},
+    **{letter: hours for hours, letter in enumerate("ABCDEFGHIKLM", 1)},
+    **{letter: -hours for hours, letter in enumerate("NOPQRSTUVWXY", 1)},
+}
 _READ: Mapping[str, str] = {
     "%": "%",
     "B": "(?P<B>[A-Za-z]+)",
@@ -138,7 +145,12 @@ def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinf
     if timezone is not None:
         raise CommandError(241, "ConversionFailure", "you cannot pass in a date/time string with time zone information "
                            f"('{offset}') together with a timezone argument")  # fmt: skip
-    return UTC if offset in ("Z", "z", "UTC", "GMT") else zone_of(offset)
+    offset = offset.removeprefix("GMT") or "GMT"
+    if offset[0] in "+-":
+        return zone_of(offset)
+    if offset not in _NAMED:
+        raise not_supported(f"the time zone {offset} in a date")
+    return datetime.timezone(datetime.timedelta(hours=_NAMED[offset]))
 
 
 def _of_iso(found: Mapping[str, str], timezone: str | None, text: str) -> Any:

@@ -98,12 +98,13 @@ def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
 def unit_of(value: Any, name: str) -> str:
     """A unit of time.
 
-    :raises CommandError: 9, if it is none.
+    :raises CommandError: if it is none: 5439014 of expressions that compare or truncate, else 9.
     """
     if not isinstance(value, str):
         raise location(5439013, f"{name} requires 'unit' to be a string, but got {type_name(value)}")
     if value not in FIXED and value not in DAYS and value not in MONTHS:
-        raise failed_to_parse(f"unknown time unit value: {value}")
+        message = f"{name} parameter 'unit' value cannot be recognized as a time unit: {value}"
+        raise location(5439014, message) if name in ("$dateDiff", "$dateTrunc") else failed_to_parse(message)
     return value
 
 
@@ -117,7 +118,7 @@ def weekday_of(value: Any, name: str) -> int:
     for number, day in enumerate(WEEKDAYS):
         if value.lower() in (day, day[:3]):
             return number
-    raise failed_to_parse(f"{name}: unknown day of week value: {value}")
+    raise location(5439016, f"{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {value}")
 
 
 def month_number(date: datetime.datetime) -> int:
