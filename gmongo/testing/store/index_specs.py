@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError, not_supported
@@ -24,7 +24,7 @@ _TYPES: Mapping[str, str] = {
     "any": "bucketSize clustered expireAfterSeconds ns storageEngine weights",
 }
 _TYPE_OF = {name: wanted for wanted, names in _TYPES.items() for name in names.split()}
-_IS = {
+_IS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "string": lambda value: type(value) is str,
     "number": is_number,

@@ -28,7 +28,8 @@ from gmongo.testing.store.values import MISSING, is_number, is_true
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
-_CONSTANT = {"$alwaysTrue": True, "$alwaysFalse": False}
+# Conditions that hold always, or never.
+CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 _UNSUPPORTED = frozenset({"$where", "$text", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
 
 
@@ -71,10 +72,10 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
         return _LOGICAL[name](_compile_list(name, condition, scope))
     if name == "$comment":
         return lambda document, variables: True
-    if name in _CONSTANT:
+    if name in CONSTANTS:
         if not is_number(condition) or condition != 1:
             raise failed_to_parse(f"{name} must be an integer value of 1")
-        return lambda document, variables: _CONSTANT[name]
+        return lambda document, variables: CONSTANTS[name]
     if name == "$expr":
         expression = compile_expression(condition, scope)
         return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))

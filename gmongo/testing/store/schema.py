@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from bson import Binary
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern
-from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_number, type_name
+from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_number, is_whole, type_name, whole
 
 Details = dict[str, Any]
 Keyword = Callable[[Any, Any, Mapping[str, Any]], "list[Details]"]
@@ -27,26 +27,29 @@ def violations(schema: Any, value: Any) -> list[Details]:
     """The rules that the value breaks, each as a server describes it in ``schemaRulesNotSatisfied``."""
     found: list[Details] = []
     for name, rule in schema.items():
-        if name in _ANNOTATIONS:
-            continue
-        if name not in _KEYWORDS:
-            raise not_supported(f"the $jsonSchema keyword {name}")
-        found += _KEYWORDS[name](rule, value, schema)
+        if name not in _ANNOTATIONS:
+            found += _KEYWORDS[name](rule, value, schema)
     return found
 
 
-def check(schema: Any) -> None:
-    """Check a schema, and those in it, for keywords that are not supported.
+def titles(schema: Mapping[str, Any]) -> Details:
+    """What a schema says of itself, which errors repeat."""
+    return {name: schema[name] for name in ("title", "description") if name in schema}
 
-    :raises CommandError: 14, if it is no object; 115, for such a keyword.
+
+def check(schema: Any) -> None:
+    """Check a schema, and those in it.
+
+    :raises CommandError: 14, 9 or 2, if it is malformed.
     """
     if not isinstance(schema, dict):
         raise type_mismatch("$jsonSchema must be an object")
     for name, rule in schema.items():
         if name not in _KEYWORDS and name not in _ANNOTATIONS:
-            raise not_supported(f"the $jsonSchema keyword {name}")
-        if name in ("type", "bsonType"):
-            _check_types(name, rule)
+            raise failed_to_parse(f"Unknown $jsonSchema keyword: {name}")
+        for known, check_rule in _RULES.items():
+            if name in known:
+                check_rule(name, rule)
         for inner in _schemas_of(name, rule):
             check(inner)
 
@@ -62,12 +65,63 @@ def _check_types(name: str, rule: Any) -> None:
             raise bad_value(f"Unknown type name alias: {one}")
 
 
+def _check_text(name: str, rule: Any) -> None:
+    if type(rule) is not str:
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be a string")
+
+
+def _check_number(name: str, rule: Any) -> None:
+    if not is_number(rule):
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be a number")
+    if name == "multipleOf" and float(str(rule)) <= 0:
+        raise failed_to_parse(f"$jsonSchema keyword '{name}' must have a positive value")
+
+
+def _check_size(name: str, rule: Any) -> None:
+    if not is_number(rule):
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be a number")
+    if not is_whole(rule) or whole(rule) < 0:
+        raise failed_to_parse(f"$jsonSchema keyword '{name}' must be a whole number that is not negative")
+
+
+def _check_names(name: str, rule: Any) -> None:
+    if not isinstance(rule, list) or not all(type(one) is str for one in rule):
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an array of strings")
+    if not rule or len(set(rule)) < len(rule):
+        raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
+
+
+def _check_object(name: str, rule: Any) -> None:
+    if not isinstance(rule, dict) or not all(isinstance(one, dict) for one in rule.values()):
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an object of objects")
+
+
+def _check_dependencies(name: str, rule: Any) -> None:
+    if not isinstance(rule, dict):
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an object")
+    for one in rule.values():
+        if not isinstance(one, dict):
+            _check_names(name, one)
+
+
+_RULES: Mapping[frozenset[str], Callable[[str, Any], None]] = {
+    frozenset({"type", "bsonType"}): _check_types,
+    frozenset({"title", "description", "pattern"}): _check_text,
+    frozenset({"minimum", "maximum", "multipleOf"}): _check_number,
+    frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}): _check_size,
+    frozenset({"required"}): _check_names,
+    frozenset({"properties", "patternProperties"}): _check_object,
+    frozenset({"dependencies"}): _check_dependencies,
+}
+
+
 def _schemas_of(name: str, rule: Any) -> list[Any]:
-    if name in ("properties", "patternProperties") and isinstance(rule, dict):
-        return list(rule.values())
-    if name in ("allOf", "anyOf", "oneOf") and isinstance(rule, list):
+    if name in ("dependencies", "patternProperties", "properties"):
+        return [one for one in rule.values() if isinstance(one, dict)]
+    if name in ("allOf", "anyOf", "items", "oneOf") and isinstance(rule, list):
         return rule
-    return [rule] if name in ("items", "not", "additionalProperties") and isinstance(rule, dict) else []
+    inner = ("items", "not", "additionalItems", "additionalProperties")
+    return [rule] if name in inner and isinstance(rule, dict) else []
 
 
 def _broken(name: str, rule: Any, value: Any, reason: str) -> list[Details]:
@@ -98,7 +152,7 @@ def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Detai
     if not isinstance(value, dict):
         return []
     failed = [
-        {"propertyName": name, "details": broken}
+        {"propertyName": name, **titles(schema), "details": broken}
         for name, schema in rule.items()
         if name in value and (broken := violations(schema, value[name]))
     ]
@@ -126,7 +180,7 @@ def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> li
     if not isinstance(value, dict):
         return []
     failed = [
-        {"propertyName": name, "details": broken}
+        {"propertyName": name, **titles(schema), "details": broken}
         for pattern, schema in rule.items()
         for name in value
         if compile_pattern(pattern).search(name) and (broken := violations(schema, value[name]))
@@ -137,14 +191,67 @@ def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> li
 def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
     if not isinstance(value, list):
         return []
-    if not isinstance(rule, dict):
-        raise not_supported("$jsonSchema items as an array")
     for index, element in enumerate(value):
-        broken = violations(rule, element)
+        schema = rule if isinstance(rule, dict) else rule[index] if index < len(rule) else {}
+        broken = violations(schema, element)
         if broken:
             return [{"operatorName": "items", "reason": "At least one item did not match the sub-schema",
                      "itemIndex": index, "details": broken}]  # fmt: skip
     return []
+
+
+def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
+    """The rule for elements behind those that ``items``, as an array, has schemas for."""
+    first = schema.get("items")
+    if not isinstance(value, list) or not isinstance(first, list) or rule is True:
+        return []
+    extra = value[len(first) :]
+    if extra and rule is False:
+        return [{"operatorName": "additionalItems", "specifiedAs": {"additionalItems": False},
+                 "reason": "found additional items", "additionalItems": extra}]  # fmt: skip
+    for index, element in enumerate(extra, len(first)):
+        broken = violations(rule, element)
+        if broken:
+            return [{"operatorName": "additionalItems", "reason": "At least one additional item did not match the "
+                     "sub-schema", "itemIndex": index, "details": broken}]  # fmt: skip
+    return []
+
+
+def _unique_items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if not rule or not isinstance(value, list):
+        return []
+    for index, element in enumerate(value):
+        if any(equal(element, other) for other in value[:index]):
+            broken = _broken("uniqueItems", rule, value, "found a duplicate item")
+            return [{**broken[0], "duplicatedValue": element}]
+    return []
+
+
+def _count_properties(name: str, holds: Callable[[int, int], bool]) -> Keyword:
+    def check(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+        if not isinstance(value, dict) or holds(len(value), rule):
+            return []
+        return [{"operatorName": name, "specifiedAs": {name: rule}, "reason": "specified number of properties was not "
+                 "satisfied", "numberOfProperties": len(value)}]  # fmt: skip
+
+    return check
+
+
+def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if not is_number(value) or Decimal(str(value)) % Decimal(str(rule)) == 0:
+        return []
+    return _broken("multipleOf", rule, value, "considered value is not a multiple of the specified value")
+
+
+def _dependencies(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
+    if not isinstance(value, dict):
+        return []
+    failed = []
+    for name, needed in rule.items():
+        schema = needed if isinstance(needed, dict) else {"required": needed}
+        if name in value and (broken := violations(schema, value)):
+            failed.append({"conditionalProperty": name, "details": broken})
+    return [{"operatorName": "dependencies", "failingDependencies": failed}] if failed else []
 
 
 def _enum(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
@@ -213,7 +320,13 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "properties": _properties,
     "additionalProperties": _additional,
     "patternProperties": _pattern_properties,
+    "dependencies": _dependencies,
+    "minProperties": _count_properties("minProperties", lambda found, rule: found >= rule),
+    "maxProperties": _count_properties("maxProperties", lambda found, rule: found <= rule),
     "items": _items,
+    "additionalItems": _additional_items,
+    "uniqueItems": _unique_items,
+    "multipleOf": _multiple_of,
     "enum": _enum,
     "minimum": _bound("minimum", is_number, _minimum),
     "maximum": _bound("maximum", is_number, _maximum),

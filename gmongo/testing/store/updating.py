@@ -11,7 +11,7 @@ from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
-from gmongo.testing.store.matching import Match, compile_filter
+from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
 from gmongo.testing.store.modifiers import MODIFIERS, Edit
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
@@ -84,10 +84,12 @@ class Update:
 
     def _modified(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
-        for parts, name, edit in self._edits:
-            if name == "$setOnInsert" and not inserting:
-                continue
-            for path in self._concrete(original, parts, document):
+        wanted = [(parts, edit) for parts, name, edit in self._edits if name != "$setOnInsert" or inserting]
+        targets = [(list(self._concrete(original, parts, document)), edit) for parts, edit in wanted]
+        if self._filters:
+            _check_met([paths for paths, _ in targets])
+        for paths, edit in targets:
+            for path in paths:
                 edit(document, path)
         return document
 
@@ -192,17 +194,36 @@ def _is_dollar(part: str) -> bool:
     return part.startswith("$") and part != "$" and not (part.startswith("$[") and part.endswith("]"))
 
 
+def _meet(first: list[str], second: list[str]) -> bool:
+    """Whether one path is in the other, or one says which elements of an array and the other has a field there."""
+    for left, right in zip(first, second, strict=False):
+        if left != right:
+            return left.startswith("$[") != right.startswith("$[")
+    return True
+
+
+def _check_met(paths: Sequence[list[list[str]]]) -> None:
+    """Check that no two of the edits come to the same place of the document."""
+    owners: dict[tuple[str, ...], int] = {}
+    for number, found in enumerate(paths):
+        for path in found:
+            for length in range(1, len(path) + 1):
+                if owners.get(tuple(path[:length]), number) != number:
+                    raise _conflict(path, path[:length])
+            owners[tuple(path)] = number
+
+
+def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
+    return CommandError(40, "ConflictingUpdateOperators", f"Updating the path '{'.'.join(path)}' would create a "
+                        f"conflict at '{'.'.join(at)}'")  # fmt: skip
+
+
 def _check_conflicts(paths: list[list[str]]) -> None:
     for number, first in enumerate(paths):
         for second in paths[number + 1 :]:
             shared = min(len(first), len(second))
-            if first[:shared] == second[:shared]:
-                longer, shorter = ".".join(first if len(first) > shared else second), ".".join(first[:shared])
-                raise CommandError(
-                    40,
-                    "ConflictingUpdateOperators",
-                    f"Updating the path '{longer}' would create a conflict at '{shorter}'",
-                )
+            if _meet(first, second):
+                raise _conflict(first if len(first) > shared else second, first[:shared])
 
 
 def _check_filters_used(used: set[str], filters: Mapping[str, Match]) -> None:
@@ -237,6 +258,8 @@ def _identifier(one: Any) -> str:
         if not _IDENTIFIER.match(name):
             raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase "
                             f"letter, found '{name}'")  # fmt: skip
+    if not names:
+        raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
     if len(names) != 1:
         raise failed_to_parse("Error parsing array filter :: caused by :: Expected a single top-level field name, "
                               f"found {names}")  # fmt: skip
@@ -248,7 +271,9 @@ def _top_names(query: Any) -> Iterator[str]:
         if path in ("$and", "$or", "$nor"):
             for part in condition:
                 yield from _top_names(part)
-        else:
+        elif path == "$expr":
+            raise CommandError(224, "QueryFeatureNotAllowed", "$expr is not allowed in this context")
+        elif path not in CONSTANTS:
             yield split(path)[0]
 
 

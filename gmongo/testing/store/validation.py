@@ -10,7 +10,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.schema import violations
+from gmongo.testing.store.refusals import details
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 
@@ -33,39 +33,13 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
             121,
             "DocumentValidationFailure",
             "Document failed validation",
-            errInfo={"failingDocumentId": document["_id"], "details": _details(validator, document)},
+            errInfo={"failingDocumentId": document["_id"], "details": details(validator, document)},
         )
 
 
 def _is_lenient(collection: Collection) -> bool:
     options = collection.options
     return options.get("validationAction") == "warn" or options.get("validationLevel") == "off"
-
-
-def _details(validator: Document, document: Document) -> Document:
-    if set(validator) == {"$jsonSchema"}:
-        broken = violations(validator["$jsonSchema"], document)
-        return {"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": broken}
-    clauses = []
-    for name, condition in validator.items():
-        if not compile_filter({name: condition})(document):
-            clauses.append(_clause(name, condition, document))
-    if len(clauses) == 1:
-        return clauses[0]
-    failed = [{"index": index, "details": clause} for index, clause in enumerate(clauses)]
-    return {"operatorName": "$and", "clausesNotSatisfied": failed}
-
-
-def _clause(name: str, condition: Any, document: Document) -> Document:
-    operator = next(iter(condition)) if isinstance(condition, dict) and condition else "$eq"
-    details: Document = {
-        "operatorName": name if name.startswith("$") else operator,
-        "specifiedAs": {name: condition},
-        "reason": "comparison failed",
-    }
-    if name in document:
-        details["consideredValue"] = document[name]
-    return details
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:

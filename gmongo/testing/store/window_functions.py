@@ -38,6 +38,8 @@ class Partition:
     places: Sequence[Any]
 
 
+# Accumulators that are no window functions.
+_OF_GROUPS = frozenset({"$mergeObjects"})
 # The value for each document of a partition.
 Function = Callable[[Partition], list[Any]]
 # Makes one of the operand, the window and what is sorted by.
@@ -55,7 +57,7 @@ def compile_function(name: str, spec: Any, sort: Mapping[str, Any], scope: Scope
     if len(functions) != 1 or not functions[0].startswith("$"):
         raise failed_to_parse(f"Expected a $-prefixed window function, and one only, in '{name}'")
     (function,) = functions
-    make = _FUNCTIONS.get(function, _of_accumulator if function in ACCUMULATORS else None)
+    make = _FUNCTIONS.get(function, _of_accumulator if function in ACCUMULATORS.keys() - _OF_GROUPS else None)
     if make is None:
         raise failed_to_parse(f"Unrecognized window function, {function}")
     return make(function, spec[function], spec.get("window"), sort, scope)

@@ -129,7 +129,7 @@ CASES: list[Case] = [
     Case(
         "create again with other options",
         [],
-        after(_create(), command("create", collation={"locale": "uk"})),
+        after(_create(), command("create", collation={"locale": "fr"})),
         Error(48),
         CREATE,
     ),

@@ -1,0 +1,89 @@
+"""What an error says of a document that a validator refuses: which parts of the validator did not match, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.schema import titles, violations
+from gmongo.testing.store.values import MISSING, type_name
+
+# Why an operator did not match a value that is there.
+_REASONS: Mapping[str, str] = {
+    "$all": "array did not contain all specified values",
+    "$elemMatch": "array did not satisfy the child predicate",
+    "$in": "no matching value found in array",
+    "$mod": "$mod did not evaluate to expected remainder",
+    "$nin": "matching value found in array",
+    "$not": "child expression matched",
+    "$regex": "regular expression did not match",
+    "$size": "array length was not equal to given size",
+    "$type": "type did not match",
+}
+
+
+def details(validator: Document, document: Document) -> Document:
+    """``errInfo.details`` of error 121."""
+    clauses = [
+        (index, clause)
+        for index, (name, condition) in enumerate(_clauses(validator))
+        if (clause := _clause(name, condition, document))
+    ]
+    if len(clauses) == 1 and len(list(_clauses(validator))) == 1:
+        return clauses[0][1]
+    return {"operatorName": "$and", "clausesNotSatisfied": _numbered(clauses)}
+
+
+def _numbered(clauses: list[tuple[int, Document]]) -> list[Document]:
+    return [{"index": index, "details": clause} for index, clause in clauses]
+
+
+def _clauses(query: Document) -> list[tuple[str, Any]]:
+    """The conditions of a query, one operator in each."""
+    found: list[tuple[str, Any]] = []
+    for name, condition in query.items():
+        if not name.startswith("$") and is_operators(condition) and "$regex" not in condition:
+            found += [(name, {operator: operand}) for operator, operand in condition.items()]
+        else:
+            found.append((name, condition))
+    return found
+
+
+def _clause(name: str, condition: Any, document: Document) -> Document | None:
+    """What is said of a condition; None if it is satisfied."""
+    if compile_filter({name: condition})(document):
+        return None
+    if name == "$jsonSchema":
+        broken = violations(condition, document)
+        return {"operatorName": name, **titles(condition), "schemaRulesNotSatisfied": broken}
+    if name in ("$and", "$or"):
+        clauses = [(index, details(part, document)) for index, part in enumerate(condition)
+                   if not compile_filter(part)(document)]  # fmt: skip
+        return {"operatorName": name, "clausesNotSatisfied": _numbered(clauses)}
+    if name == "$expr":
+        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match",
+                "expressionResult": False}  # fmt: skip
+    if name.startswith("$"):
+        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "child expression matched"}
+    return _of_field(name, condition, document)
+
+
+def _of_field(path: str, condition: Any, document: Document) -> Document:
+    operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
+    found = [value for value in values_at(document, split(path)) if value is not MISSING]
+    said: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
+    if operator == "$exists":
+        return {**said, "reason": "path does exist" if found else "path does not exist"}
+    if not found:
+        return {**said, "reason": "field was missing"}
+    said["reason"] = _REASONS.get(operator, "comparison failed")
+    said.update({"consideredValue": found[0]} if len(found) == 1 else {"consideredValues": found})
+    if operator == "$type":
+        said.update({"consideredType": type_name(found[0])} if len(found) == 1 else
+                    {"consideredTypes": sorted(set(map(type_name, found)))})  # fmt: skip
+    return said
