@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,3 +130,61 @@ def test_every_fact_is_used() -> None:
 def test_no_code_has_two_names() -> None:
     named = [value for value in vars(codes).values() if isinstance(value, int)]
     assert len(named) == len(set(named))
+
+
+# The facts themselves, as the server's error_codes.yml and the specifications have them.
+NUMBERS = {
+    "AUTHENTICATION_FAILED": 18, "ILLEGAL_OPERATION": 20, "NAMESPACE_NOT_FOUND": 26, "CURSOR_NOT_FOUND": 43,
+    "MAX_TIME_MS_EXPIRED": 50, "WRITE_CONCERN_TIMEOUT": 64, "MULTIPLE_ERRORS_OCCURRED": 65, "API_STRICT_ERROR": 323,
+    "API_DEPRECATION_ERROR": 324, "REAUTHENTICATION_REQUIRED": 391, "DUPLICATE_KEY": 11000,
+    "DUPLICATE_KEY_IN_UPDATE": 11001, "DUPLICATE_KEY_IN_CAPPED_COLLECTION": 12582,
+}  # fmt: skip
+SETS = {
+    "NOT_PRIMARY": {10107, 13435, 10058},
+    "RECOVERING": {11600, 11602, 13436, 189, 91},
+    "SHUTDOWN": {11600, 91},
+    "STATE_CHANGE": {10107, 13435, 10058, 11600, 11602, 13436, 189, 91},
+    "RETRYABLE_WRITE": {6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436},
+    "RETRYABLE_READ": {6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436},
+    "RESUMABLE_CHANGE_STREAM": {
+        *(6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436),
+    },
+    "BAD_WRITE_CONCERN": {79, 100},
+    "CURSOR_GONE": {43, 96, 136, 17406, 175, 237},
+    "API_REFUSALS": {323, 324},
+}
+RELEASES = {5: "3.4", 6: "3.6", 8: "4.2", 9: "4.4", 13: "5.0", 17: "6.0", 21: "7.0", 22: "7.1", 25: "8.0", 29: "8.2"}
+
+
+def test_codes_are_those_of_the_server() -> None:
+    sets = {name: value for name, value in vars(codes).items() if isinstance(value, frozenset)}
+    assert sets == SETS
+    alone = {name: value for name, value in vars(codes).items() if isinstance(value, int)}
+    in_sets = frozenset().union(*sets.values())
+    assert {name: value for name, value in alone.items() if value not in in_sets or name in NUMBERS} == NUMBERS
+
+
+def test_wire_versions_are_those_of_releases() -> None:
+    """The comment before each names the release."""
+    release = ""
+    found = {}
+    for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():
+        if match := re.match(r"# MongoDB (\d+\.\d+)", line):
+            release = match[1]
+        elif match := re.match(r"(\w+) = (\d+)$", line):
+            found[match[1]] = int(match[2]), release
+    assert found.pop("MIN_SUPPORTED") == (8, "4.2") and found.pop("MAX_SUPPORTED")[0] == 29
+    assert len(found) > 10
+    for name, (version, release) in found.items():
+        assert RELEASES[version] == release, name
+
+
+def test_sizes_are_those_of_the_documentation() -> None:
+    assert {name: value for name, value in vars(sizes).items() if isinstance(value, int)} == {
+        "MAX_BSON_SIZE": 16_777_216,
+        "MAX_MESSAGE_SIZE": 48_000_000,
+        "MAX_WRITE_BATCH_SIZE": 1000,
+        "USUAL_WRITE_BATCH_SIZE": 100_000,
+        "COMMAND_OVERHEAD": 16_384,
+        "BULK_WRITE_OVERHEAD": 1000,
+    }
