@@ -282,7 +282,7 @@ class TestDriver:
         assert gaps == {10.0} and 359 <= len(heartbeats.at) <= 360
 
     def test_an_id_has_the_date(self, hours, mongodb_standalone):
-        with MongoClient(mongodb_standalone.uri) as client:
+        with MongoClient(mongodb_standalone.uri, heartbeatFrequencyMS=3_600_000) as client:
             first = client.test.things.insert_one({}).inserted_id
             hours.advance(24 * HOUR)
             second = client.test.things.insert_one({}).inserted_id
