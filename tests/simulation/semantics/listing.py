@@ -24,6 +24,7 @@ from . import (
     index_cases,
     number_cases,
     object_cases,
+    operand_cases,
     pipeline_cases,
     query_cases,
     reply_cases,
@@ -57,6 +58,7 @@ CASES: list[Case] = [
     *pipeline_cases.CASES,
     *conversion_cases.CASES,
     *reply_cases.CASES,
+    *operand_cases.CASES,
 ]
 REFUSED = Error(115)
 
