@@ -172,6 +172,8 @@ def _count(spec: Any, _around: Surroundings) -> Stage:
         raise location(40157, "the count field must be a non-empty string")
     if spec.startswith("$"):
         raise location(40158, "the count field cannot be a $-prefixed path")
+    if "\0" in spec:
+        raise location(40159, "the count field cannot contain a null byte")
     if "." in spec:
         raise location(40160, "the count field cannot contain '.'")
 

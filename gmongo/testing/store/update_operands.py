@@ -52,6 +52,8 @@ def _bit(_path: str, operand: Any) -> None:
 def _rename(path: str, operand: Any) -> None:
     if type(operand) is not str:
         raise bad_value(f"The 'to' field for $rename must be a string: {path}: {operand!r}")
+    if "\0" in operand:
+        raise bad_value(f"The 'to' field for $rename cannot contain an embedded null byte: {operand!r}")
     if operand == path:
         raise bad_value(f"The source and target field for $rename must differ: {path}: {operand!r}")
     for name, one in (("source", path), ("destination", operand)):

@@ -6,7 +6,7 @@ import datetime
 
 from bson import Decimal128
 
-from .cases import Case, Error, aggregate, evaluate, project
+from .cases import Case, Error, aggregate, evaluate, project, update
 
 SWITCH = "server: jstests/aggregation/expressions/switch_errors.js"
 REDUCE = "server: jstests/aggregation/expressions/reduce.js"
@@ -17,6 +17,9 @@ SORT = "server: jstests/aggregation/expressions/sortArray.js"
 REPLACE = "server: jstests/aggregation/expressions/replace_one.js"
 TO_OBJECT = "server: jstests/aggregation/expressions/arrayToObject.js"
 PARTS = "server: jstests/aggregation/expressions/date_from_parts.js"
+NULLS = "server: jstests/aggregation/expressions/expression_set_field_null_chars.js"
+COUNT = "server: src/mongo/db/pipeline/document_source_count.cpp"
+RENAME = "server: src/mongo/db/update/rename_node.cpp"
 FIRST_N = "server: jstests/aggregation/accumulators/first_n_last_n.js"
 PATHS = "server: jstests/core/query/project/projection_semantics.js"
 ONE = [{"_id": 1, "s": "foo", "i": 1, "o": {"a": 1}, "n": None, "a": [1, 2]}]
@@ -158,7 +161,23 @@ CASES: list[Case] = [
         ({"$literal": [{"k": None, "v": "nullKey"}]}, Error(40394)),
         ({"$literal": [{"y": "ignored", "k": "item", "v": "pear"}]}, Error(40392)),
         ({"$literal": [["a\0b", "abra cadabra"]]}, Error(4940400)),
+        ({"$literal": [{"k": "a\0b", "v": "blah"}]}, Error(4940401)),
     ),
+    *_rows(
+        NULLS,
+        "$setField",
+        ({"field": "a\0", "input": {}, "value": True}, Error(9534700)),
+        ({"field": {"$literal": "$foo.\0"}, "input": {}, "value": True}, Error(9534700)),
+        ({"field": {"$concat": ["a\0"]}, "input": {}, "value": True}, Error(4161106)),
+    ),
+    *_rows(
+        NULLS,
+        "$unsetField",
+        ({"field": "\0a", "input": {}}, Error(9534700)),
+        ({"field": "$\0a", "input": {}}, Error(16411)),
+    ),
+    Case("$count of a null byte", ONE, aggregate({"$count": "a\0"}), Error(40159), COUNT),
+    Case("$rename to a null byte", ONE, update({}, {"$rename": {"s": "t\0"}}), Error(2), RENAME),
     *_rows(
         PARTS,
         "$dateFromParts",

@@ -147,6 +147,8 @@ def check_field_name(name: str) -> None:
     if name.startswith("$") and name not in _REFERENCE:
         raise location(16410, f"FieldPath field names may not start with '$'. Consider using $getField or $setField, "
                        f"given '{name}'.")  # fmt: skip
+    if "\0" in name:
+        raise location(16411, "FieldPath field names may not contain '\\0'.")
     if "." in name:
         raise location(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
 

@@ -69,6 +69,8 @@ def _of_object(entry: Any) -> tuple[str, Any]:
     if type(entry["k"]) is not str:
         raise location(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be "
                        f"of type string. Found type: {type_name(entry['k'])}")  # fmt: skip
+    if "\0" in entry["k"]:
+        raise location(4940401, "Key field cannot contain an embedded null byte")
     return entry["k"], entry["v"]
 
 
@@ -83,6 +85,8 @@ def _of_pair(entry: Any) -> tuple[str, Any]:
     if type(entry[0]) is not str:
         raise location(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type "
                        f"string. Found key type: {type_name(entry[0])}")  # fmt: skip
+    if "\0" in entry[0]:
+        raise location(4940400, "Key field cannot contain an embedded null byte")
     return entry[0], entry[1]
 
 
@@ -119,8 +123,11 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
 def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
     field = _name(fields["field"], scope, 4161107)
-    if not isinstance(field, Constant):
+    literal = isinstance(fields["field"], dict) and set(fields["field"]) <= {"$const", "$literal"}
+    if not isinstance(field, Constant) or (isinstance(fields["field"], dict) and not literal):
         raise location(4161106, f"{name} requires 'field' to evaluate to a constant")
+    if "\0" in field.value:
+        raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
     source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
 
     def run(variables: Variables) -> Any:
