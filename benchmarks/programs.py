@@ -33,7 +33,7 @@ from benchmarks.worker import POOL_SIZE
 KINDS = {"find_one": 1, "insert_one": 1, "update_one": 1, "find_100": BATCH, "find_megabyte": MEGABYTE_BATCH}
 SOURCES, BUILT = Path(__file__).with_name("contenders"), ROOT / ".contenders"
 assert MEGABYTE_BATCH * LARGE_DOCUMENT_BYTES == 1_000_000
-_START_SECONDS, _BUILD_SECONDS = 30, 3600
+_START_SECONDS, _BUILD_SECONDS = 120, 3600
 
 
 class Contender(NamedTuple):

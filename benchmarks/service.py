@@ -29,7 +29,7 @@ EQUAL_RATE = 200
 ROUTES = {"/one": 1.0, "/hundred": 0.2}
 COST, SATURATION, MEMORY = "CPU of a request", "requests in a second", "memory of the worker"
 HALF, EQUAL = "latency at 50 %", f"latency at {EQUAL_RATE} / s"
-_START_SECONDS = 30
+_START_SECONDS = 120
 
 
 class Service(NamedTuple):

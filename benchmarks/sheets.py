@@ -136,7 +136,7 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
     def cell(load: str, scene: latency.Scene, name: str) -> str:
         places = [(latency.name(load, scene, quantile), scene.callers) for quantile in latency.QUANTILES]
         found = [middle(by_place[place], name) for place in places if place in by_place]
-        return " · ".join(f"{number:.3g}" for number in found if number is not None) or NOTHING
+        return " · ".join(_short(number) for number in found if number is not None) or NOTHING
 
     for scene in latency.SCENES:
         saturation = by_place.get((latency.name(latency.SATURATION, scene), scene.callers))
@@ -157,7 +157,7 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 
     def cell(name: str, route: str, quantity: str) -> str:
         found = middle(by_name[f"{route}: {quantity}"], name)
-        return NOTHING if found is None else f"{found:.3g}" if found < 1000 else f"{found:.0f}"
+        return NOTHING if found is None else _short(found)
 
     head = ["service", "requests / s", "CPU ms", f"{service.HALF}, ms", f"{service.EQUAL}, ms", "memory MB"]
     for route in service.ROUTES:
@@ -214,6 +214,10 @@ def _number(number: Ratio | None, target: Target | None) -> str:
 
 def _three_digits(number: float) -> str:
     return f"{number:.2f}" if abs(number) < 100 else f"{number:.0f}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def _orientation(number: float | None) -> str:
