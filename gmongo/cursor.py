@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
+from operator import is_
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
@@ -113,6 +114,7 @@ class Cursor(Generic[DocumentType]):
     """
 
     _raw = False
+    _flags = _skip = _limit = _batch_size = 0
     _cursor: ServerCursor | None = None
     _empty = False
     _closed = False
@@ -150,17 +152,24 @@ class Cursor(Generic[DocumentType]):
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> None:
-        for name, value in (("filter", filter), ("let", let)):
-            if value is not None and not isinstance(value, Mapping):
-                raise TypeError(f"{name} must be a mapping, not {short(value)}")
-        checked_session(session)
+        if filter is not None and not isinstance(filter, Mapping):
+            raise TypeError(f"filter must be a mapping, not {short(filter)}")
+        self._collection, self._session = collection, checked_session(session)
+        self._executor = collection._executor
+        self._filter: Document = {} if filter is None else filter
+        self._fields: DocumentDict = {}
+        options: tuple[Value, ...] = (projection, skip, limit, no_cursor_timeout, cursor_type, sort)
+        options += (allow_partial_results, oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min)
+        options += (return_key, show_record_id, snapshot, comment, session, allow_disk_use, let)
+        options += (timeout_ms, timeout_mode)
+        if all(map(is_, options, _NO_OPTIONS)):
+            return  # as most have none
+        if let is not None and not isinstance(let, Mapping):
+            raise TypeError(f"let must be a mapping, not {short(let)}")
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
             raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
-        self._collection, self._session = collection, session
-        self._executor = collection._executor
         if timeout_ms is not None or timeout_mode is not None:
             self._limit_time(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
-        self._filter: Document = {} if filter is None else filter
         self._flags = int(cursor_type)
         self._add_flag(_NO_TIMEOUT, no_cursor_timeout)
         self._add_flag(_PARTIAL, allow_partial_results)
@@ -184,7 +193,7 @@ class Cursor(Generic[DocumentType]):
             "allowDiskUse": None if allow_disk_use is None else checked_flag("allow_disk_use", allow_disk_use),
             "let": let,
         }
-        self._fields: DocumentDict = {field: value for field, value in given.items() if value is not None}
+        self._fields = {field: value for field, value in given.items() if value is not None}
 
     def _limit_time(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
         self._executor = self._executor.for_operation(timeout_ms, self._session)
@@ -478,9 +487,8 @@ class Cursor(Generic[DocumentType]):
             # A first batch of all documents wanted would leave a cursor open that has nothing more.
             same = self._batch_size == self._limit
             fields["batchSize"] = self._batch_size + 1 if same else self._batch_size
-        for flag, name in _FLAGS.items():
-            if self._flags & flag:
-                fields[name] = True
+        if self._flags:
+            fields |= {name: True for flag, name in _FLAGS.items() if self._flags & flag}
         return fields
 
     def _query(self) -> tuple[Document, DocumentDict]:
@@ -712,6 +720,10 @@ class Cursor(Generic[DocumentType]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+_NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
+"""What the options of a cursor are that is given a filter at the most, in the order of its parameters."""
 
 
 class RawBatchCursor(Cursor[bytes]):
