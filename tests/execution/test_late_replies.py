@@ -36,6 +36,7 @@ from tests.hostile.peer import OP_COMPRESSED, OP_MSG, good_reply, hello, message
 from tests.hostile.replies import hello_message
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
+from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
 LARGE = 200_000
@@ -561,3 +562,21 @@ def test_a_closed_client_stays_closed(client, server):
     client.close()
     with pytest.raises(InvalidOperation):
         client.d.c.find_one({"_id": 5})
+
+
+@pytest.mark.parametrize("thrown", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])
+def test_a_request_that_was_never_sent_has_no_late_reply(
+    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, thrown: BaseException
+) -> None:
+    def interrupted(*_arguments: object) -> None:
+        raise thrown
+
+    with ScriptedServer() as scripted:
+        scripted.hello_extra = {"compression": ["zlib"]}
+        client = connect(scripted, compressors="zlib", drainLateReplies=True)
+        monkeypatch.setattr("gmongo.cmap.connection.compressed", interrupted)
+        with pytest.raises(type(thrown)) as caught:
+            client.db.command("ping")
+        assert caught.value is thrown
+        (pool,) = client.pool_stats()
+        assert (pool["draining"], pool["available"], pool["in_use"]) == (0, 0, 0)
