@@ -6,10 +6,11 @@ import ast
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from types import CodeType
 
 from tests.mutations.kinds import Change, changes, differs
 from tests.mutations.mutation import ROOT
@@ -146,7 +147,9 @@ def _in_rounds(tests: Iterable[Test]) -> list[Test]:
 
 def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
     """All tests that may see a change."""
-    if (reaching := recording.reaching(drawn.file, drawn.line)) and _function_at(drawn.file, drawn.line):
+    if _function_at(drawn.file, drawn.line) and (
+        reaching := recording.reaching(drawn.file, _traced_line(drawn.file, drawn.line))
+    ):
         return set(reaching)
     lines, names = _place(drawn.file, drawn.line)
     found = {test for line in lines for test in recording.reaching(drawn.file, line)}
@@ -163,6 +166,24 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
 @cache
 def _tree(file: str) -> ast.Module:
     return ast.parse((ROOT / "gmongo" / file).read_text("utf-8"))
+
+
+@cache
+def _traced_lines(file: str) -> frozenset[int]:
+    """The lines that a tracer sees. Others have no instruction of their own, such as a `continue` after an error."""
+
+    def lines(code: CodeType) -> Iterator[int]:
+        yield from (line for *_, line in code.co_lines() if line)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                yield from lines(inner)
+
+    return frozenset(lines(compile((ROOT / "gmongo" / file).read_text("utf-8"), file, "exec", dont_inherit=True)))
+
+
+def _traced_line(file: str, line: int) -> int:
+    """The line itself, or the one before it of which a tracer tells."""
+    return max((each for each in _traced_lines(file) if each <= line), default=line)
 
 
 @cache

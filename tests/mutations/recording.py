@@ -176,6 +176,8 @@ def _kept(folder: str) -> list[dict[str, Any]]:
 
 def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     """Run the tests, each once."""
+    from coverage import Coverage
+
     into.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
@@ -183,7 +185,9 @@ def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_LONGEST, check=False)
     if not (into / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
-    (into / "lines.all").replace(into / "lines")
+    combined = Coverage(data_file=str(into / "lines"), config_file=False)
+    combined.combine([str(into)])
+    combined.save()
     found = json.loads((into / "found.json").read_text("utf-8"))
     shutil.copytree(ROOT / "gmongo", into / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
     found["files"] = digests
@@ -209,7 +213,13 @@ class _Plugin:
         self._into = into
         settings = into / "settings"
         settings.write_text(_SETTINGS.format(into=into, root=ROOT), "utf-8")
-        self._coverage = coverage.Coverage(data_suffix="all", config_file=str(settings), context="")
+        # Without what the settings say of forks: a child that a test makes in this process takes nothing along.
+        self._coverage = coverage.Coverage(
+            data_file=str(into / "lines.tests"),
+            include=[f"{ROOT}/gmongo/*"],
+            concurrency=["gevent", "thread"],
+            config_file=False,
+        )
         self._coverage.start()
         os.environ["COVERAGE_PROCESS_START"] = str(settings)  # for processes that tests start
         self._seconds: dict[str, float] = {}
@@ -233,8 +243,6 @@ class _Plugin:
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
-        self._coverage.save()
-        self._coverage.combine()
         self._coverage.save()
         data = self._coverage.get_data()
         breadth = Counter(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutations import __main__, drawn, named, trials
+from tests.mutations import __main__, drawing, drawn, named, trials
 from tests.mutations.drawing import Drawn, choose, draw, files
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.recording import Recording, Test, carried_over
@@ -72,6 +72,16 @@ def test_tests_of_a_branch_nearby_come_before_cheaper_ones(monkeypatch: pytest.M
     lines = {drawn.line: [branch, cheap], drawn.line + 2: [branch]}
     monkeypatch.setattr(known, "reaching", lambda file, line: lines.get(line, []))
     assert choose(known, drawn, 0.25) == (["x.py::branch"], 2)
+
+
+def test_a_line_that_no_tracer_sees_is_reached_by_what_reaches_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (ROOT / "gmongo/cmap/metadata.py").read_text("utf-8").splitlines()
+    line = 1 + next(number for number, text in enumerate(source) if text.strip() == "continue")
+    test = Test(0.1, 10, "x.py::a")
+    known = Recording({test.name: test})
+    monkeypatch.setattr(known, "reaching", lambda file, at: [test] if at == line - 1 else [])
+    seen = line in drawing._traced_lines("cmap/metadata.py")  # as Pythons differ
+    assert choose(known, Drawn("cmap/metadata.py", line, "", "", ""), 1) == (([], 0) if seen else (["x.py::a"], 1))
 
 
 def test_of_two_that_take_as_long_the_one_that_reaches_less_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
