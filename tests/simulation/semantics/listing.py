@@ -26,6 +26,7 @@ from . import (
     object_cases,
     operand_cases,
     pipeline_cases,
+    position_cases,
     query_cases,
     reply_cases,
     schema_cases,
@@ -59,6 +60,7 @@ CASES: list[Case] = [
     *conversion_cases.CASES,
     *reply_cases.CASES,
     *operand_cases.CASES,
+    *position_cases.CASES,
 ]
 REFUSED = Error(115)
 
