@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.command import not_supported
@@ -10,7 +10,7 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import split
-from gmongo.testing.store.positions import matched_index
+from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.projection import compile_project
 from gmongo.testing.store.surroundings import Document, with_value
 from gmongo.testing.store.values import MISSING, is_number, whole
@@ -27,20 +27,23 @@ def compile_projection(
     """
     if not spec:
         return lambda document: document
-    for name in spec:
-        if ".$." in name:
-            raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
-    plain = {name: value for name, value in spec.items() if not _is_array_operator(name, value)}
-    special = {name: value for name, value in spec.items() if name not in plain}
-    if any(name.endswith(".$") or "$elemMatch" in value for name, value in special.items()) or any(
-        map(_is_inclusion, spec.values())
-    ):
-        plain.update((name[:-2] if name.endswith(".$") else name, 1) for name in special)
+    spec = dict(_flat(spec))
+    position = _position_of(spec)
+    special = {name: value for name, value in spec.items() if _is_array_operator(value)}
+    including = position is not None or any(map(_is_inclusion, spec.values()))
+    including = including or any("$elemMatch" in value for value in special.values())
+    plain: dict[str, Any] = {}
+    for name, value in spec.items():
+        if name not in special:
+            plain[name.removesuffix(".$")] = value
+        elif including:
+            plain[name] = 1
     chosen = compile_project(plain, Scope(frozenset(variables))) if plain else None
-    edits = [_array_operator(name, value, query, variables) for name, value in special.items()]
+    edits = [_array_operator(name, value, variables) for name, value in special.items()]
 
     def project(document: Document) -> Document:
-        projected = document if chosen is None else chosen(document, variables)
+        source = document if position is None else _positioned(document, position, query, variables)
+        projected = source if chosen is None else chosen(source, variables)
         for edit in edits:
             projected = edit(document, projected)
         return projected
@@ -48,26 +51,53 @@ def compile_projection(
     return project
 
 
+def _flat(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The projection with the paths of array operators that are within others written out."""
+    for name, value in spec.items():
+        if isinstance(value, dict) and any(map(_has_array_operator, value.values())):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _has_array_operator(value: Any) -> bool:
+    return isinstance(value, dict) and (_is_array_operator(value) or any(map(_has_array_operator, value.values())))
+
+
+def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
+    """The path of the positional projection, if there is one."""
+    for name in spec:
+        if ".$." in name:
+            raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
+    found = [name for name in spec if name.endswith(".$")]
+    if len(found) > 1:
+        raise location(31276, "Cannot specify more than one positional projection per query.")
+    if not found:
+        return None
+    if found[0] == ".$":
+        raise location(5392900, "FieldPath cannot be constructed with empty string before '.$'")
+    if isinstance(spec[found[0]], dict):
+        raise location(31271, "positional projection cannot be used with an expression or sub object")
+    return split(found[0][:-2])
+
+
 def _is_inclusion(value: Any) -> bool:
     return (isinstance(value, bool) or is_number(value)) and bool(value)
 
 
-def _is_array_operator(name: str, value: Any) -> bool:
+def _is_array_operator(value: Any) -> bool:
     if isinstance(value, dict) and "$meta" in value:
         raise not_supported("$meta in a projection")
-    by_value = isinstance(value, dict) and (
+    return isinstance(value, dict) and (
         "$elemMatch" in value or ("$slice" in value and not _is_slice_expression(value["$slice"]))
     )
-    return name.endswith(".$") or by_value
 
 
 def _is_slice_expression(operand: Any) -> bool:
     return isinstance(operand, list) and not all(is_number(part) for part in operand)
 
 
-def _array_operator(name: str, value: Any, query: Mapping[str, Any], variables: Variables) -> Edit:
-    if name.endswith(".$"):
-        return _positional(name[:-2], query, variables)
+def _array_operator(name: str, value: Any, variables: Variables) -> Edit:
     if "$elemMatch" in value:
         if "." in name:
             raise location(31275, "Cannot use $elemMatch projection on a nested field")
@@ -86,24 +116,18 @@ def _first_element(name: str, query: Any, variables: Variables) -> Edit:
     return edit
 
 
-def _positional(name: str, query: Mapping[str, Any], variables: Variables) -> Edit:
-    parts = split(name)
-
-    def edit(document: Document, projected: Document) -> Document:
-        array: Any = document
-        for part in parts:
-            if isinstance(array, list):
-                raise not_supported(f"the positional projection {name!r} through several arrays")
-            array = array.get(part) if isinstance(array, dict) else None
-        if not isinstance(array, list):
-            return projected
-        index = matched_index(document, parts, query, variables)
-        if index is None:
-            raise location(51246, "Executor error during find command: positional operator '.$' couldn't find a "
-                           "matching element in the array")  # fmt: skip
-        return with_value(projected, parts, [array[index]])
-
-    return edit
+def _positioned(document: Document, path: list[str], query: Mapping[str, Any], variables: Variables) -> Document:
+    """The document with one element in the first array of the path: that at the index which the query found."""
+    array: Any = document
+    for length, part in enumerate(path, 1):
+        array = array.get(part) if isinstance(array, dict) else None
+        if isinstance(array, list):
+            index = found_index(document, path[:length], query, variables)
+            if index is None or index >= len(array):
+                raise location(51246, "Executor error during find command: positional operator '.$' couldn't find a "
+                               "matching element in the array")  # fmt: skip
+            return with_value(document, path[:length], [array[index]])
+    return document
 
 
 def _slice(parts: list[str], operand: Any) -> Edit:
@@ -127,7 +151,11 @@ def _slice(parts: list[str], operand: Any) -> Edit:
 
     def within(value: Any, rest: list[str]) -> Any:
         if isinstance(value, list):
-            return sliced(value) if not rest else [within(element, rest) for element in value]
+            return (
+                sliced(value)
+                if not rest
+                else [element if isinstance(element, list) else within(element, rest) for element in value]
+            )
         if rest and isinstance(value, dict) and rest[0] in value:
             return {**value, rest[0]: within(value[rest[0]], rest[1:])}
         return value

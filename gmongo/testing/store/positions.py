@@ -7,6 +7,7 @@ from typing import Any
 
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, value_at
 
 
@@ -22,7 +23,7 @@ def matched_index(
     array = value_at(document, path)
     if not isinstance(array, list):
         return None
-    for name, condition in _conditions(query):
+    for name, condition in reversed(list(_conditions(query))):
         if name == path or name.startswith(path + "."):
             match = compile_filter({name: condition}, variables, collation)
             for index, element in enumerate(array):
@@ -35,7 +36,7 @@ def matched_elsewhere(
     document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
 ) -> int | None:
     """The index of the first element, of whatever array the query has conditions on, that they match."""
-    for name, _ in _conditions(query):
+    for name, _ in reversed(list(_conditions(query))):
         parts = split(name)
         for length in range(1, len(parts) + 1):
             index = matched_index(document, parts[:length], query, variables, collation)
@@ -44,9 +45,27 @@ def matched_elsewhere(
     return None
 
 
+def found_index(
+    document: dict[str, Any],
+    array_path: Sequence[str],
+    query: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    collation: Collation = BINARY,
+) -> int | None:
+    """The index that the query found in the array at the path, or else in another one."""
+    index = matched_index(document, array_path, query, variables, collation)
+    return matched_elsewhere(document, query, variables, collation) if index is None else index
+
+
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The conditions that find positions, of which the last counts: an ``$or`` finds some only if it is an ``$in``."""
     for name, condition in query.items():
-        if name in ("$and", "$or"):
+        if name == "$or" and len(condition) > 1:
+            paths = {path for part in condition for path in part}
+            values = [value for part in condition for value in part.values()]
+            if len(paths) == 1 and len(values) == len(condition) and not any(map(is_operators, values)):
+                yield paths.pop(), {"$in": values}
+        elif name in ("$and", "$or"):
             for part in condition:
                 yield from _conditions(part)
         elif not name.startswith("$"):

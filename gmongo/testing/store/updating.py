@@ -16,7 +16,7 @@ from gmongo.testing.store.modifiers import MODIFIERS, Edit
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.positions import matched_elsewhere, matched_index
+from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operands import check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal
@@ -106,9 +106,7 @@ class Update:
 
     def _indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
-            index = matched_index(original, path, self.query, self.variables, self.collation)
-            if index is None:  # the element that was found in another array counts here, too
-                index = matched_elsewhere(original, self.query, self.variables, self.collation)
+            index = found_index(original, path, self.query, self.variables, self.collation)
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
