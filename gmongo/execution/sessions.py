@@ -29,7 +29,7 @@ class ServerSession:
 
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number")
 
-    def __init__(self, epoch: int = 0) -> None:
+    def __init__(self, epoch: int) -> None:
         self.epoch = epoch  # how many forks lay behind the process that made it
         self.lsid = {"id": Binary.from_uuid(_chance.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()

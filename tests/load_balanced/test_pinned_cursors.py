@@ -376,3 +376,13 @@ def test_a_cursor_belongs_to_its_thread(deployment: Any, client: Any, cursor: An
 
     assert "native thread" in gevent.get_hub().threadpool.apply(from_elsewhere)
     assert next(cursor) == {"_id": 2}
+
+
+@pytest.mark.parametrize("pinned", ["cursor", "transaction"])
+def test_what_is_pinned_says_that_the_client_was_closed(client: Any, cursor: Any, pinned: str) -> None:
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.insert_one({"_id": "x"}, session=session)
+    client.close()
+    with pytest.raises(InvalidOperation, match=r"^Cannot use MongoClient after close$"):
+        next(cursor) if pinned == "cursor" else client.db.c.find_one(session=session)
