@@ -533,7 +533,7 @@ class Cursor(Generic[DocumentType]):
                 reply,
                 session,
                 self._collection.codec_options,
-                limit=abs(self._limit) if not self._raw else 0,
+                limit=min(self._limit, 0) if self._raw else self._limit,  # below 0, there is but one batch
                 batch_size=self._batch_size,
                 max_await_time_ms=self._max_await_time_ms,
                 tailable=tailable,

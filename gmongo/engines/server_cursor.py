@@ -34,7 +34,7 @@ class ServerCursor:
     :param opened: the reply that opened it.
     :param session: the session it was opened in. An implicit one is given back with the last batch.
     :param codec_options: how documents are decoded.
-    :param limit: how many documents there are at most; 0 is without limit.
+    :param limit: how many documents there are at most; 0 is without limit, and below it the first batch is the last.
     :param batch_size: of the further batches; 0 leaves it to the server.
     :param tailable: whether an empty batch is the end for now, rather than a reason to ask again.
     :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.

@@ -89,7 +89,7 @@ class CursorOperation(Operation):
             return cut_batch(body, decoding)
         if decoding is DEFAULT_CODEC_OPTIONS and len(body) < WHOLE_BELOW:
             return bson.decode(body, decoding)
-        return decode_cursor(body, decoding)
+        return decode_cursor(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         try:

@@ -164,15 +164,19 @@ def _no_document(kind: int) -> ProtocolError:
     return ProtocolError(f"a batch must have documents only, but an element of it has the BSON type {kind:#x}")
 
 
-def decode_cursor(body: Buffer, codec_options: CodecOptions[Value]) -> DocumentDict:
+def decode_cursor(
+    body: Buffer, codec_options: CodecOptions[Value], of_errors: CodecOptions[Value] | None = None
+) -> DocumentDict:
     """Decode a reply that holds a batch of documents.
+
+    :param of_errors: the user's, where the batch is decoded otherwise.
 
     A small reply is decoded whole. In a large one, or where the user's types must not reach the server's own fields,
     ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
-    return cut_batch(body, codec_options)
+    return cut_batch(body, codec_options, of_errors)
 
 
 # A server's texts may quote bytes of the user's that are no UTF-8.
@@ -211,9 +215,19 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
-def cut_batch(body: Buffer, codec_options: CodecOptions[Value]) -> DocumentDict:
+def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
+    """How an error is decoded: its `details` are of the user's class, if that is a dict."""
+    if issubclass(codec_options.document_class, dict):
+        return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
+    return DEFAULT_CODEC_OPTIONS
+
+
+def cut_batch(
+    body: Buffer, codec_options: CodecOptions[Value], of_errors: CodecOptions[Value] | None = None
+) -> DocumentDict:
     """Decode a reply with its batch, if it has one, as a :class:`Batch`.
 
+    :param of_errors: the user's, where the batch is decoded otherwise.
     :raises ProtocolError: a length inside the reply is false.
     """
     view = memoryview(body)
@@ -224,7 +238,7 @@ def cut_batch(body: Buffer, codec_options: CodecOptions[Value]) -> DocumentDict:
     if cursor is not None:
         found = _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
     if cursor is None or found is None:
-        return bson.decode(view, DEFAULT_CODEC_OPTIONS)
+        return bson.decode(view, _error_options(of_errors or codec_options))
     size = _INT32.unpack_from(view, found)[0]
     cut = size - len(_EMPTY_ARRAY)
     rest = bytearray(view[:found]) + _EMPTY_ARRAY + view[found + size :]

@@ -17,7 +17,8 @@ from .scene import Outcome
 
 Judge = Callable[[Any, Any], bool]
 
-_ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
+ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
+"""Errors that tell of a mistake in a program, not of one of its user's."""
 _BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
 
 
@@ -55,12 +56,12 @@ class Difference:
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
     """Both refuse an argument: PyMongo with another built-in error, perhaps one that it stumbles over."""
-    if isinstance(theirs, str) and theirs in _ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
+    if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
     if not (isinstance(theirs, Raised) and isinstance(ours, Raised)) or "PyMongoError" in theirs.classes:
         return False
     refused = _BAD_ARGUMENT.intersection(ours.classes)
-    return theirs.classes[0] in _ACCIDENTS | _BAD_ARGUMENT and bool(refused or "ConfigurationError" in ours.classes)
+    return theirs.classes[0] in ACCIDENTS | _BAD_ARGUMENT and bool(refused or "ConfigurationError" in ours.classes)
 
 
 def _is_refused_early(theirs: Any, ours: Any) -> bool:
@@ -319,6 +320,13 @@ DIFFERENCES = (
         calls=r"min=5|max\(\[\]\)|max_await_time_ms\(-1\)|projection=\"name\"|find\(\{\}, 'name'\)|skip=-1|"
         r"read_preference=5",
         parts=_ALL,
+    ),
+    Difference(
+        Kind.FORM,
+        "a tailable cursor whose first batch is empty is asked for the next one before it ends for now",
+        "a tailable cursor without documents",
+        calls=r"cursor_type=CursorType\.TAILABLE\)\nlist\(cursor\)",
+        parts=_COMMANDS,
     ),
     Difference(
         Kind.MORE,

@@ -6,7 +6,11 @@ import ast
 import datetime
 import decimal
 import re
+import signal
+import socket
+import struct
 import textwrap
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,6 +63,10 @@ class ForeignDatabaseError(Exception):
     """A call would touch a database that the server had before the tests."""
 
 
+class SilentServerError(Exception):
+    """A call through PyMongo does not end."""
+
+
 class Driver(NamedTuple):
     """One of the two drivers."""
 
@@ -109,18 +117,25 @@ class Scene:
 
     :param server: host and port.
     :param name: what the server is called.
+    :param patience: seconds that a call is given.
     """
 
-    def __init__(self, server: tuple[str, int], name: str) -> None:
+    def __init__(self, server: tuple[str, int], name: str, patience: float | None = None) -> None:
+        self._given_patience = patience
         self.name = name
-        self._control: Any = pymongo.MongoClient(*server, directConnection=True)
+        limit = None if patience is None else int(1000 * patience)  # a server that loses a request must not end it all
+        self._control: Any = pymongo.MongoClient(
+            *server, directConnection=True, socketTimeoutMS=limit, retryReads=limit is None
+        )
         foreign = frozenset(self._control.list_database_names()) - SERVERS_OWN
         if DATABASE in foreign:
             raise ForeignDatabaseError(
                 f"the server has a database {DATABASE!r} already, which the tests would drop: rename or drop it"
             )
-        self._tap = Tap(server, foreign)
+        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server))
         self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"
+        if limit is not None:
+            self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
         self._failing = False
         self._is_changed = True  # since the documents were put there
@@ -135,6 +150,19 @@ class Scene:
     def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
         """Play a call through PyMongo, and then through gmongo."""
         return self.play(PYMONGO, source), self.play(GMONGO, source)
+
+    @property
+    def _patience(self) -> float:
+        return self._given_patience or _PATIENCE
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Why the server could not do what the last call asked for, in its own words; empty if it could."""
+        return frozenset(self._tap.unknown)
+
+    def forget(self) -> None:
+        """Forget why the server could not do what was asked for."""
+        self._tap.unknown.clear()
 
     def play_gmongo(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
         """Play a call through gmongo alone."""
@@ -152,23 +180,56 @@ class Scene:
         if self._is_changed:
             self._reset()
             self._tap.refused.clear()
-        with self._names(driver) as names:
+        with self._interrupted(driver), self._names(driver) as names:
             self._tap.take()
             try:
-                with gevent.Timeout(_PATIENCE):  # which does not reach PyMongo, whose calls end all the same
+                with gevent.Timeout(self._patience):
                     value = source(names) if callable(source) else _run(source, names)
                     returned = portrait.of(value)
             except (Exception, gevent.Timeout) as raised:
                 error, text = portrait.of_error(raised), str(raised)
-            commands = [_without_what_says_nothing(sent, portrait) for sent in self._sent(names)]
+            sent = self._sent(names)
             if self._tap.refused:
                 named = ", ".join(sorted(self._tap.refused))
                 raise ForeignDatabaseError(f"the call uses {named}, which the server had before the tests")
+        commands = [_without_what_says_nothing(each, portrait) for each in sent]
         if self._failing:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
             self._failing = False
         self._is_changed = not all(name[0] in _READS for name, *_ in commands)
-        return Outcome(returned, error, commands, self._left(portrait), text)
+        try:
+            left = self._left(portrait)
+        except pymongo.errors.NetworkTimeout as silent:
+            self._tap.unknown.add(f"it does not show what it has: {str(silent)[:40]}")
+            left = None
+        return Outcome(returned, error, commands, left, text)
+
+    @contextmanager
+    def _interrupted(self, driver: Driver) -> Iterator[None]:
+        """End PyMongo's waits, which no ``gevent.Timeout`` reaches."""
+
+        def interrupt(*_: Any) -> None:
+            if done.is_set():
+                return
+            self._tap.unknown.add("it does not answer, or has nothing for a cursor that waits")
+            raise SilentServerError
+
+        def look() -> None:
+            while not done.wait(self._patience):
+                signal.pthread_kill(thread, signal.SIGUSR1)
+
+        before = signal.signal(signal.SIGUSR1, interrupt)
+        done, thread = threading.Event(), threading.main_thread().ident or 0
+        watch = threading.Thread(target=look, daemon=True)
+        if driver is PYMONGO:
+            watch.start()
+        try:
+            yield
+        finally:
+            done.set()
+            if driver is PYMONGO:
+                watch.join()
+            signal.signal(signal.SIGUSR1, before)
 
     @contextmanager
     def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
@@ -228,9 +289,13 @@ class Scene:
         """Have commands fail, as the fail point ``failCommand`` does."""
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
-        self._control.admin.command(
-            "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
-        )
+        try:
+            self._control.admin.command(
+                "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
+            )
+        except pymongo.errors.OperationFailure as error:
+            self._tap.unknown.add(f"fail points ({error.code}): {str(error)[:80]}")
+            raise
         self._failing = True  # the server knows fail points
 
     def _sent(self, names: dict[str, Any]) -> list[Sent]:
@@ -260,6 +325,20 @@ class Scene:
                 documents = sorted((portrait.of(each) for each in collection.find()), key=repr)
                 left.append((name, description["name"], repr(description.get("options")), documents))
         return left
+
+
+def _fault_of_unacknowledged(server: tuple[str, int]) -> str:
+    """What a server does wrong with a command that asks for no answer, as drivers wait for ever for what comes after
+    it; empty if it does what it should.
+    """
+    with socket.create_connection(server, timeout=_PATIENCE) as connection:
+        for number, flags in ((1, 2), (2, 0)):
+            body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
+            connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
+        answered = connection.recv(16, socket.MSG_WAITALL)[8:12]
+    if not answered:
+        return "it closes the connection on which a command asks for no answer"
+    return "" if answered == struct.pack("<i", 2) else "it answers a command that asks for no answer"
 
 
 def _run(source: str, names: dict[str, Any]) -> Any:

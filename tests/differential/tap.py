@@ -18,6 +18,9 @@ SERVERS_OWN = frozenset({"admin", "config", "local"})
 """The databases that every server has."""
 # What a driver sends in its own time: to find its servers, and to clean up.
 _OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors"})
+UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
+"""The error codes by which a server says that it does not know what it is asked for."""
+_LARGEST_ERROR = 1 << 16
 
 
 class Sent(NamedTuple):
@@ -34,22 +37,27 @@ class Tap:
     :param server: the host and port to pass everything on to.
     :param foreign: the databases that are not the tests'. A command that names one is not passed on: its connection is
         closed.
+    :param unacknowledged: what the server does with a command that asks for no answer, if it is no good. Such commands
+        are not passed on then.
     """
 
-    def __init__(self, server: tuple[str, int], foreign: Collection[str] = ()) -> None:
+    def __init__(self, server: tuple[str, int], foreign: Collection[str] = (), unacknowledged: str = "") -> None:
+        self.unknown: set[str] = set()  # why the server cannot do what it was asked for
         self.used: set[str] = set()  # the databases that commands which were passed on have named
         self.refused: set[str] = set()  # the foreign databases that commands have named
         self._foreign = foreign
+        self._unacknowledged = unacknowledged
         self._sent: list[Sent] = []
         self._lock = threading.Lock()
         tap = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
+                own: set[int] = set()  # the requests that are a driver's own business
                 with socket.create_connection(server) as upstream:
-                    back = threading.Thread(target=_pump, args=(upstream, self.request), daemon=True)
+                    back = threading.Thread(target=tap._answer, args=(upstream, self.request, own), daemon=True)
                     back.start()
-                    tap._listen(self.request, upstream)
+                    tap._listen(self.request, upstream, own)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -70,48 +78,79 @@ class Tap:
         self._server.shutdown()
         self._server.server_close()
 
-    def _listen(self, client: socket.socket, upstream: socket.socket) -> None:
+    def _listen(self, client: socket.socket, upstream: socket.socket, own: set[int]) -> None:
         try:
             while (header := _receive(client, 16)) is not None:
-                length, _, _, opcode = _HEADER.unpack(header)
+                length, request, _, opcode = _HEADER.unpack(header)
                 body = _receive(client, length - 16)
                 if body is None:
                     break
-                if opcode == _OP_MSG and not self._note(body):
-                    break
+                if opcode == _OP_MSG:
+                    flags, name, command = _command(body)
+                    if not self._note(flags, name, command):
+                        break
+                    if name in _OWN_BUSINESS:
+                        own.add(request)
                 upstream.sendall(header + body)
         except OSError:
             pass
         finally:
             _shut_down(upstream)  # to close it ends neither the connection nor the thread that reads from it
 
-    def _note(self, message: bytes) -> bool:
+    def _answer(self, upstream: socket.socket, client: socket.socket, own: set[int]) -> None:
+        try:
+            while (header := _receive(upstream, 16)) is not None:
+                length, _, answered, opcode = _HEADER.unpack(header)
+                body = _receive(upstream, length - 16)
+                if body is None:
+                    break
+                if opcode == _OP_MSG and length < _LARGEST_ERROR and answered not in own:
+                    self._note_error(bson.decode(body[5:]))
+                client.sendall(header + body)
+        except OSError:
+            pass
+        finally:
+            _shut_down(client)
+
+    def _note_error(self, reply: dict[str, Any]) -> None:
+        for error in (reply, *reply.get("writeErrors", ()), *reply.get("cursor", {}).get("firstBatch", ())):
+            if isinstance(error, dict) and error.get("code") in UNKNOWN and "errmsg" in error:
+                self.unknown.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
+
+    def _note(self, flags: int, name: str, body: dict[str, Any]) -> bool:
         """Note a command.
 
         :returns: whether it may be passed on.
         """
-        flags = struct.unpack_from("<I", message)[0]
-        command: dict[str, Any] = {}
-        beside: dict[str, list[Any]] = {}
-        position = 4
-        while position < len(message):
-            kind = message[position]
-            (size,) = struct.unpack_from("<i", message, position + 1)
-            section = message[position + 1 : position + 1 + size]
-            if kind == 0:
-                command = bson.decode(section)
-            else:
-                end = section.index(b"\0", 4)
-                beside[section[4:end].decode()] = bson.decode_all(section[end + 1 :])
-            position += 1 + size
-        name, body = next(iter(command)), {**command, **beside}
         databases = _databases(body)
+        if flags & 2 and self._unacknowledged:
+            self.unknown.add(self._unacknowledged)
+            return False
         with self._lock:
             self.used |= databases.difference(self._foreign)
             self.refused |= databases & set(self._foreign)
             if name not in _OWN_BUSINESS:
                 self._sent.append(Sent(name, body, not flags & 2))
         return databases.isdisjoint(self._foreign)
+
+
+def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
+    """The flags of a message, the name of its command, and the command with the documents that travel beside it."""
+    flags = struct.unpack_from("<I", message)[0]
+    command: dict[str, Any] = {}
+    beside: dict[str, list[Any]] = {}
+    position = 4
+    while position < len(message):
+        kind = message[position]
+        (size,) = struct.unpack_from("<i", message, position + 1)
+        section = message[position + 1 : position + 1 + size]
+        if kind == 0:
+            command = bson.decode(section)
+        else:
+            end = section.index(b"\0", 4)
+            beside[section[4:end].decode()] = bson.decode_all(section[end + 1 :])
+        position += 1 + size
+    return flags, next(iter(command)), {**command, **beside}
 
 
 def _databases(body: dict[str, Any]) -> set[str]:
@@ -130,16 +169,6 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while piece := source.recv(1 << 20):
-            target.sendall(piece)
-    except OSError:
-        pass
-    finally:
-        _shut_down(target)
 
 
 def _shut_down(connection: socket.socket) -> None:

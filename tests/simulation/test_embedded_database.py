@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -200,3 +201,32 @@ def test_the_variable_names_the_database_to_use(monkeypatch):
     monkeypatch.delenv(URI_VARIABLE)
     with database_uri() as uri:
         assert count_after_insert(uri) == 1
+
+
+@pytest.mark.parametrize("given", ["mongod", None])
+def test_an_engine_that_there_is_not_is_refused(given):
+    with pytest.raises(ValueError, match=r"engine must be one of 'nx', 'secantus'"):
+        EmbeddedDatabase(engine=given)
+
+
+def test_the_other_engine_is_named_where_it_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "secantus", None)
+    with pytest.raises(EmbeddedDatabaseError, match=r"needs SecantusDB.*pip install 'secantusdb'"):
+        EmbeddedDatabase(engine="secantus").start()
+
+
+def test_the_other_engine_has_transactions_and_keeps_data(tmp_path, temporary):
+    if importlib.util.find_spec("secantus") is None:
+        pytest.skip("SecantusDB is not installed")
+    for expected in (1, 2):
+        with (
+            EmbeddedDatabase(tmp_path / "kept", engine="secantus") as database,
+            MongoClient(database.uri) as client,
+            client.start_session() as session,
+        ):
+            client.test.things.insert_one({"_id": -expected})
+            client.test.things.delete_one({"_id": -expected})
+            session.with_transaction(lambda session: session.client.test.things.insert_one({}, session=session))
+            assert client.test.things.count_documents({}) == expected
+    assert "secantus" not in sys.modules
+    assert list(temporary.iterdir()) == []

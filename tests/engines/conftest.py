@@ -1,0 +1,84 @@
+"""An engine of each kind, in a process of its own; and how many rows it has judged."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+
+from gmongo.testing import DeploymentProcess
+from tests.differential.scene import Scene
+
+from .engine import ENGINES, VARIABLE, MissingEngineError, Server
+
+_tallies: dict[str, Counter[str]] = defaultdict(Counter)
+_nowhere = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no folder to keep engines in"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell how many rows each engine has judged."""
+    for subject, tally in _tallies.items():
+        terminalreporter.section(f"{subject}: {tally.total()}")
+        for outcome, count in tally.most_common():
+            terminalreporter.write_line(f"{count:5} {outcome}")
+
+
+@pytest.fixture(scope="session", params=list(ENGINES) if VARIABLE in os.environ else [_nowhere])
+def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
+    """Makes servers of an engine, which the test starts and ends."""
+    engine = ENGINES[request.param]
+    try:
+        built = engine.built(Path(os.environ[VARIABLE]).absolute())
+    except MissingEngineError as missing:
+        pytest.skip(str(missing))
+    return lambda: Server(engine, built, tmp_path_factory.mktemp(engine.name))
+
+
+@pytest.fixture(scope="session")
+def server(new_server: Callable[[], Server]) -> Iterator[Server]:
+    """A server of an engine, which runs for all tests of its."""
+    server = new_server()
+    try:
+        server.start()
+    except MissingEngineError as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def scene(server: Server) -> Iterator[Scene]:
+    """The engine, with a client of each driver."""
+    scene = Scene(server.address, server.engine.name, patience=8)
+    yield scene
+    scene.close()
+
+
+@pytest.fixture(scope="session")
+def simulation() -> Iterator[Callable[[], Scene]]:
+    """A simulated deployment, started when it is asked for."""
+    started = []
+
+    @cache
+    def start() -> Scene:
+        deployment = DeploymentProcess("--replica-set", "1").start()
+        started.append(deployment)
+        address = pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0]
+        started.append(Scene(address, "simulation"))
+        return started[-1]
+
+    yield start
+    for each in reversed(started):
+        each.close()
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest, server: Server) -> Counter[str]:
+    """Counts what came of the rows of a test, for this engine."""
+    return _tallies[f"{server.engine.name}, {request.path.stem.removeprefix('test_')}"]

@@ -1,0 +1,221 @@
+"""The engines: where each comes from, how it is built, and a process of one.
+
+What is built is kept in the folder of ``GMONGO_ENGINES``, and never imported: SecantusDB is under the GPL.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+import gevent
+import pymongo
+import pymongo.errors
+
+from gmongo.testing.process import TetheredProcess
+
+VARIABLE = "GMONGO_ENGINES"
+_SOURCES = Path(__file__).with_name("sources")
+_ROOT = Path(__file__).resolve().parents[2]
+_BUILD_LIMIT = 900
+_START_LIMIT = 60.0
+_HOST = "127.0.0.1"
+
+
+class MissingEngineError(Exception):
+    """An engine cannot be had here; the message says why."""
+
+
+class Engine(NamedTuple):
+    """An engine.
+
+    :param name: what it is called.
+    :param version: of what is built.
+    :param program: what builds it; it has to be on the path.
+    :param build: builds it in a folder.
+    :param command: the command line that runs it, from the folder it was built in, a folder for its data, and a port.
+    """
+
+    name: str
+    version: str
+    program: str
+    build: Callable[[Path], None]
+    command: Callable[[Path, Path, int], list[str]]
+
+    def built(self, cache: Path) -> Path:
+        """The folder in which it is built, which is done if it is not there yet.
+
+        :raises MissingEngineError: it cannot be built.
+        """
+        if shutil.which(self.program) is None:
+            raise MissingEngineError(f"{self.name} is built with {self.program}, which is not on the path")
+        folder = cache / f"{self.name}-{self.version}"
+        done = folder / "built"
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            self.build(folder)
+            done.touch()
+        return folder
+
+
+def run(*command: str, cwd: Path, **variables: str) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_LIMIT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingEngineError(f"{command[0]}: {error}") from error
+    if done.returncode:
+        lines = (done.stderr + done.stdout).strip().splitlines()
+        raise MissingEngineError(f"{' '.join(command[:3])} fails: {lines[-1] if lines else done.returncode}")
+
+
+def _with_sources(folder: Path, *names: str) -> None:
+    for name in names:
+        shutil.copy(_SOURCES / name, folder)
+
+
+def _build_secantus(folder: Path) -> None:
+    run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
+    run(str(folder / "venv/bin/pip"), "install", "--quiet", f"secantusdb=={_SECANTUS}", cwd=folder)
+
+
+def _build_ferret(folder: Path) -> None:
+    _with_sources(folder, "go.mod", "main.go")
+    run("go", "build", "-mod=mod", "-p", "2", "-o", "engine", ".", cwd=folder, GOFLAGS="")
+
+
+def _build_java(folder: Path) -> None:
+    _with_sources(folder, "pom.xml", "Main.java")
+    run("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars", cwd=folder)
+    run("javac", "-cp", "jars/*", "Main.java", cwd=folder)
+
+
+def _build_nx(folder: Path) -> None:
+    if importlib.util.find_spec("nx_27017") is None:
+        raise MissingEngineError("nx-27017 is not installed: it comes with gmongo[testing]")
+
+
+_SECANTUS = "0.7.0b3"
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            "secantus",
+            _SECANTUS,
+            "python3",
+            _build_secantus,
+            lambda built, data, port: [
+                str(built / "venv/bin/python"),
+                *("-m", "secantus", "--enable-test-commands", "--cache-size", "256M"),
+                *("--host", _HOST, "--port", str(port), "--storage-path", str(data)),
+            ],
+        ),
+        Engine(
+            "ferretdb",
+            "1.24.0",
+            "go",
+            _build_ferret,
+            lambda built, data, port: [str(built / "engine"), str(data), f"{_HOST}:{port}"],
+        ),
+        Engine(
+            "java",
+            "1.47.0",
+            "mvn",
+            _build_java,
+            lambda built, data, port: ["java", "-Xmx1g", "-cp", f"{built}/jars/*:{built}", "Main", str(port)],
+        ),
+        Engine(
+            "nx",
+            "installed",
+            "python3",
+            _build_nx,
+            lambda built, data, port: [
+                *(sys.executable, "-c", "from nx_27017.nx_27017 import main; main()", "--db", str(data / "data.db")),
+                *("--host", _HOST, "--port", str(port)),
+                *("--log-file", str(data / "log"), "--pid-file", str(data / "pid")),
+            ],
+        ),
+    )
+}
+
+
+class Server:
+    """A process of an engine, on a port and with data that stay when it is killed and started again.
+
+    :param engine: which one.
+    :param built: the folder that it was built in.
+    :param data: a folder for its data.
+    """
+
+    def __init__(self, engine: Engine, built: Path, data: Path) -> None:
+        self.engine = engine
+        with socket.create_server((_HOST, 0)) as listener:
+            self.address: tuple[str, int] = listener.getsockname()[:2]
+        self.uri = f"mongodb://{_HOST}:{self.address[1]}/?directConnection=true"
+        self._command = engine.command(built, data, self.address[1])
+        self._process: TetheredProcess | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers.
+
+        :raises MissingEngineError: it does not; the message has its own last words.
+        """
+        self._process = process = TetheredProcess("tests.engines.child:main", self._command, cwd=_ROOT)
+        deadline = monotonic() + _START_LIMIT
+        while not self._answers():
+            if process.poll() is not None or monotonic() > deadline:
+                said = process.output()
+                self.stop()
+                raise MissingEngineError(f"{self.engine.name} does not answer; its output ends with: {said[-300:]}")
+            gevent.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            with pymongo.MongoClient(self.uri, serverSelectionTimeoutMS=1000, connectTimeoutMS=1000) as client:
+                client.admin.command("ping")
+        except pymongo.errors.ConnectionFailure:
+            return False
+        except pymongo.errors.PyMongoError as error:  # it answers, and no driver can work with that
+            raise MissingEngineError(f"{self.engine.name} answers {error}") from error
+        return True
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it, and whatever it has started."""
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
+    def kill(self) -> None:
+        """End it at once, as ``kill -9`` does."""
+        self.signal(signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            self._process.end(0.0)
+            self._process = None
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *outcome: object) -> None:
+        self.stop()

@@ -1,0 +1,5 @@
+module engine
+
+go 1.22
+
+require github.com/FerretDB/FerretDB v1.24.0

@@ -1,0 +1,69 @@
+"""The documented answers on each engine. What it answers otherwise, it answers PyMongo too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pymongo
+import pymongo.errors
+import pytest
+
+import gmongo
+import gmongo.errors
+from tests.differential.scene import Scene
+from tests.simulation.semantics.cases import Case, Error, answer, same
+from tests.simulation.semantics.listing import CASES
+
+from .engine import Server
+
+_PATIENCE = 10
+_DATABASE = "gmongo_semantics"
+
+
+@pytest.fixture(scope="module")
+def databases(server: Server) -> Iterator[tuple[Any, Any]]:
+    """A database as gmongo and as PyMongo see it."""
+    limit = 1000 * _PATIENCE
+    with (
+        gmongo.MongoClient(server.uri, socketTimeoutMS=limit) as ours,
+        pymongo.MongoClient(server.uri, socketTimeoutMS=limit) as theirs,
+    ):
+        yield ours[_DATABASE], theirs[_DATABASE]
+
+
+def _answer(case: Case, database: Any) -> Any:
+    """What a driver hears: a value, an error's code, or the name of an error of its own."""
+    try:
+        with gevent.Timeout(3 * _PATIENCE):
+            return answer(case, database)
+    except (gmongo.errors.OperationFailure, pymongo.errors.OperationFailure) as error:
+        return Error(error.code or 0)
+    except (Exception, gevent.Timeout) as error:
+        return type(error).__name__
+
+
+def _takes_pymongo(case: Case, simulation: Scene) -> bool:
+    """Whether a case can be asked through PyMongo: some catch gmongo's errors."""
+    with pymongo.MongoClient(simulation.uri) as client:
+        return same(_answer(case, client[_DATABASE]), case.expected)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_answers(databases: tuple[Any, Any], simulation: Callable[[], Scene], tally: Counter[str], case: Case) -> None:
+    ours, theirs = databases
+    found = _answer(case, ours)
+    if same(found, case.expected):
+        tally["as documented"] += 1
+        return
+    heard = [_answer(case, theirs) for _ in range(2)]
+    if not (same(*heard) and same(found, _answer(case, ours))):
+        tally["twice in two ways"] += 1
+        pytest.skip("it answers a driver twice in two ways")
+    if not same(found, heard[0]) and not _takes_pymongo(case, simulation()):
+        tally["not for PyMongo"] += 1
+        pytest.skip("its call is for gmongo: PyMongo fails it on a simulated deployment, too")
+    assert same(found, heard[0]), f"PyMongo hears {heard[0]!r}, gmongo {found!r}; documented {case.expected!r}"
+    tally["otherwise, to both drivers"] += 1

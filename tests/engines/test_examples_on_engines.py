@@ -1,0 +1,17 @@
+"""The examples on each engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.programs import run_python
+
+from .engine import Server
+
+_MAIN_JOB = ("examples.main_job", "--requests", "60", "--concurrency", "10")
+
+
+@pytest.mark.parametrize("example", [("examples.quickstart",), _MAIN_JOB], ids=lambda example: example[0])
+def test_examples(server: Server, example: tuple[str, ...]) -> None:
+    done = run_python("-m", *example, uri=server.uri)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,99 @@
+"""The judge finds a seeded difference, and skips a row for a reason that is real; an engine is missing by name."""
+
+from __future__ import annotations
+
+import socketserver
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymongo
+import pytest
+
+from gmongo.testing import DeploymentProcess
+from tests.differential.judge import Judgement, Verdict, judge
+from tests.differential.scene import Scene, _fault_of_unacknowledged
+from tests.differential.test_seeded_bugs import SEEDS
+
+from .engine import Engine, MissingEngineError, run
+
+_ROW = "c.find_one({'_id': 1})"
+_SEEDED = """c = Client(uuidRepresentation="standard").differential.things
+c.count_documents({"_id": U})"""
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[Scene]:
+    """A simulated deployment in the place of an engine, and of MongoDB."""
+    with DeploymentProcess("--replica-set", "1") as deployment:
+        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=1)
+        yield scene
+        scene.close()
+
+
+def _judged(scene: Scene, source: str) -> Judgement:
+    return judge(scene, source, lambda: scene)
+
+
+def test_a_seeded_difference_is_found(known: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _judged(known, _SEEDED).verdict is Verdict.SAME
+    seed, _ = SEEDS["aggregations_ignore_codec_options"]
+    seed(monkeypatch)
+    found = _judged(known, _SEEDED)
+    assert (found.verdict, found.reason) == (Verdict.DIFFERENT, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raised_by(lambda: db.command('nosuch'))", "CommandNotFound (59): no such command: 'nosuch'"),
+        ("raised_by(lambda: fail([], mode='nonsense'))", "fail points (9)"),
+        ("__import__('random').random()", "it answers PyMongo twice in two ways"),
+        ("db.create_collection('k', capped=True, size=9999).insert_one({})\n"
+         "for _ in db.k.find(cursor_type=CursorType.TAILABLE_AWAIT):\n    while True: db.command('ping')\n"
+         "1", "it does not answer"),
+    ],
+    ids=["a command", "fail points", "chance", "silence"],
+)  # fmt: skip
+def test_a_row_is_skipped_for_a_reason_that_the_server_gives(known: Scene, source: str, reason: str) -> None:
+    found = _judged(known, source)
+    assert found.verdict is Verdict.SKIPPED
+    assert found.reason.startswith(reason)
+    again = _judged(known, _ROW)  # and the next row is judged without it
+    assert (again.verdict, again.reason) == (Verdict.SAME, "")
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_server_is_asked_what_it_does_with_unacknowledged_commands(answers: bool) -> None:
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            if answers:
+                length, number, *_ = struct.unpack("<iiii", self.rfile.read(16))
+                self.rfile.read(length - 16)
+                self.wfile.write(struct.pack("<iiii", 16, 1, number, 2013))
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        assert _fault_of_unacknowledged(server.server_address).startswith("it answers" if answers else "it closes")  # type: ignore[arg-type]
+
+
+def test_a_good_server_has_no_such_fault(known: Scene) -> None:
+    assert _judged(known, "c.with_options(write_concern=WriteConcern(w=0)).insert_one({}).acknowledged").reason == ""
+
+
+def test_an_engine_whose_builder_is_missing_is_left_out_by_name(tmp_path: Path) -> None:
+    engine = Engine("marvel", "1", "no-such-builder", lambda folder: None, lambda *_: [])
+    with pytest.raises(MissingEngineError, match="marvel is built with no-such-builder, which is not on the path"):
+        engine.built(tmp_path)
+
+
+def test_an_engine_that_cannot_be_built_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    program = "import sys; sys.exit('no network')"
+    engine = Engine(
+        "marvel", "1", "python3", lambda folder: run(sys.executable, "-c", program, cwd=folder), lambda *_: []
+    )
+    for _time in range(2):  # nothing that failed is kept
+        with pytest.raises(MissingEngineError, match="no network"):
+            engine.built(tmp_path)
