@@ -117,6 +117,7 @@ class Scene:
 
     :param server: host and port.
     :param name: what the server is called.
+<<<<<<< HEAD
     :param patience: seconds that a call is given.
     """
 
@@ -127,16 +128,42 @@ class Scene:
         self._control: Any = pymongo.MongoClient(
             *server, directConnection=True, socketTimeoutMS=limit, retryReads=limit is None
         )
+=======
+    :param database: the one that calls work in.
+    :param alone: let calls reach no other, and send nothing that concerns the server as a whole.
+    :param login: user and password with their ``@``, as in a connection string.
+    :param options: of the connection string.
+    """
+
+    def __init__(
+        self,
+        server: tuple[str, int],
+        name: str,
+        database: str = DATABASE,
+        alone: bool = False,
+        login: str = "",
+        options: str = "directConnection=true",
+    ) -> None:
+        self.name, self._database, self._alone = name, database, alone
+        self._control: Any = pymongo.MongoClient("mongodb://{}{}:{}/?{}".format(login, *server, options))
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
         foreign = frozenset(self._control.list_database_names()) - SERVERS_OWN
-        if DATABASE in foreign:
+        if database in foreign:
             raise ForeignDatabaseError(
-                f"the server has a database {DATABASE!r} already, which the tests would drop: rename or drop it"
+                f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
             )
+<<<<<<< HEAD
         self._tap = Tap(server, foreign, _fault_of_unacknowledged(server))
         self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"
         if limit is not None:
             self.uri += f"&socketTimeoutMS={limit}"
+=======
+        self._tap = Tap(server, foreign, database if alone else None)
+        heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
+        self.uri = f"mongodb://{login}127.0.0.1:{self._tap.port}/?{options}{heartbeat}"
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
         self._clients: dict[Driver, Any] = {}
+        self._whose = "is not of the run" if alone else "the server had before the tests"
         self._failing = False
         self._is_changed = True  # since the documents were put there
 
@@ -179,8 +206,13 @@ class Scene:
         portrait, returned, error, text = Portrait(), None, None, ""
         if self._is_changed:
             self._reset()
+<<<<<<< HEAD
             self._tap.refused.clear()
         with self._interrupted(driver), self._names(driver) as names:
+=======
+        self._tap.refused.clear()
+        with self._names(driver) as names:
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
             self._tap.take()
             try:
                 with gevent.Timeout(self._patience):
@@ -190,9 +222,14 @@ class Scene:
                 error, text = portrait.of_error(raised), str(raised)
             sent = self._sent(names)
             if self._tap.refused:
+                self._is_changed = True  # as far as it came
                 named = ", ".join(sorted(self._tap.refused))
+<<<<<<< HEAD
                 raise ForeignDatabaseError(f"the call uses {named}, which the server had before the tests")
         commands = [_without_what_says_nothing(each, portrait) for each in sent]
+=======
+                raise ForeignDatabaseError(f"the call uses {named}, which {self._whose}")
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
         if self._failing:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
             self._failing = False
@@ -254,8 +291,8 @@ class Scene:
                 "GridFSBucket": driver.gridfs.GridFSBucket,  # type: ignore[attr-defined]
                 "client": own,
                 "clients": clients,
-                "db": own[DATABASE],
-                "c": own[DATABASE].things,
+                "db": own[self._database],
+                "c": own[self._database].things,
                 "uri": self.uri,
                 "Client": client_with,
                 "fail": self._fail,
@@ -287,6 +324,8 @@ class Scene:
 
     def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
         """Have commands fail, as the fail point ``failCommand`` does."""
+        if self._alone:
+            raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
         try:
@@ -311,8 +350,8 @@ class Scene:
 
     def _reset(self) -> None:
         self._drop_all()
-        self._tap.used.add(DATABASE)
-        self._control[DATABASE].things.insert_many([dict(document) for document in DOCUMENTS])
+        self._tap.used.add(self._database)
+        self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
     def _left(self, portrait: Portrait) -> Any:
         """All documents of all collections, by database and collection."""

@@ -17,10 +17,30 @@ _OP_MSG = 2013
 SERVERS_OWN = frozenset({"admin", "config", "local"})
 """The databases that every server has."""
 # What a driver sends in its own time: to find its servers, and to clean up.
+<<<<<<< HEAD
 _OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors"})
 UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
 """The error codes by which a server says that it does not know what it is asked for."""
 _LARGEST_ERROR = 1 << 16
+=======
+_OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors", "saslStart", "saslContinue"})
+# What may be sent to the database `admin` where all others are foreign. What names other databases is looked at.
+_HARMLESS = _OWN_BUSINESS | {
+    *(
+        "ping",
+        "buildInfo",
+        "buildinfo",
+        "listDatabases",
+        "commitTransaction",
+        "abortTransaction",
+        "bulkWrite",
+        "getMore",
+    ),
+    "renameCollection",
+}
+# What concerns a server as a whole, whatever database it is sent to.
+_OF_ALL = frozenset({"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"})
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
 
 
 class Sent(NamedTuple):
@@ -37,6 +57,7 @@ class Tap:
     :param server: the host and port to pass everything on to.
     :param foreign: the databases that are not the tests'. A command that names one is not passed on: its connection is
         closed.
+<<<<<<< HEAD
     :param unacknowledged: what the server does with a command that asks for no answer, if it is no good. Such commands
         are not passed on then.
     """
@@ -47,6 +68,16 @@ class Tap:
         self.refused: set[str] = set()  # the foreign databases that commands have named
         self._foreign = foreign
         self._unacknowledged = unacknowledged
+=======
+    :param only: the one database that is the tests', if all others are foreign. Nothing that concerns the server as a
+        whole is passed on then.
+    """
+
+    def __init__(self, server: tuple[str, int], foreign: Collection[str] = (), only: str | None = None) -> None:
+        self.used: set[str] = set()  # the databases that commands which were passed on have named
+        self.refused: set[str] = set()  # the foreign databases, and the commands, that were not passed on
+        self._foreign, self._only = foreign, only
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
         self._sent: list[Sent] = []
         self._lock = threading.Lock()
         tap = self
@@ -123,15 +154,25 @@ class Tap:
         :returns: whether it may be passed on.
         """
         databases = _databases(body)
+<<<<<<< HEAD
         if flags & 2 and self._unacknowledged:
             self.unknown.add(self._unacknowledged)
             return False
+=======
+        refused = self._refused(name, body, databases)
+>>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
         with self._lock:
-            self.used |= databases.difference(self._foreign)
-            self.refused |= databases & set(self._foreign)
+            self.used |= databases - refused
+            self.refused |= refused
             if name not in _OWN_BUSINESS:
                 self._sent.append(Sent(name, body, not flags & 2))
-        return databases.isdisjoint(self._foreign)
+        return not refused
+
+    def _refused(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
+        if self._only is None:
+            return databases & set(self._foreign)
+        of_all = name in _OF_ALL or (body["$db"] in SERVERS_OWN and name not in _HARMLESS)
+        return (databases - {self._only}) | ({name} if of_all else set())
 
 
 def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
@@ -155,9 +196,20 @@ def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
 
 def _databases(body: dict[str, Any]) -> set[str]:
     """The databases that a command names, but for the server's own."""
-    namespaces = (each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each)
-    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces)}
+    namespaces = [each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each]
+    if "renameCollection" in body:
+        namespaces += [body["renameCollection"], body.get("to")]
+    names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces), *_written(body)}
     return names - SERVERS_OWN
+
+
+def _written(body: dict[str, Any]) -> set[str]:
+    """The databases that the stages of a pipeline write to, where they name one."""
+    pipeline = body.get("pipeline")
+    stages = [each for each in pipeline if isinstance(each, dict)] if isinstance(pipeline, list) else []
+    targets = [each.get("$out") for each in stages]
+    targets += [each["$merge"].get("into") for each in stages if isinstance(each.get("$merge"), dict)]
+    return {str(each["db"]) for each in targets if isinstance(each, dict) and "db" in each}
 
 
 def _receive(connection: socket.socket, size: int) -> bytes | None:

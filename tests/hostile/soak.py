@@ -12,7 +12,7 @@ import gc
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from types import FrameType
 from typing import Any
@@ -105,6 +105,10 @@ class Step:
     :param interrupts: how many there are in it, those of forked children besides.
     """
 
+    database = "soak"
+    options: Mapping[str, Any] = {}
+    """Of the client, besides those that are drawn."""
+
     def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
         self.topology = topology
         self.rng = random.Random(f"{topology}:{seed}:{number}")
@@ -135,15 +139,16 @@ class Step:
         :raises Violation: something is not as it must be.
         """
         self._commands, self._connections = KnownCommands(), Connections()
-        with TOPOLOGIES[self.topology]() as self.deployment:
+        with self._start() as self.deployment:
             options = {
+                **self.options,
                 "maxPoolSize": self.rng.choice((3, 6, 20)), "waitQueueTimeoutMS": 10000, "connectTimeoutMS": 5000,
                 "serverSelectionTimeoutMS": 4000, "baseBackoffMS": 2, "minPoolSize": self.rng.choice((0, 2)),
             }  # fmt: skip
             if self.topology != "load-balanced":
                 options["heartbeatFrequencyMS"] = 500
             client = MongoClient(self.deployment.uri, event_listeners=[self._commands, self._connections], **options)
-            self.db = client.soak
+            self.db = client[self.database]
             with client:
                 self._prepare()
                 self._disturb()
@@ -155,6 +160,9 @@ class Step:
             if found or self._commands.open:
                 raise Violation(f"after close(): {found} {self._commands.open}")
         self.db = self.deployment = None  # type: ignore[assignment]
+
+    def _start(self) -> Any:
+        return TOPOLOGIES[self.topology]()
 
     def _prepare(self) -> None:
         self.db.fixed.insert_many([{"_id": number, "of": number} for number in range(_FIXED)])

@@ -20,10 +20,10 @@ def fail(
     """
     mode: Any = "alwaysOn" if times is None else {"times": times}
     data = {"failCommands": list(commands), **data}
-    if isinstance(where, Deployment):
-        where.set_fail_point("failCommand", mode, data, member=member)
-    else:
+    if isinstance(where, MongoClient):
         where.admin.command("configureFailPoint", "failCommand", mode=mode, data=data)
+    else:
+        where.set_fail_point("failCommand", mode, data, member=member)
 
 
 def block(where: Deployment | MongoClient[Any], command: str, seconds: float = 0.15) -> None:

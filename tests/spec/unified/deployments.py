@@ -24,8 +24,8 @@ _STARTS: Mapping[str, Callable[..., Deployment]] = {
     "load-balanced": Deployment.load_balanced,
 }
 
-# killAllSessions: interrupted itself, not authorised, unknown.
-_HARMLESS = (11601, 13, 59)
+HARMLESS = (11601, 13, 59)
+"""What may come of killAllSessions: interrupted itself, not authorised, unknown."""
 
 
 class Running:
@@ -92,12 +92,15 @@ class Running:
         for name in names:
             self._deployment.set_fail_point(name, "off")
 
+    def prepared(self, document: Mapping[str, Any]) -> None:
+        """Called when the data of a file is there; one simulated mongos knows what another has done."""
+
     def kill_sessions(self) -> None:
         """End all transactions that are open."""
         try:
             self.internal.admin.command({"killAllSessions": []})
         except OperationFailure as error:
-            if error.code not in _HARMLESS:
+            if error.code not in HARMLESS:
                 raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -71,21 +71,41 @@ def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | N
 
 
 def _first(level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool) -> Mapping[str, Any] | None:
-    return next((each for each in level if _satisfied(each, topology, number, auth)), None)
+    offer = Offer(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
+    return next((each for each in level if not unmet(each, offer)), None)
 
 
-def _satisfied(requirement: Mapping[str, Any], topology: str, number: str, auth: bool) -> bool:
-    checks = {
-        "minServerVersion": lambda least: version(number) >= version(least),
-        "maxServerVersion": lambda most: version(number) <= version(most),
-        "topologies": lambda names: topology in [_SYNONYMS.get(name, name) for name in names],
+@dataclass(frozen=True)
+class Offer:
+    """What a deployment has that requirements ask for.
+
+    :param topology: one of :data:`TOPOLOGIES`.
+    :param version: of the servers.
+    :param auth: whether users must log in.
+    :param mechanisms: by which they may.
+    :param has_parameters: whether the servers' parameters have these values.
+    """
+
+    topology: str
+    version: str
+    auth: bool
+    mechanisms: Collection[str]
+    has_parameters: Callable[[Mapping[str, Any]], bool]
+
+
+def unmet(requirement: Mapping[str, Any], offer: Offer) -> list[str]:
+    """What a deployment lacks of an element of ``runOnRequirements``, each with what is asked for."""
+    checks: Mapping[str, Callable[[Any], bool]] = {
+        "minServerVersion": lambda least: version(offer.version) >= version(least),
+        "maxServerVersion": lambda most: version(offer.version) <= version(most),
+        "topologies": lambda names: offer.topology in [_SYNONYMS.get(name, name) for name in names],
         "serverless": lambda use: use != "require",
-        "serverParameters": _parameters_can_be,
-        "auth": lambda wanted: wanted == auth,
-        "authMechanism": lambda name: auth and name.upper() in MECHANISMS,
+        "serverParameters": offer.has_parameters,
+        "auth": lambda wanted: wanted == offer.auth,
+        "authMechanism": lambda name: name.upper() in offer.mechanisms,
         "csfle": _encryption_can_be,
     }
-    return all(checks[name](value) for name, value in requirement.items())
+    return [f"{name} {value}" for name, value in requirement.items() if not checks[name](value)]
 
 
 def _encryption_can_be(wanted: bool | Mapping[str, Any]) -> bool:

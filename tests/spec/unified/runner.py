@@ -88,6 +88,7 @@ class Run:
             too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
             stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
             self.cluster_time = prepare(self.running.internal, self._document.get("initialData", []))
+            self.running.prepared(self._document)
             making.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
                 self.execute(operation)

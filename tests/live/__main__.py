@@ -1,0 +1,104 @@
+"""``python -m tests.live URI``: what there is to try on a deployment that a connection string names.
+
+It writes ``report.html`` and ``report.json``. By default it uses databases of the run alone, and sends nothing that
+concerns the deployment as a whole. Official tests, fail points, step-downs and `killAllSessions` need --disposable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gmongo
+from gmongo.errors import PyMongoError
+from gmongo.server_api import ServerApi
+from gmongo.testing import URI_VARIABLE
+from tests.live import answers, calls, official, prose, work
+from tests.live.report import Outcome, Report, Skip
+from tests.live.target import RefusedError, Target
+
+_FOR_DISPOSABLE = {
+    official.PART: lambda target, report, given: official.run(target, report, given.one_mongos, given.case),
+    prose.PART: lambda target, report, given: prose.run(target, report, given.case),
+}
+PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
+    answers.DOCUMENTED: lambda target, report, given: answers.documented(target, report),
+    answers.DRAWN: lambda target, report, given: answers.drawn(target, report, given.calls, given.seed),
+    calls.PART: lambda target, report, given: calls.run(target, report),
+    work.CAMPAIGN: lambda target, report, given: work.campaign(target, report, given.steps, given.seed),
+    work.MAIN_JOB: lambda target, report, given: work.main_job(target, report),
+    **_FOR_DISPOSABLE,
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
+    uri = os.environ.get(URI_VARIABLE)
+    parser.add_argument("uri", nargs="?", default=uri, help=f"the connection string; by default that in {URI_VARIABLE}")
+    parser.add_argument("--disposable", metavar="NAME", help="the replica set's name, or else HOST:PORT")
+    parser.add_argument("--one-mongos", metavar="URI", help="of a load balancer in front of one mongos, beside several")
+    parser.add_argument("--api-version", metavar="N", help="the version of the Stable API that clients declare")
+    parser.add_argument("--only", action="append", choices=PARTS, help="this part; may be given again")
+    parser.add_argument("--case", default="", help="official tests and prose tests with these words in their names")
+    parser.add_argument("--calls", type=int, default=1000, metavar="N", help="random calls (1000)")
+    parser.add_argument("--steps", type=int, default=3, metavar="N", help="of the campaign (3)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of random calls and the campaign (0)")
+    parser.add_argument("--report", type=Path, default=Path("live-report"), metavar="FOLDER", help="(live-report)")
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    """Run what is asked for; 1 if a case has failed, 2 if the deployment is not to be used so."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if not given.uri:
+        parser.error(f"there is no connection string, neither as an argument nor in {URI_VARIABLE}")
+    try:
+        target = Target(given.uri, {"server_api": ServerApi(given.api_version)} if given.api_version else {})
+    except PyMongoError as error:
+        parser.error(str(error))
+    try:
+        if given.disposable is not None:
+            target.allow_all(given.disposable)
+        report = Report(_facts(target))
+        for name in given.only or PARTS:
+            _run(name, target, report, given)
+    except RefusedError as refusal:
+        parser.error(str(refusal))
+    finally:
+        target.close()
+    report.write(given.report)
+    print(*report.lines(), given.report / "report.html", sep="\n")
+    return int(report.has_failed())
+
+
+def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -> None:
+    if name in _FOR_DISPOSABLE and not target.disposable:
+        report.add(name, "all", Outcome.SKIPPED, "needs --disposable")
+        return
+    print(f"{name} …", flush=True)
+    try:
+        PARTS[name](target, report, given)
+    except Skip as reason:
+        report.add(name, "all", Outcome.SKIPPED, str(reason))
+    except Exception as error:  # the others can run all the same
+        report.add(name, "the part as a whole", Outcome.FAILED, f"{type(error).__name__}: {error}")
+
+
+def _facts(target: Target) -> dict[str, Any]:
+    return {
+        "deployment": f"{target.topology} {target.name}, MongoDB {target.version}",
+        "servers": ", ".join(target.hosts),
+        "gmongo": gmongo.version,
+        "Python": sys.version.split()[0],
+        "disposable": target.disposable,
+        "databases": f"{target.run}_*",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

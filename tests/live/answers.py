@@ -1,0 +1,52 @@
+"""What a server answers, beside what MongoDB documents, what the simulation answers, and what PyMongo makes of it."""
+
+from __future__ import annotations
+
+import random
+
+from tests.live.report import Differs, Report, Skip
+from tests.live.target import Target
+from tests.simulation.semantics.cases import Case, Error, answer, same
+from tests.simulation.semantics.generator import documents, random_call, run
+from tests.simulation.semantics.listing import CASES, simulation
+
+DOCUMENTED, DRAWN = "documented answers", "random calls"
+
+# CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, an unknown stage: not an answer, but
+# none. A server of another age or make has less than the manual.
+_UNKNOWN = frozenset({59, 115, 168, 238, 40324})
+
+
+def documented(target: Target, report: Report) -> None:
+    """The cases of the manual."""
+    database = target.opened("semantics")
+    for case in CASES:
+        with report.case(DOCUMENTED, case.name):
+            found = answer(case, database)
+            if not same(found, case.expected):
+                _raise_if_unknown(found, case)
+                raise Differs(f"answered {found!r}, documented {case.expected!r} ({case.source})")
+
+
+def _raise_if_unknown(found: object, case: Case) -> None:
+    if isinstance(found, Error) and found.code in _UNKNOWN:
+        raise Skip(f"the server does not have what the case asks for (error {found.code})")
+
+
+def drawn(target: Target, report: Report, calls: int, seed: int) -> None:
+    """Random calls, asked of the server and of the simulation.
+
+    :param calls: how many.
+    """
+    chance = random.Random(seed)
+    with simulation() as simulated:
+        database = target.opened("calls")
+        for number in range(calls):
+            stored, call = documents(chance), random_call(chance)
+            with report.case(DRAWN, f"{number}, seed {seed}: {call}"):
+                there, here = run(database, stored, call), run(simulated, stored, call)
+                for found, whose in ((there, "server"), (here, "simulation")):
+                    if isinstance(found, Error) and found.code in _UNKNOWN:
+                        raise Skip(f"the {whose} does not have what the call asks for (error {found.code})")
+                if not same(there, here):
+                    raise Differs(f"the server answered {there!r}, the simulation {here!r}; stored: {stored!r}")

@@ -1,0 +1,126 @@
+"""The official unified tests on a deployment, by the rules that the specification has for such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gmongo import MongoClient
+from gmongo.errors import OperationFailure
+from tests.live.report import Report, Skip
+from tests.live.target import Target
+from tests.spec.unified.deployments import HARMLESS, Running
+from tests.spec.unified.requirements import Offer, Setting, unmet
+from tests.spec.unified.runner import Run
+from tests.spec.unified.schema import check
+from tests.spec.unified.skips import BY_THE_TEST, Use, rule_for, words_of
+from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
+
+PART = "official unified tests"
+
+
+class Live(Running):
+    """A deployment that the runner has not started.
+
+    :param target: the deployment.
+    :param one_mongos: the connection string of a load balancer in front of one mongos, if `target` has several.
+    """
+
+    def __init__(self, target: Target, one_mongos: str | None) -> None:
+        self._target = target
+        self.setting = Setting(target.topology, target.version)
+        several = (target.topology == "sharded" and len(target.hosts) > 1) or one_mongos is not None
+        self._several = target.uri if several else None
+        self._one = one_mongos or (target.uri_of(target.hosts[0]) if target.topology == "sharded" else target.uri)
+        # As the runner's client of a simulated deployment, it knows one mongos only.
+        self.internal: MongoClient[Any] = MongoClient(self._one, **target.options)
+
+    def uri(self, multiple: bool | None = None) -> str:
+        """The connection string.
+
+        :param multiple: ``useMultipleMongoses``.
+        :raises Skip: there are not several.
+        """
+        if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
+            return self._one
+        if self._several is None:
+            raise Skip("the case needs several mongos")
+        return self._several
+
+    def uri_of_one(self) -> str:
+        """The connection string for a direct connection to a server that takes writes."""
+        primary = self.internal.primary
+        return self._target.uri_of("{}:{}".format(*primary) if primary else self._target.hosts[0])
+
+    def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
+        """Configure a fail point on one server."""
+        self._target.direct(address).admin.command(command)
+
+    def disable_fail_points(self, names: set[str]) -> None:
+        """Switch fail points off on all servers."""
+        if names:
+            self._target.fail_points_off(*names)
+
+    def kill_sessions(self) -> None:
+        """End all transactions that are open, on each mongos."""
+        for client in self._mongos():
+            try:
+                client.admin.command({"killAllSessions": []})
+            except OperationFailure as error:
+                if error.code not in HARMLESS:
+                    raise
+
+    def prepared(self, document: Mapping[str, Any]) -> None:
+        """Let each mongos know the collections that are there now: in a transaction, `distinct` could not ask."""
+        if self.setting.topology == "sharded" and "distinct" in str(document["tests"]):
+            for client in self._mongos():
+                for data in document.get("initialData", ()):
+                    client[data["databaseName"]][data["collectionName"]].distinct("_id")
+
+    def _mongos(self) -> Iterable[MongoClient[Any]]:
+        if self.setting.topology == "sharded":
+            return [self._target.direct(host) for host in self._target.hosts]
+        return [self.internal]
+
+    def close(self) -> None:
+        """Close the runner's client."""
+        self.internal.close()
+
+
+def run(target: Target, report: Report, one_mongos: str | None, only: str) -> None:
+    """Run the cases.
+
+    :param only: a part of the names of cases.
+    """
+    live, offer = Live(target, one_mongos), target.offer()
+    live.kill_sessions()
+    try:
+        for file in valid_pass():
+            for index, case in enumerate(file.document["tests"]):
+                name = f"{file.id}: {case['description']}"
+                if only in name:
+                    with report.case(PART, name):
+                        _raise_if_unfit(file.path.stem, file.document, case, offer)
+                        check(file.document)
+                        document = read(file)
+                        Run(live, document, document["tests"][index], {**CLIENT_OPTIONS, **target.options}).run()
+    finally:
+        live.close()
+
+
+def _raise_if_unfit(stem: str, document: Mapping[str, Any], case: Mapping[str, Any], offer: Offer) -> None:
+    for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
+        lacking = _lacking(level, offer)
+        if lacking:
+            raise Skip(f"requirement: {lacking}")
+    if "skipReason" in case:
+        raise Skip(f"{BY_THE_TEST}: {case['skipReason']}")
+    words = words_of(document.get("createEntities")) | words_of(case)
+    rule = rule_for(Use(stem, case["description"], offer.topology, words))
+    if rule is not None:
+        raise Skip(rule.text)
+
+
+def _lacking(level: Sequence[Mapping[str, Any]] | None, offer: Offer) -> str:
+    """What the deployment lacks of the requirements that it is nearest to."""
+    return "; ".join(min((unmet(each, offer) for each in level), key=len)) if level else ""

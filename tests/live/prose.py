@@ -1,0 +1,135 @@
+"""The prose tests that the driver passes on simulated deployments, on the deployment that a connection string names.
+
+It takes the place of each simulated one of its kind. A test that needs another kind, users of its own, or a scripted
+server is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gmongo.monitoring import CommandListener
+from gmongo.testing import Deployment
+from tests.live.report import Outcome, Report
+from tests.live.target import OWN, Target
+from tests.support import clients
+from tests.support.server import ScriptedReplicaSet, ScriptedServer
+
+PART = "prose tests"
+_TESTS = Path(__file__).parents[1]
+_KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
+
+
+class Commands(CommandListener):
+    """What the clients of a test have sent, in the place of what a simulated deployment has received."""
+
+    def __init__(self) -> None:
+        self._events: list[Any] = []
+
+    def started(self, event: Any) -> None:
+        self._events.append(event)
+
+    def succeeded(self, event: Any) -> None:
+        """Nothing is asked of it."""
+
+    failed = succeeded
+
+    def named(self, *names: str) -> list[Any]:
+        """The commands with these names."""
+        return [SimpleNamespace(body=each.command) for each in self._events if each.command_name in names]
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._events.clear()
+
+
+class Borrowed:
+    """The deployment, as tests use a simulated one.
+
+    :param one: whether clients know one mongos alone.
+    """
+
+    def __init__(self, target: Target, commands: Commands, one: bool) -> None:
+        self._target, self.commands = target, commands
+        self.uri = target.uri_of(target.hosts[0]) if one and target.topology == "sharded" else target.uri
+        primary = target.client.primary
+        self.members = SimpleNamespace(primary=SimpleNamespace(address="{}:{}".format(*primary)) if primary else None)
+        self._names: set[str] = set()
+
+    def set_fail_point(self, name: str, mode: Any, data: Mapping[str, Any] | None = None, member: Any = None) -> None:
+        """Configure a fail point on one server, or on all."""
+        self._names.add(name)
+        self._target.set_fail_point(name, mode, data, member and member.address)
+
+    def __enter__(self) -> Borrowed:
+        for name in set(self._target.client.list_database_names()) - OWN:
+            self._target.client.drop_database(name)
+        self.commands.clear()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._target.fail_points_off(*self._names)
+
+
+class _Results:
+    """Lets the tests run in real time, and notes what comes of them; a plugin of pytest."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        item.add_marker(pytest.mark.real_time)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        name = report.nodeid.partition("tests/")[2] or report.nodeid
+        if report.skipped:
+            self._report.add(PART, name, Outcome.SKIPPED, report.longrepr[2].removeprefix("Skipped: "))
+        elif report.failed:
+            self._report.add(PART, name, Outcome.FAILED, report.longrepr.reprcrash.message)
+        elif report.when == "call":
+            self._report.add(PART, name, Outcome.PASSED)
+
+
+def run(target: Target, report: Report, only: str) -> None:
+    """Run the tests.
+
+    :param only: a part of the names of tests.
+    """
+    files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
+    options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
+    with pytest.MonkeyPatch.context() as patch:
+        _borrow(target, patch)
+        pytest.main([*files, *options], plugins=[_Results(report)])
+
+
+def _borrow(target: Target, patch: pytest.MonkeyPatch) -> None:
+    """Let it take the place of simulated deployments, and the tests' clients tell what they send."""
+    commands, make = Commands(), clients.make_client
+
+    def start(kind: str, members: int = 1, **settings: Any) -> Borrowed:
+        if target.topology != _KINDS[kind]:
+            pytest.skip(f"the test is of a deployment of another kind: {_KINDS[kind]}")
+        if settings:
+            pytest.skip(f"the test sets up its deployment: {', '.join(settings)}")
+        if members > len(target.hosts):
+            pytest.skip("the test is of more servers than there are")
+        return Borrowed(target, commands, members == 1)
+
+    def make_heard(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Any:
+        heard = {"event_listeners": [recorder, commands], **target.options, **options}
+        return make(host, recorder, heartbeat, **heard)
+
+    def refuse(self: Any, *arguments: Any, **options: Any) -> None:
+        pytest.skip("the test is of a scripted server")
+
+    for kind in _KINDS:
+        patch.setattr(Deployment, kind, partial(start, kind))
+    patch.setattr(clients, "make_client", make_heard)
+    for scripted in (ScriptedServer, ScriptedReplicaSet):
+        patch.setattr(scripted, "__init__", refuse)

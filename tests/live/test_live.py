@@ -1,0 +1,172 @@
+"""What a run sends, refuses and tells. Whole runs are in the long tier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gmongo.testing import Deployment, DeploymentProcess
+from gmongo.uri_parser import parse_uri
+from tests.live.__main__ import main
+from tests.live.report import Differs, Report, Skip
+from tests.live.target import OWN, RefusedError, Target
+from tests.simulation.semantics import cases
+from tests.spec.unified.requirements import Offer, unmet
+
+# What may be sent to the databases of the deployment's own: it asks, or ends what the run has begun.
+HARMLESS = frozenset(
+    {
+        *("hello", "isMaster", "ismaster", "ping", "buildInfo", "listDatabases", "saslStart", "saslContinue"),
+        *("endSessions", "killCursors", "getMore", "commitTransaction", "abortTransaction", "bulkWrite"),
+        "renameCollection",
+    }
+)
+OF_ALL = ("killAllSessions", "configureFailPoint", "replSetStepDown", "setParameter", "getParameter", "fsync")
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(1) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def target(deployment: Deployment) -> Iterator[Target]:
+    target = Target(deployment.uri)
+    yield target
+    target.close()
+
+
+def foreign_commands(deployment: Any, run: str) -> list[str]:
+    """The commands that are neither of the run's databases nor harmless."""
+    found = []
+    for command in deployment.commands:
+        database = command.body.get("$db", "admin")
+        harmless = command.name in HARMLESS if database in OWN else database.startswith(run)
+        if not harmless or command.name in OF_ALL:
+            found.append(f"{database}: {command.name}")
+    return found
+
+
+@pytest.mark.long
+def test_by_default_only_databases_of_the_run_are_used(
+    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    only = ["documented answers", "random calls", "official unified tests", "prose tests"]
+    chosen = [word for part in only for word in ("--only", part)]
+    assert main([deployment.uri, *chosen, "--calls", "20", "--report", str(tmp_path)]) == 0
+    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    run = report["facts"]["databases"].removesuffix("*")
+    assert foreign_commands(deployment, run) == []
+    assert {part: report["parts"][part]["reasons"] for part in only[2:]} == {
+        part: {"needs --disposable": 1} for part in only[2:]
+    }
+    assert set(Target(deployment.uri).client.list_database_names()) <= OWN
+
+
+def test_a_deployment_of_another_name_is_refused(target: Target) -> None:
+    with pytest.raises(RefusedError, match="must name this deployment, rs0, and not shop"):
+        target.allow_all("shop")
+    assert not target.disposable
+
+
+def test_a_deployment_with_a_foreign_database_is_refused(target: Target) -> None:
+    target.client.shop.orders.insert_one({})
+    with pytest.raises(RefusedError, match="holds databases that would be lost: shop"):
+        target.allow_all("rs0")
+    assert not target.disposable
+
+
+def test_a_standalone_server_is_named_by_host_and_port() -> None:
+    with Deployment.standalone() as deployment:
+        target = Target(deployment.uri)
+        target.allow_all(deployment.members[0].address)
+        assert target.disposable
+        target.close()
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("{0}", "mongodb://{0}/x?replicaSet=rs0"),
+        ("u:p%40@{0}/shop?replicaSet=rs0&w=1", "mongodb://u:p%40@{0}/x?w=1&authSource=shop&replicaSet=rs0"),
+        ("u:p%40@{0}/?authSource=users", "mongodb://u:p%40@{0}/x?authSource=users&replicaSet=rs0"),
+    ],
+)
+def test_a_database_of_a_connection_string_changes_neither_user_nor_options(uri: str, expected: str) -> None:
+    with Deployment.replica_set(1) as deployment:
+        address = deployment.members[0].address
+        target = Target(deployment.uri)
+        target.uri = "mongodb://" + uri.format(address)
+        target._parsed = parse_uri(target.uri)
+        assert target.uri_of(database="x") == expected.format(address)
+        target.close()
+
+
+@pytest.mark.long
+def test_a_difference_shows_in_the_report(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is told to answer otherwise."""
+    deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["aggregate"], "errorCode": 8000})
+    assert main([deployment.uri, "--only", "documented answers", "--report", str(tmp_path)]) == 0
+    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    (differing,) = [case for case in report["cases"] if case["outcome"] == "differs"]
+    assert differing["reason"].startswith(f"answered {cases.Error(8000)!r}, documented ")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count("Error(code=8000)") == 1
+
+
+def test_outcomes_are_counted_with_their_reasons(tmp_path: Path) -> None:
+    report = Report({"deployment": "<one>"})
+    for raised in (None, Skip("old"), Skip("old"), Differs("a < b"), ValueError("broken")):
+        with report.case("part", "case"):
+            if raised is not None:
+                raise raised
+    counts = {"passed": 1, "skipped": 2, "differs": 1, "failed": 1, "reasons": {"old": 2}}
+    assert report.summary() == {"part": counts}
+    assert report.has_failed()
+    report.write(tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "a &lt; b" in page
+    assert "ValueError: broken" in page
+    assert "<one>" not in page
+
+
+OFFER = Offer("sharded", "7.0.2", False, (), lambda wanted: wanted == {"enableTestCommands": True})
+
+
+@pytest.mark.parametrize(
+    ("requirement", "lacking"),
+    [
+        ({"minServerVersion": "7.0", "maxServerVersion": "7.0.99"}, []),
+        ({"minServerVersion": "8.0"}, ["minServerVersion 8.0"]),
+        ({"topologies": ["single", "sharded-replicaset"]}, []),
+        ({"topologies": ["replicaset"]}, ["topologies ['replicaset']"]),
+        ({"serverParameters": {"enableTestCommands": True}}, []),
+        ({"serverParameters": {"x": 1}}, ["serverParameters {'x': 1}"]),
+        ({"auth": True, "authMechanism": "PLAIN"}, ["auth True", "authMechanism PLAIN"]),
+    ],
+)
+def test_what_a_deployment_lacks_is_named(requirement: dict[str, Any], lacking: list[str]) -> None:
+    assert unmet(requirement, OFFER) == lacking
+
+
+@pytest.mark.long
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    "kind", [["--standalone"], ["--replica-set", "1"], ["--sharded", "2"], ["--load-balanced", "1"]], ids=str
+)
+def test_a_disposable_deployment_of_each_kind(kind: list[str], tmp_path: Path) -> None:
+    with DeploymentProcess(*kind) as deployment:
+        target = Target(deployment.uri)
+        name = target.name
+        target.close()
+        parts = ["documented answers", "campaign", "prose tests", "official unified tests"]
+        only = [word for part in parts for word in ("--only", part)]
+        asked = ["--disposable", name, "--case", "find", "--steps", "1", "--report", str(tmp_path)]
+        assert main([deployment.uri, *only, *asked]) == 0
