@@ -117,18 +117,7 @@ class Scene:
 
     :param server: host and port.
     :param name: what the server is called.
-<<<<<<< HEAD
     :param patience: seconds that a call is given.
-    """
-
-    def __init__(self, server: tuple[str, int], name: str, patience: float | None = None) -> None:
-        self._given_patience = patience
-        self.name = name
-        limit = None if patience is None else int(1000 * patience)  # a server that loses a request must not end it all
-        self._control: Any = pymongo.MongoClient(
-            *server, directConnection=True, socketTimeoutMS=limit, retryReads=limit is None
-        )
-=======
     :param database: the one that calls work in.
     :param alone: let calls reach no other, and send nothing that concerns the server as a whole.
     :param login: user and password with their ``@``, as in a connection string.
@@ -139,29 +128,28 @@ class Scene:
         self,
         server: tuple[str, int],
         name: str,
+        patience: float | None = None,
         database: str = DATABASE,
         alone: bool = False,
         login: str = "",
         options: str = "directConnection=true",
     ) -> None:
+        self._given_patience = patience
         self.name, self._database, self._alone = name, database, alone
-        self._control: Any = pymongo.MongoClient("mongodb://{}{}:{}/?{}".format(login, *server, options))
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
+        limit = None if patience is None else int(1000 * patience)  # a server that loses a request must not end it all
+        self._control: Any = pymongo.MongoClient(
+            "mongodb://{}{}:{}/?{}".format(login, *server, options), socketTimeoutMS=limit, retryReads=limit is None
+        )
         foreign = frozenset(self._control.list_database_names()) - SERVERS_OWN
         if database in foreign:
             raise ForeignDatabaseError(
                 f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
             )
-<<<<<<< HEAD
-        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server))
-        self.uri = f"mongodb://127.0.0.1:{self._tap.port}/?directConnection=true&heartbeatFrequencyMS=500"
-        if limit is not None:
-            self.uri += f"&socketTimeoutMS={limit}"
-=======
-        self._tap = Tap(server, foreign, database if alone else None)
+        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server), database if alone else None)
         heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
         self.uri = f"mongodb://{login}127.0.0.1:{self._tap.port}/?{options}{heartbeat}"
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
+        if limit is not None:
+            self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
         self._whose = "is not of the run" if alone else "the server had before the tests"
         self._failing = False
@@ -206,13 +194,8 @@ class Scene:
         portrait, returned, error, text = Portrait(), None, None, ""
         if self._is_changed:
             self._reset()
-<<<<<<< HEAD
-            self._tap.refused.clear()
-        with self._interrupted(driver), self._names(driver) as names:
-=======
         self._tap.refused.clear()
-        with self._names(driver) as names:
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
+        with self._interrupted(driver), self._names(driver) as names:
             self._tap.take()
             try:
                 with gevent.Timeout(self._patience):
@@ -224,12 +207,8 @@ class Scene:
             if self._tap.refused:
                 self._is_changed = True  # as far as it came
                 named = ", ".join(sorted(self._tap.refused))
-<<<<<<< HEAD
-                raise ForeignDatabaseError(f"the call uses {named}, which the server had before the tests")
-        commands = [_without_what_says_nothing(each, portrait) for each in sent]
-=======
                 raise ForeignDatabaseError(f"the call uses {named}, which {self._whose}")
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
+        commands = [_without_what_says_nothing(each, portrait) for each in sent]
         if self._failing:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
             self._failing = False

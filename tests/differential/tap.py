@@ -17,12 +17,6 @@ _OP_MSG = 2013
 SERVERS_OWN = frozenset({"admin", "config", "local"})
 """The databases that every server has."""
 # What a driver sends in its own time: to find its servers, and to clean up.
-<<<<<<< HEAD
-_OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors"})
-UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
-"""The error codes by which a server says that it does not know what it is asked for."""
-_LARGEST_ERROR = 1 << 16
-=======
 _OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors", "saslStart", "saslContinue"})
 # What may be sent to the database `admin` where all others are foreign. What names other databases is looked at.
 _HARMLESS = _OWN_BUSINESS | {
@@ -40,7 +34,9 @@ _HARMLESS = _OWN_BUSINESS | {
 }
 # What concerns a server as a whole, whatever database it is sent to.
 _OF_ALL = frozenset({"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"})
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
+UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
+"""The error codes by which a server says that it does not know what it is asked for."""
+_LARGEST_ERROR = 1 << 16
 
 
 class Sent(NamedTuple):
@@ -57,27 +53,24 @@ class Tap:
     :param server: the host and port to pass everything on to.
     :param foreign: the databases that are not the tests'. A command that names one is not passed on: its connection is
         closed.
-<<<<<<< HEAD
     :param unacknowledged: what the server does with a command that asks for no answer, if it is no good. Such commands
         are not passed on then.
-    """
-
-    def __init__(self, server: tuple[str, int], foreign: Collection[str] = (), unacknowledged: str = "") -> None:
-        self.unknown: set[str] = set()  # why the server cannot do what it was asked for
-        self.used: set[str] = set()  # the databases that commands which were passed on have named
-        self.refused: set[str] = set()  # the foreign databases that commands have named
-        self._foreign = foreign
-        self._unacknowledged = unacknowledged
-=======
     :param only: the one database that is the tests', if all others are foreign. Nothing that concerns the server as a
         whole is passed on then.
     """
 
-    def __init__(self, server: tuple[str, int], foreign: Collection[str] = (), only: str | None = None) -> None:
+    def __init__(
+        self,
+        server: tuple[str, int],
+        foreign: Collection[str] = (),
+        unacknowledged: str = "",
+        only: str | None = None,
+    ) -> None:
+        self.unknown: set[str] = set()  # why the server cannot do what it was asked for
         self.used: set[str] = set()  # the databases that commands which were passed on have named
         self.refused: set[str] = set()  # the foreign databases, and the commands, that were not passed on
         self._foreign, self._only = foreign, only
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
+        self._unacknowledged = unacknowledged
         self._sent: list[Sent] = []
         self._lock = threading.Lock()
         tap = self
@@ -154,13 +147,10 @@ class Tap:
         :returns: whether it may be passed on.
         """
         databases = _databases(body)
-<<<<<<< HEAD
         if flags & 2 and self._unacknowledged:
             self.unknown.add(self._unacknowledged)
             return False
-=======
         refused = self._refused(name, body, databases)
->>>>>>> 68b2965 (A deployment that a connection string names is tried by one command, which does it no harm unless it is disposable)
         with self._lock:
             self.used |= databases - refused
             self.refused |= refused

@@ -51,7 +51,7 @@ def _scene(target: Target) -> Iterator[Scene]:
     direct = "" if target.topology == "load-balanced" else "directConnection=true"
     options = "&".join(filter(None, [uri.partition("?")[2], direct]))
     scene = Scene(
-        (host, int(port)), "a server in use", target.database("calls"), not target.disposable, login + at, options
+        (host, int(port)), "a server in use", None, target.database("calls"), not target.disposable, login + at, options
     )
     try:
         yield scene
@@ -63,7 +63,7 @@ def _scene(target: Target) -> Iterator[Scene]:
 def _simulated(target: Target) -> Iterator[Any]:
     with DeploymentProcess("--replica-set", "1") as deployment:
         host, port = deployment.members[0].address.rsplit(":", 1)
-        scene = Scene((host, int(port)), "simulation", target.database("calls"))
+        scene = Scene((host, int(port)), "simulation", database=target.database("calls"))
         try:
             yield scene
         finally:
