@@ -26,6 +26,9 @@ _TESTS = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
 
 
+_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}  # of a simulated deployment that is not told otherwise
+
+
 class Commands(CommandListener):
     """What the clients of a test have sent, in the place of what a simulated deployment has received."""
 
@@ -112,7 +115,8 @@ def _borrow(target: Target, patch: pytest.MonkeyPatch) -> None:
     """Let it take the place of simulated deployments, and the tests' clients tell what they send."""
     commands, make = Commands(), clients.make_client
 
-    def start(kind: str, members: int = 1, **settings: Any) -> Borrowed:
+    def start(kind: str, members: int | None = None, **settings: Any) -> Borrowed:
+        members = members or _MEMBERS.get(kind, 1)
         if target.topology != _KINDS[kind]:
             pytest.skip(f"the test is of a deployment of another kind: {_KINDS[kind]}")
         if settings:
