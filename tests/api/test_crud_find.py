@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from bson.code import Code
 
-from gmongo import ASCENDING, DESCENDING, CursorType
+from gmongo import ASCENDING, DESCENDING, CursorType, MongoClient
 from gmongo.collation import Collation
 from gmongo.collection import Collection
 from gmongo.read_concern import ReadConcern
+from tests.support.server import ScriptedServer, cursor_reply
 
 from .recording import Recorded, recorded_collection
 
@@ -67,6 +68,16 @@ def test_a_negative_limit_asks_for_a_single_batch(recorded: Recorded) -> None:
         "limit": 3,
         "singleBatch": True,
     }
+
+
+def test_a_single_batch_is_the_last_on_a_server_that_leaves_its_cursor_open() -> None:
+    with (
+        ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server,
+        MongoClient[Any](server.name) as client,
+    ):
+        assert list(client.db.c.find(limit=-3)) == [{"_id": 1}]
+        server.wait_for("killCursors")
+        assert server.commands("getMore") == []
 
 
 def test_a_plain_find_sends_nothing_that_was_not_asked_for(recorded: Recorded) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import resource
-from statistics import linear_regression
+from math import sqrt
+from statistics import fmean, linear_regression
 
 from gevent import get_hub
 
@@ -16,6 +17,7 @@ _WARM_UP = 1 / 3  # of the steps
 # How much each figure may rise from the end of the warm-up to the end of the run, by the line that fits it best.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)
+_ERRORS = 3  # standard errors that a rise has at least
 
 
 def figures() -> dict[str, float]:
@@ -41,26 +43,36 @@ class Slopes:
         """Note the figures after a step."""
         self.steps.append(found)
 
-    def rises(self) -> dict[str, float]:
-        """By how much each figure has risen since the warm-up: memory in relation to what it is then."""
+    def rises(self) -> dict[str, tuple[float, float]]:
+        """By how much each figure has risen since the warm-up, memory in relation to what it is then; and the standard
+        error of that.
+        """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
+        steps = range(len(warm))
         found = {}
         for name in _TOLERANCE:
             values = [each[name] for each in warm]
-            rise = linear_regression(range(len(values)), values).slope * (len(values) - 1)
-            found[name] = rise / values[0] if name in _RELATIVE else rise
+            unit = (len(warm) - 1) / (values[0] if name in _RELATIVE else 1)
+            slope, start = linear_regression(steps, values)
+            rest = sum((value - start - slope * step) ** 2 for step, value in zip(steps, values, strict=True))
+            spread = sum((step - fmean(steps)) ** 2 for step in steps)
+            found[name] = slope * unit, sqrt(rest / (len(warm) - 2) / spread) * unit
         return found
 
     def faults(self) -> list[str]:
-        """What has risen too much."""
+        """What has risen too much, and not by chance."""
         if len(self.steps) < _LEAST_STEPS:
             return []
-        return [f"{name} rise by {rise:.3g}" for name, rise in self.rises().items() if rise > _TOLERANCE[name]]
+        return [
+            f"{name} rise by {rise:.3g}"
+            for name, (rise, error) in self.rises().items()
+            if rise > max(_TOLERANCE[name], _ERRORS * error)
+        ]
 
     def line(self) -> str:
         """The rises, for people."""
         if len(self.steps) < _LEAST_STEPS:
             return f"no slopes of {len(self.steps)} steps"
         formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}
-        shown = (f"{name} {formats[name].format(rise)}" for name, rise in self.rises().items())
+        shown = (f"{name} {formats[name].format(rise)}" for name, (rise, _error) in self.rises().items())
         return "rises after the warm-up: " + ", ".join(shown)
