@@ -13,12 +13,14 @@ from tests.differential.differences import check
 from tests.differential.judge import Verdict, judge
 from tests.differential.scene import Call, Scene, calls
 
+from .engine import rows_to_play
+
 _FOLDER = Path(scenes.__file__).parent / "calls"
 _CALLS = [call for path in sorted(_FOLDER.glob("*.txt")) for call in calls(path)]
 _ENOUGH = 300
 
 
-@pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in _CALLS])
+@pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in rows_to_play(_CALLS)])
 def test_gmongo_answers_as_pymongo_does(
     scene: Scene, simulation: Callable[[], Scene], tally: Counter[str], call: Call
 ) -> None:

@@ -103,7 +103,8 @@ def test_a_failed_check_forgets_all_samples(connect: Any, server: ScriptedServer
     assert lost.min_round_trip_time == 0
     found = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
     assert found.round_trip_time > 0
-    assert found.min_round_trip_time == 0
+    if not streams_on:  # else the connection for measurements may have added a sample meanwhile
+        assert found.min_round_trip_time == 0
 
 
 # Servers that stream

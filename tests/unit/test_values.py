@@ -20,10 +20,12 @@ MUTABLE = {
 
 
 def data_classes() -> dict[str, type]:
-    """Those of all modules that can be imported here, but for the servers of :mod:`gmongo.testing`."""
+    """Those of all modules that can be imported here, but for the servers of :mod:`gmongo.testing`, and for what takes
+    PyMongo's place in the whole process as it is imported.
+    """
     found: dict[str, type] = {}
     for name in MODULES:
-        if name.startswith("gmongo.testing"):
+        if name.startswith(("gmongo.testing", "gmongo.as_pymongo")):
             continue
         try:
             module = importlib.import_module(name)
