@@ -40,7 +40,7 @@ ALONE = Play(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",))
 @pytest.mark.parametrize(
     ("play", "depth", "least"),
     [
-        (Play(3, 2, 2, 1), 7, 3000),
+        (Play(3, 2, 2, 1), 6, 1000),
         (Play(3, 3, 3, 2, EVERYTHING - {"broken", "clear interrupting"}), 6, 500),
         (TALKING, 8, 1000),
         (ALONE, 14, 100),

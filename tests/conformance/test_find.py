@@ -7,6 +7,8 @@ import pytest
 from tests.conformance.pages import ROOT
 from tests.find import found, main
 
+pytestmark = pytest.mark.long  # each question reads all tests
+
 
 def test_a_rule_leads_to_the_tests_that_prove_it() -> None:
     assert "tests/cmap/test_populating.py::test_the_backoff_ends_when_an_operation_has_connected" in found("CMAP-97")

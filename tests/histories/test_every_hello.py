@@ -30,7 +30,9 @@ def sequences(length: int) -> Iterable[Sequence[str]]:
 @pytest.mark.requirement("SM-37", "SM-111", "SM-119")
 @pytest.mark.parametrize("waits", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.parametrize("streams", [True, False])
-@pytest.mark.parametrize("options", [SINGLE, SET], ids=["direct", "set"])
+@pytest.mark.parametrize(
+    "options", [pytest.param(SINGLE, id="direct"), pytest.param(SET, id="set", marks=pytest.mark.long)]
+)
 def test_one_server(streams: bool, waits: bool, options: dict[str, Any]) -> None:
     play_all(([roles] for roles in sequences(2)), streams=streams, waits=waits, **options)
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PROGRAMS = Path(__file__).with_name("programs")
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.name for path in PROGRAMS.glob("*.py"))
@@ -70,7 +72,6 @@ def test_mypy_finds_what_it_should(name: str, ours: Errors) -> None:
     assert ours[name] == expected
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_pymongo_is_no_better(name: str, ours: Errors, theirs: Errors) -> None:
     better = {number for number, line in lines(name) if "better:" in line}
