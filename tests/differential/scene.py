@@ -350,10 +350,13 @@ def _fault_of_unacknowledged(server: tuple[str, int]) -> str:
     it; empty if it does what it should.
     """
     with socket.create_connection(server, timeout=_PATIENCE) as connection:
-        for number, flags in ((1, 2), (2, 0)):
-            body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
-            connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
-        answered = connection.recv(16, socket.MSG_WAITALL)[8:12]
+        try:
+            for number, flags in ((1, 2), (2, 0)):
+                body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
+                connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
+            answered = connection.recv(16, socket.MSG_WAITALL)[8:12]
+        except ConnectionError:  # it closes it before it has read all of that
+            answered = b""
     if not answered:
         return "it closes the connection on which a command asks for no answer"
     return "" if answered == struct.pack("<i", 2) else "it answers a command that asks for no answer"
