@@ -23,7 +23,7 @@ from gmongo.cmap.generation import Generations
 from gmongo.cmap.holders import holders
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.state import PoolState, StateMachine
-from gmongo.cmap.upkeep import upkeep
+from gmongo.cmap.upkeep import END, upkeep
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import InvalidOperation, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from gmongo.events.pool import PoolEvents
@@ -59,7 +59,15 @@ class Pool:
         self._load_balanced = connection_options.load_balanced
         self._events = events
         self._delivery = events.delivery
-        self._upkeep = spawn_for(self, self.machine.upkeep_wakeup, upkeep)
+        self._begin_upkeep()
+
+    def _begin_upkeep(self) -> None:
+        wakeup = self.machine.upkeep_wakeup
+        # A forked child has another one. The copy of its parent's background ends when it wakes; it is not killed, as
+        # closing its timer may crash libuv.
+        self._upkeep = spawn_for(
+            self, wakeup, lambda pool: upkeep(pool) if pool.machine.upkeep_wakeup is wakeup else END
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.stats().items() if name != "address")
@@ -279,8 +287,7 @@ class Pool:
         """In a forked child, on first use: forget the connections, and begin again, paused (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
-        self._upkeep.stop()  # the copy of the parent's
-        self._upkeep = spawn_for(self, self.machine.upkeep_wakeup, upkeep)
+        self._begin_upkeep()
 
 
 def _failed_reason(error: BaseException) -> str:

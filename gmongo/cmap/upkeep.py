@@ -12,7 +12,7 @@ from gmongo.cmap.state import PoolState
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
 
-_END = -1.0
+END = -1.0  # seconds of a pause after which there is no further run
 _SHORTEST_PAUSE = 0.1
 
 
@@ -23,7 +23,7 @@ def upkeep(pool: Pool) -> float:
     """
     interval = pool.options.upkeep_interval
     if pool.state is PoolState.CLOSED or interval < 0:
-        return _END
+        return END
     pool.remove_perished()
     if pool.machine.is_short():
         spawn(_populate, weakref.ref(pool))

@@ -332,6 +332,10 @@ class World:
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "nothing will give a connection back"
+        if self.used_in_child:  # the copy of the parent's background ends when it wakes
+            for _ in range(len(self.scheduler.timers)):
+                self.scheduler.pass_time()
+                self.scheduler.run_all()
         if sum("_repeat" in dict(task.stands_at()) for task in self.scheduler.tasks) > 1:
             yield "two greenlets keep the pool"
         if self.delivery.pending or len(self.delivery.delivered) != self.delivery.noted:
