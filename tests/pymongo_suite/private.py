@@ -15,12 +15,12 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 from typing import Any
 
-from gmongo import client_options
 from gmongo._stand_in.names import ALIASES, PACKAGES, ROOTS
 from gmongo.engines import transaction
 from gmongo.gridfs import grid_in
 from gmongo.options import rules
 from gmongo.sdam import monitor
+from gmongo.sdam.settings import TopologySettings
 from tests.pymongo_suite.sources import PREFIX
 from tests.pymongo_suite.substitutes import substitute
 
@@ -76,8 +76,8 @@ class _Lending(_Knobs):
 
 
 # Their names, and where gmongo has them.
-_NUMBERS: dict[str, tuple[tuple[ModuleType, str], ...]] = {
-    "HEARTBEAT_FREQUENCY": ((client_options, "_DEFAULT_HEARTBEAT"),),
+_NUMBERS: dict[str, tuple[tuple[Any, str], ...]] = {
+    "HEARTBEAT_FREQUENCY": ((TopologySettings, "heartbeat_frequency"),),
     "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
     "_UPLOAD_BUFFER_SIZE": ((grid_in, "_BUFFER_SIZE"),),
     "_WITH_TRANSACTION_RETRY_TIME_LIMIT": ((transaction, "_TIME_LIMIT"),),

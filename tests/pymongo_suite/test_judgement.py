@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from textwrap import dedent
 
@@ -152,3 +153,8 @@ def test_the_report_has_a_column_for_each_reason(tmp_path: Path) -> None:
         f"| {name} | {counts}" for name in ("sharded", "all", "test_cursor", "all")
     ]
     assert "1 | 0 | 0 | 0 | 1 | 1 | 1 |" in next(line for line in report(results, {}) if "sharded" in line)
+
+
+def test_the_numbers_that_tests_set_are_there() -> None:
+    private = importlib.import_module("tests.pymongo_suite.private")
+    assert all(hasattr(owner, name) for owner, name in private._AT_FIRST)
