@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import CodeType
 
 from tests.mutations.kinds import Change, changes, differs
@@ -17,6 +17,14 @@ from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
 _FOR_A_LINE = 5  # tests
+_PORTION = 5.0  # seconds
+_OF_OTHERS = 4  # times what a test costs that is about something else
+_TESTS_OF = {
+    "_encryption": "encryption",
+    "engines": "api",
+    "operations": "api",
+    "wire": "tls",
+}  # others are called alike
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
 _LOOKS_AT_ALL = "tests/unit/test_values.py"  # at every class, of whatever module
 
@@ -117,32 +125,53 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
     :param seconds: that they take together, at the most.
     """
     reaching = _reaching(recording, drawn)
-    order = _in_rounds(reaching)
+    order = _in_rounds(reaching, drawn.file)
     lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
     at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
-    rare = [test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found)[:_FOR_A_LINE]]
+    rare = [
+        test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_FOR_A_LINE]
+    ]
     if not lines:
-        rare = _in_rounds(
-            test for test in reaching if test.name.partition("::")[0] in {_LOOKS_AT_ALL, *_importing(drawn.file)}
-        )
-    chosen: dict[str, list[str]] = {}  # by file, so that what a file's tests share is made once
-    left = seconds
-    for test in dict.fromkeys([*rare, *order]):
-        if test.seconds <= min(left, _LONGEST):
-            left -= test.seconds + 0.003
-            chosen.setdefault(test.name.partition("::")[0], []).append(test.name)
-    return [name for names in chosen.values() for name in names], len(reaching)
+        direct = {_LOOKS_AT_ALL, *_importing(drawn.file)}
+        rare = _in_rounds((test for test in reaching if test.name.partition("::")[0] in direct), drawn.file)
+    return list(_in_portions(dict.fromkeys([*rare, *order]), seconds)), len(reaching)
 
 
-def _in_rounds(tests: Iterable[Test]) -> list[Test]:
-    """The best test of each function, then the second of each, and so on."""
+def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
+    """The names of those for which there is time, a file's tests together within a portion: what they share is made once."""
+    left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
+    for test in tests:
+        if test.seconds > min(left, _LONGEST):
+            continue
+        left -= test.seconds + 0.003
+        of_portion += test.seconds
+        portion.setdefault(test.name.partition("::")[0], []).append(test.name)
+        if of_portion > _PORTION:
+            yield from chain.from_iterable(portion.values())
+            portion, of_portion = {}, 0.0
+    yield from chain.from_iterable(portion.values())
+
+
+def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+    """The best test of each function, then the second of each, and so on. Those that are about a file are better."""
+
+    def cost(test: Test) -> tuple[float, str]:
+        near = _is_about(test.name.partition("::")[0], file)
+        return test.seconds * (50 + test.breadth) * (1 if near else _OF_OTHERS), test.name
+
     seen: Counter[str] = Counter()
     rounds = []
-    for test in sorted(tests, key=lambda test: (test.seconds * (50 + test.breadth), test.name)):
+    for test in sorted(tests, key=cost):
         function = test.name.partition("[")[0]
         rounds.append((seen[function], len(rounds), test))
         seen[function] += 1
     return [test for _, _, test in sorted(rounds)]
+
+
+def _is_about(tests: str, file: str) -> bool:
+    """Whether a file of tests is in the folder of a package, or imports the module."""
+    package = file.partition("/")[0]
+    return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
 
 
 def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:

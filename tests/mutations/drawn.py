@@ -18,6 +18,7 @@ from tests.mutations.trials import NotRun, Outcome, each_in_a_copy, first_failur
 from tests.mutations.warm import RunsAtImport, Warm
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
+_TRACED = 10  # times as long as by itself, at the most, a test takes while it is recorded
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 
@@ -52,29 +53,36 @@ def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm
     after = drawn.apply(before)
     if after is None:
         return result(NOT_TRIED, "its lines are gone")
-    tests, among = choose(recording, drawn, seconds)
+    tests, among = choose(recording, drawn, _TRACED * seconds)
     if not tests:
         return result(UNREACHED, f"of {among}" if among else "")
     path.write_text(after, "utf-8")
     try:
-        outcome = _first_failure(drawn, before, root, recording, tests, warm)
+        outcome = _first_failure(drawn, before, root, recording, tests, seconds, warm)
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
         path.write_text(before, "utf-8")
     if outcome.failed:
         return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
-    return result(SURVIVED, f"{len(tests)} of the {among} tests that reach it")
+    return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach it")
 
 
 def _first_failure(
-    drawn: Drawn, before: str, root: Path, recording: Recording, tests: Sequence[str], warm: Warm
+    drawn: Drawn,
+    before: str,
+    root: Path,
+    recording: Recording,
+    tests: Sequence[str],
+    seconds: float,
+    warm: Warm,
 ) -> Outcome:
     if not recording.runs_at_import(drawn.file, drawn.line):
         try:
-            return warm.first_failure(drawn.file, before, {test: recording.limit(test) for test in tests})
+            return warm.first_failure(drawn.file, before, {test: recording.limit(test) for test in tests}, seconds)
         except RunsAtImport:
             pass
+    tests, _ = choose(recording, drawn, seconds)  # a new process collects their files
     return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 

@@ -89,6 +89,20 @@ def test_of_two_that_take_as_long_the_one_that_reaches_less_comes_first(monkeypa
     assert choose(known, a_line_of_a_function(), 0.15) == (["y.py::narrow"], 2)
 
 
+def test_tests_of_the_package_come_before_cheaper_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = recording(
+        [Test(0.2, 10, "tests/tls/test_x.py::own"), Test(0.1, 10, "tests/api/test_y.py::other")], monkeypatch
+    )
+    assert choose(known, a_line_of_a_function(), 0.25) == (["tests/tls/test_x.py::own"], 2)
+
+
+def test_within_a_portion_of_time_the_tests_of_a_file_are_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = [Test(0.6 + n / 100, 10, f"{'xy'[n % 2]}.py::{n}") for n in range(16)]
+    chosen, _ = choose(recording(tests, monkeypatch), a_line_of_a_function(), 60)
+    first, second = ([f"{'xy'[n % 2]}.py::{n}" for n in range(8 * half, 8 * half + 8)] for half in (0, 1))
+    assert chosen == [*first[::2], *first[1::2], *second[::2], *second[1::2]]
+
+
 @pytest.mark.parametrize("only", [["wire"], ["wire/tls.py"], ["api"]])
 def test_files_are_chosen_by_package(only: list[str]) -> None:
     chosen = files(only)

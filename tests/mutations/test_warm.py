@@ -72,13 +72,14 @@ def test_tests_see_changes_in_a_process_that_has_imported_everything(tmp_path: P
     )
     warm = Warm(root, ["extra"])
 
-    def outcome(after: str) -> Outcome:
+    def outcome(after: str, seconds: float = 5) -> Outcome:
         code.write_text(after, "utf-8")
-        return warm.first_failure("_extra.py", before, {name: 1})
+        return warm.first_failure("_extra.py", before, {name: 1}, seconds)
 
     try:
         assert outcome(before) == Outcome()
         assert outcome(before.replace("42", "43")) == Outcome(name)
+        assert outcome(before.replace("42", "43"), 0).ran == 0  # its time is over
         assert outcome(before.replace("return 42", "while True: pass")) == Outcome(name, timed_out=True)
         with pytest.raises(RunsAtImport):
             outcome(before + "import this\n")

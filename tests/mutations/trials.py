@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -50,10 +50,12 @@ class Outcome:
 
     :param failed: the first that failed; empty, if none did.
     :param timed_out: it took too long.
+    :param ran: how many tests began.
     """
 
     failed: str = ""
     timed_out: bool = False
+    ran: int = field(default=0, compare=False)
 
 
 def copy_project(to: Path) -> Path:
@@ -122,13 +124,14 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
 
 def outcome_of(code: int, story: Sequence[str], output: str) -> Outcome:
     """What happened, from the exit code of pytest and what the plug-in wrote."""
+    ran = sum(line.startswith("begun ") for line in story)
     failed = [line.removeprefix("failed ") for line in story if line.startswith("failed ")]
     if failed:
-        return Outcome(failed[0])
+        return Outcome(failed[0], ran=ran)
     if story and story[-1].startswith("begun "):
-        return Outcome(story[-1].removeprefix("begun "), timed_out=True)
+        return Outcome(story[-1].removeprefix("begun "), timed_out=True, ran=ran)
     if code in (0, 5):  # 5: no test is left
-        return Outcome()
+        return Outcome(ran=ran)
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
     raise NotRun(output[-2000:])

@@ -28,7 +28,7 @@ from tests.mutations.trials import Outcome, Story, environment, limit_memory, ou
 
 _SOCKET = "GMONGO_WARM"  # the descriptor over which trials are asked for
 _BEFORE_THE_FIRST = 120  # seconds
-_FOR_ALL = 300
+_WAITING = 3  # how much longer than a processor works for them, tests may take
 
 
 class RunsAtImport(Exception):
@@ -101,24 +101,25 @@ class Warm:
         ours.close()
         self._answer()
 
-    def first_failure(self, file: str, before: str, tests: Mapping[str, float]) -> Outcome:
+    def first_failure(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
         """The first test that fails with a file as it now is. One that takes too long has only failed if it does so again, alone.
 
         :param file: below ``gmongo``.
         :param before: its text when the process began.
         :param tests: names, and for how many seconds each may go on.
+        :param seconds: of a processor after which no further test begins.
         :raises RunsAtImport: a new process is needed for that.
         """
         left = dict(tests)
         while True:
-            outcome = self._run(file, before, left)
+            outcome = self._run(file, before, left, seconds)
             if not outcome.timed_out:
                 return outcome
-            alone = self._run(file, before, {outcome.failed: 2 * left.pop(outcome.failed)})
+            alone = self._run(file, before, {outcome.failed: 2 * left.pop(outcome.failed)}, seconds)
             if alone.failed:
                 return alone
 
-    def _run(self, file: str, before: str, tests: Mapping[str, float]) -> Outcome:
+    def _run(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
         path = self._root / "gmongo" / file
         pairs = exchanged(
             compile(before, str(path), "exec", dont_inherit=True),
@@ -127,7 +128,7 @@ class Warm:
         list(pairs)  # whether it can be done at all
         story = self._root / "story"
         story.write_text("", "utf-8")
-        print(json.dumps([str(path), before, dict(tests), str(story)]), file=self._file, flush=True)
+        print(json.dumps([str(path), before, dict(tests), seconds, str(story)]), file=self._file, flush=True)
         code = int(self._answer())
         return outcome_of(code, story.read_text("utf-8").splitlines(), "")
 
@@ -160,7 +161,7 @@ class _Plugin:
         gc.freeze()
         self._tell("ready")
         for line in self._file:
-            path, before, limits, story = json.loads(line)
+            path, before, limits, seconds, story = json.loads(line)
             pid = os.fork()
             if pid == 0:
                 code = 3
@@ -168,12 +169,12 @@ class _Plugin:
                     os.setsid()
                     limit_memory()
                     _exchange(functions, Path(path), before)
-                    code = _run(session, [(items[name], limit) for name, limit in limits.items()], Path(story))
+                    code = _run(session, [(items[name], limit) for name, limit in limits.items()], seconds, Path(story))
                 except BaseException:
                     traceback.print_exc()
                 finally:
                     os._exit(code)
-            self._tell(str(_end_of(pid, _BEFORE_THE_FIRST + sum(limits.values()))))
+            self._tell(str(_end_of(pid, _BEFORE_THE_FIRST + 2 * _WAITING * seconds)))
         return True
 
     def _tell(self, text: str) -> None:
@@ -182,7 +183,7 @@ class _Plugin:
 
 def _end_of(pid: int, seconds: float) -> int:
     """The exit code of a child, which is killed if it takes too long."""
-    end = monotonic() + min(seconds, _FOR_ALL)
+    end = monotonic() + seconds
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found or monotonic() > end:
@@ -209,11 +210,14 @@ def _exchange(functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], 
             function.__code__ = new
 
 
-def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], story: Path) -> int:
-    """Run some tests until one fails."""
+def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, story: Path) -> int:
+    """Run some tests until one fails, or their time is over: that of the processor, which is the same on a busy machine."""
     teller = Story(story)
     session.config.pluginmanager.register(teller, "story")
+    used, end = sum(os.times()[:4]), monotonic() + _WAITING * seconds
     for number, (item, limit) in enumerate(items):
+        if sum(os.times()[:4]) - used > seconds or monotonic() > end:
+            break
         following = items[number + 1][0] if number + 1 < len(items) else None
         item.add_marker(pytest.mark.timeout(limit), append=False)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
