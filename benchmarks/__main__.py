@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import contest, crowd, latency, operations, programs, report, service, stall, start
+from benchmarks import contest, crowd, latency, operations, programs, report, service, stall, start, surcharge
 from benchmarks.processes import CannedServers
 from benchmarks.record import Record, as_json, versions
 from benchmarks.settings import Settings
@@ -21,10 +21,12 @@ from benchmarks.workloads import WORKLOADS
 
 ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
-TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service)}
+TABLES = {
+    module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service, surcharge)
+}
 OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
 #: What is measured if contenders take part that are programs only.
-OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE]
+OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE, surcharge.TABLE]
 NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
 ALL = "all"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import contest, crowd, latency, operations, programs, service, stall, start
+from benchmarks import contest, crowd, latency, operations, programs, service, stall, start, surcharge
 from benchmarks.record import Record
 from benchmarks.rounds import Ratio, Row, middle, ratio, ratio_to_row, summary
 from benchmarks.targets import TARGETS, Target, found, target_of
@@ -67,6 +67,17 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
     ratios = [_ratio(row, over, under) for over, under in pairs]
     return [row.name, str(row.greenlets), *ratios, *(_orientation(middle(row, name)) for name in contenders)]
+
+
+def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
+    head = ["operation", "over", "ratio", "gmongo µs", "that µs"]
+    lines = [
+        [row.name.partition(",")[0], under, _ratio(row, "gmongo", under)]
+        + [_orientation(middle(row, name)) for name in ("gmongo", under)]
+        for row in rows
+        for under in row.numbers.keys() - {"gmongo"}
+    ]
+    yield Sheet(f"What circumstances add, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
 
 def _crowd(rows: Sequence[Row]) -> Iterator[Sheet]:
@@ -179,6 +190,7 @@ _SHEETS = {
     crowd.TABLE: _crowd,
     stall.TABLE: _stall,
     start.TABLE: _start,
+    surcharge.TABLE: _surcharge,
     contest.TABLE: _contest,
     latency.TABLE: _latency,
     service.TABLE: _service,
@@ -201,7 +213,9 @@ def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
 def _what(under: str | int | None, unit: str) -> str:
     if under is None:
         return f"gmongo, {unit}"
-    return f"gmongo / {TITLES.get(under, ALL_TITLES[under]) if isinstance(under, str) else f'gmongo at {under}'}"
+    if isinstance(under, int):
+        return f"gmongo / gmongo at {under}"
+    return f"gmongo / {TITLES.get(under) or ALL_TITLES.get(under, under)}"
 
 
 def _number(number: Ratio | None, target: Target | None) -> str:

@@ -65,7 +65,7 @@ def _open_driver(options: argparse.Namespace) -> Opened:
 def _open_floor(options: argparse.Namespace) -> Opened:
     from benchmarks.floor import Floor, operations
 
-    floor = Floor(options.port, min(options.greenlets, POOL_SIZE))
+    floor = Floor(options.port, min(options.greenlets, POOL_SIZE), secure=options.circumstance == "tls")
     return operations(floor), floor.close
 
 

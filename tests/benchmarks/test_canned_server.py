@@ -88,6 +88,17 @@ def test_the_floor_does_each_operation(port, name):
         floor.close()
 
 
+@pytest.mark.parametrize("name", ["find_one", "insert_one", "update_one", "find_100"])
+def test_the_floor_does_it_over_tls_too(name):
+    with canned_server("tls") as port:
+        floor = Floor(port, 1, secure=True)
+        try:
+            for _again in range(2):
+                check(name, operations(floor)[name])
+        finally:
+            floor.close()
+
+
 def test_more_greenlets_than_connections_of_the_floor_wait_for_one(port):
     import gevent
 

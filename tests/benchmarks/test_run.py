@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from benchmarks import crowd, stall, start
+from benchmarks import crowd, stall, start, surcharge
 from benchmarks.__main__ import main
 from benchmarks.circumstances import log_silently
 from benchmarks.operations import contenders, sizes
@@ -48,6 +48,18 @@ def test_a_crowd(tmp_path, monkeypatch):
     monkeypatch.setattr(crowd, "SIZES", {"gmongo": (100, 150), "floor": (100, 150)})
     found = run(["--only", "crowd"], tmp_path / "run.json")
     assert set(found["crowd"]) == {(name, size) for name in (crowd.THROUGHPUT, crowd.COST) for size in (100, 150)}
+
+
+def test_what_circumstances_add(tmp_path, monkeypatch):
+    """Each circumstance is there for each operation, beside gmongo without it or the floor with it."""
+    monkeypatch.setattr(surcharge, "GREENLETS", 2)
+    found = run(["--only", "surcharge"], tmp_path / "run.json")["surcharge"]
+    assert {place: set(numbers) for place, numbers in found.items()} == {
+        (surcharge.name(operation, each), 2): {"gmongo", under}
+        for operation in surcharge.OPERATIONS
+        for each, under in surcharge.UNDER.items()
+    }
+    assert all(len(each) == 1 and each[0] > 0 for numbers in found.values() for each in numbers.values())
 
 
 def test_stalls(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import contest, crowd, stall, start
+from benchmarks import contest, crowd, stall, start, surcharge
 from benchmarks.targets import TARGETS, Target, found, target_of
 from benchmarks.workloads import WORKLOADS
 from tests.benchmarks.records import record
@@ -16,13 +16,18 @@ def places() -> set[tuple[str, int | None]]:
     crowds = {(crowd.THROUGHPUT, size) for size in crowd.SIZES["gmongo"]}
     others = [*stall.NAMES.values(), *start.IMPORTS, start.FIRST_CLIENT, start.FURTHER_CLIENT]
     contests = {(contest.name(kind), contest.CALLERS) for kind in contest.SHARES}
-    return operations | crowds | contests | {(name, None) for name in others}
+    surcharges = {
+        (surcharge.name(operation, each), surcharge.GREENLETS)
+        for operation in surcharge.OPERATIONS
+        for each in surcharge.UNDER
+    }
+    return operations | crowds | contests | surcharges | {(name, None) for name in others}
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.row}-{target.greenlets}-{target.under}")
 def test_a_standard_run_has_the_row(target):
     assert (target.row, target.greenlets) in places()
-    assert target.under in ("pymongo", "floor", "rust", crowd.BASE, None)
+    assert target.under in ("pymongo", "floor", "rust", crowd.BASE, surcharge.PLAIN, None)
 
 
 def test_no_number_has_two_targets():
