@@ -154,6 +154,7 @@ class Scene:
         self._whose = "is not of the run" if alone else "the server had before the tests"
         self._failing = False
         self._is_changed = True  # since the documents were put there
+        self._unchanged: Any = None  # what is there if no call has changed it, once that has been looked at
 
     def close(self) -> None:
         """Drop what the calls have made, and close all clients."""
@@ -336,6 +337,13 @@ class Scene:
         """All documents of all collections, by database and collection."""
         if self.name == "nx-27017":
             return None  # it lists what it has dropped, now and then
+        if self._is_changed:
+            return self._all_documents(portrait)
+        if self._unchanged is None:
+            self._unchanged = self._all_documents(portrait)
+        return self._unchanged
+
+    def _all_documents(self, portrait: Portrait) -> Any:
         left = []
         for name in sorted(self._tap.used & set(self._control.list_database_names())):
             for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
