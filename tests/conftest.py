@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import gevent
 import pytest
@@ -47,11 +48,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
 
     def is_wanted(item: pytest.Item) -> bool:
-        long = item.get_closest_marker("long") is not None
-        return tier == "all" or long == (tier == "long") or str(item.path) in named
+        return tier == "all" or _is_long(item) == (tier == "long") or str(item.path) in named
 
     config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
     items[:] = filter(is_wanted, items)
+
+
+def _is_long(item: pytest.Item) -> bool:
+    one_in = item.get_closest_marker("one_in")
+    if one_in is not None and crc32(item.nodeid.encode()) % one_in.args[0]:
+        return True
+    return item.get_closest_marker("long") is not None
 
 
 def pytest_collection_finish() -> None:

@@ -471,5 +471,6 @@ def test_random_lives(monkeypatch: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-44", "CMAP-57", "CMAP-58", "CMAP-180", "CMAP-204")
+@pytest.mark.long
 def test_random_lives_with_listeners_that_yield(monkeypatch: Any) -> None:
     assert live(60, True, monkeypatch) >= 3_000

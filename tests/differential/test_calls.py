@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,12 @@ _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt"
 _OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
-@pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in _CALLS])
+def _case(call: Call) -> Any:
+    """What sends tens of megabytes takes seconds."""
+    return pytest.param(call, id=call.name, marks=[pytest.mark.long] if "15 << 20" in call.source else [])
+
+
+@pytest.mark.parametrize("call", map(_case, _CALLS))
 def test_gmongo_answers_as_pymongo_does(scene: Scene, call: Call) -> None:
     if scene.name == "nx-27017" and call.name.partition(":")[0] not in _OF_NX:
         pytest.skip("nx-27017 knows too little of it")

@@ -10,6 +10,8 @@ import pytest
 
 from gmongo.testing import DeploymentProcess
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def stalls():

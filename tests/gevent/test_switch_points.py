@@ -39,6 +39,7 @@ def scenarios(wanted):
     return pytest.mark.parametrize("scenario", wanted, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
+@pytest.mark.one_in(2)
 @kinds(*KINDS)
 @scenarios(SCENARIOS)
 def test_nothing_is_lost(scenario, kind):

@@ -1,7 +1,7 @@
 """The official tests in the unified test format, on simulated deployments.
 
-Every case runs on every topology that its requirements allow: in the default tier on one of them, which its name chooses, and in the long
-tier on the others. What does not pass is in ``tests/spec/unified/skips.py``.
+Every case runs on every topology that its requirements allow: in the default tier on one of them, which its name
+chooses, and in the long tier on the others. What does not pass is in ``tests/spec/unified/skips.py``.
 ``python -m tests.spec.unified.report`` prints a table of the suites.
 """
 

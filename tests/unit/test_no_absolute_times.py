@@ -55,6 +55,8 @@ def test_what_the_machine_has_no_say_in_is_not(code: str) -> None:
 
 def upper_limits(code: str) -> Iterator[int]:
     """The lines of assertions that compare a measured time with a limit in seconds above it."""
+    if not any(name in code for name in (*CLOCKS, "duration")):
+        return
     module = ast.parse(code)
     functions = [each for each in ast.walk(module) if isinstance(each, ast.FunctionDef)]
     inner = {id(each) for function in functions for each in ast.walk(function) if each is not function}

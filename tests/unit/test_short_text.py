@@ -96,17 +96,17 @@ def counting(visits: Visits, value: Any) -> Any:
 
 
 LARGE: dict[str, Callable[[], Any]] = {
-    "many documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(40_000)]},
-    "many numbers": lambda: {"a": [1] * 200_000},
-    "many fields": lambda: {f"f{number}": number for number in range(200_000)},
-    "empty documents": lambda: {"a": [{}] * 200_000},
-    "lists in lists": lambda: {"a": [[[1] * 60] * 60] * 60},
+    "many documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(4_000)]},
+    "many numbers": lambda: {"a": [1] * 20_000},
+    "many fields": lambda: {f"f{number}": number for number in range(20_000)},
+    "empty documents": lambda: {"a": [{}] * 20_000},
+    "lists in lists": lambda: {"a": [[[1] * 30] * 30] * 30},
     "deep": lambda: deep(90),
 }
 
 
 def deep(levels: int) -> Any:
-    value: Any = [1] * 50_000
+    value: Any = [1] * 5_000
     for _ in range(levels):
         value = {"a": value, "b": value}
     return value
@@ -118,7 +118,7 @@ def test_no_more_is_looked_at_than_is_shown(make: Callable[[], Any], length: int
     visits = Visits()
     document = make()
     if document.keys() == {"a", "b"}:  # which is too large to be copied
-        document = {"deep": counting(visits, [1] * 50_000), **document}
+        document = {"deep": counting(visits, [1] * 5_000), **document}
     else:
         document = counting(visits, document)
     assert len(document_text(document, length)) == length
@@ -173,7 +173,7 @@ def test_short_is_as_reprlib_has_it(value: Any) -> None:
     assert short(value) == reprlib.repr(value)
 
 
-def many(kind: Callable[..., Any], count: int = 100_000) -> Any:
+def many(kind: Callable[..., Any], count: int = 10_000) -> Any:
     return kind((f"f{number}", number) for number in range(count))
 
 
