@@ -49,7 +49,7 @@ def cases_of(file: File) -> Iterator[Any]:
     entities = words_of(document.get("createEntities"))
     for index, case in enumerate(document["tests"]):
         name = f"{file.id}: {case['description']}"
-        possible = list(settings(document.get("runOnRequirements"), case.get("runOnRequirements")))
+        possible = settings(document.get("runOnRequirements"), case.get("runOnRequirements"))
         if not possible:
             yield skipped(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
         elif "skipReason" in case:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -48,15 +50,18 @@ class Setting:
     parameters: tuple[tuple[str, Any], ...] = ()
 
 
-def settings(*levels: Sequence[Mapping[str, Any]] | None) -> Iterator[Setting]:
+def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
     """For every topology the best setting that satisfies the requirements, if one does.
 
     :param levels: the requirements of the file and of the case; each level must be satisfied in one of its elements.
     """
-    for topology in TOPOLOGIES:
-        found = next(_of_topology(topology, levels), None)
-        if found is not None:
-            yield found
+    return _settings(json.dumps(levels))  # thousands of cases have the same few
+
+
+@cache
+def _settings(levels: str) -> list[Setting]:
+    found = [next(_of_topology(topology, json.loads(levels)), None) for topology in TOPOLOGIES]
+    return [setting for setting in found if setting is not None]
 
 
 def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | None]) -> Iterator[Setting]:

@@ -46,6 +46,7 @@ def check_version(text: str) -> None:
         raise FormatError(f"schemaVersion must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, was {text}")
 
 
+@cache
 def version(text: str) -> tuple[int, int, int]:
     """A version string as numbers: ``"4.4"`` is (4, 4, 0)."""
     major, minor, patch = ([int(part) for part in text.split(".")] + [0, 0])[:3]
