@@ -87,7 +87,8 @@ def _counted(text: str | None, what: str) -> bytes:
 
 def _request(transport: Transport, destination: Address) -> None:
     host, port = destination
-    where = _destination(host) + int(port or 0).to_bytes(2, "big")
+    assert port is not None  # a Unix domain socket is not connected to through a proxy
+    where = _destination(host) + port.to_bytes(2, "big")
     transport.send_raw(bytes([_VERSION, _CONNECT, 0]) + where)
     version, status, _reserved, kind = transport.read_raw(4)
     _check_version(version)

@@ -119,6 +119,11 @@ def test_when_credentials_expire(value: Any, moment: datetime | None) -> None:
         ('{"message": ["x"], "token": "hunter2"}', ""),
         ('["hunter2"]', ": '[\"hunter2\"]'"),
         ("it was told s3cret", ""),
+        ("[" * 100_000, f": {'[' * 500!r}"),
+        *(
+            (f'{{"{name}": "no"}}', ": 'no'")
+            for name in ("error", "error_description", "code", "Code", "message", "Message")
+        ),
     ],
 )
 def test_what_a_service_says_when_it_refuses(body: str, said: str) -> None:

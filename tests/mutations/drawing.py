@@ -26,7 +26,7 @@ _TESTS_OF = {
     "wire": "tls",
 }  # others are called alike
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
-_LOOKS_AT_ALL = "tests/unit/test_values.py"  # at every class, of whatever module
+_LOOK_AT_ALL = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # at every class or number, of any module
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
         test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_FOR_A_LINE]
     ]
     if not lines:
-        direct = {_LOOKS_AT_ALL, *_importing(drawn.file)}
+        direct = {*_LOOK_AT_ALL, *_importing(drawn.file)}
         rare = _in_rounds((test for test in reaching if test.name.partition("::")[0] in direct), drawn.file)
     return list(_in_portions(dict.fromkeys([*rare, *order]), seconds)), len(reaching)
 
@@ -183,7 +183,7 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
     lines, names = _place(drawn.file, drawn.line)
     found = {test for line in lines for test in recording.reaching(drawn.file, line)}
     if names:  # a table may be looked at without any line of it being run
-        importing = {*_importing(drawn.file), _LOOKS_AT_ALL}
+        importing = {*_importing(drawn.file), *_LOOK_AT_ALL}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # it runs when the module is imported: whatever mentions the name may see it
         for file, line in _mentions(name):

@@ -106,7 +106,7 @@ class Recording:
 
     def limit(self, name: str) -> float:
         """After how many seconds a test hangs."""
-        return 5 + 20 * self.tests[name].seconds
+        return 5 + 5 * self.tests[name].seconds
 
     def _by_line(self, file: str) -> Mapping[int, set[str]]:
         """The names of tests by present line; an empty one stands for what runs before and between tests."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 from gevent.server import StreamServer
@@ -51,8 +51,19 @@ class Certified:
 
 
 def new_key(kind: str) -> Any:
-    """A private key, ``"rsa"`` or ``"ecdsa"``."""
-    return rsa.generate_private_key(65537, 2048) if kind == "rsa" else ec.generate_private_key(ec.SECP256R1())
+    """A private key: ``"rsa"``, ``"ecdsa"``, ``"ed25519"`` or ``"ed448"``."""
+    makers: dict[str, Callable[[], Any]] = {
+        "rsa": lambda: rsa.generate_private_key(65537, 2048),
+        "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
+        "ed25519": ed25519.Ed25519PrivateKey.generate,
+        "ed448": ed448.Ed448PrivateKey.generate,
+    }
+    return makers[kind]()
+
+
+def hash_for(key: Any) -> hashes.SHA256 | None:
+    """What a key signs the hash of; None if it has one of its own."""
+    return None if isinstance(key, (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)) else hashes.SHA256()
 
 
 class Authority:
@@ -124,7 +135,7 @@ class Authority:
         )
         for extension, critical in extensions:
             builder = builder.add_extension(extension, critical)
-        return builder.sign(self.key, hashes.SHA256())
+        return builder.sign(self.key, hash_for(self.key))
 
     def response(
         self,
@@ -163,7 +174,7 @@ class Authority:
         builder = builder.responder_id(encoding, signer.certificate)
         if signer is not self.own:
             builder = builder.certificates([signer.certificate])
-        return builder.sign(signer.key, signed_with or hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+        return builder.sign(signer.key, signed_with or hash_for(signer.key)).public_bytes(serialization.Encoding.DER)
 
     def revocations(self, *revoked: Certified) -> bytes:
         """A list of revoked certificates, as a PEM file."""
@@ -171,7 +182,7 @@ class Authority:
         for each in revoked:
             entry = x509.RevokedCertificateBuilder(each.certificate.serial_number, now() - MINUTE).build()
             builder = builder.add_revoked_certificate(entry)
-        return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        return builder.sign(self.key, hash_for(self.key)).public_bytes(serialization.Encoding.PEM)
 
 
 OCSP_SIGNING = ExtendedKeyUsageOID.OCSP_SIGNING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import weakref
 
 import gevent
@@ -306,9 +307,30 @@ WRONG = {
 }
 
 
+CANNOT_BE_ASKED = "the OCSP responder at {place} cannot be asked: "
+SAID = {
+    "closes": CANNOT_BE_ASKED,
+    "is silent": "the OCSP responder at {url} does not answer within 0.5 seconds",
+    "is slow": "the OCSP responder at {url} does not answer within 0.5 seconds",
+    "has no body": "the OCSP response cannot be read: ",
+    "sends junk": CANNOT_BE_ASKED,
+    "sends half": "the OCSP response cannot be read: ",
+    "says that it fails": "the OCSP responder at {place} answers with status 500",
+    "sends too much": "the OCSP response is longer than 65536 bytes",
+    "sends headers without end": CANNOT_BE_ASKED,
+    "sends chunks without end": "the OCSP response is longer than 65536 bytes",
+    "continues without end": CANNOT_BE_ASKED,
+    "redirects in a circle": "the OCSP responder redirects more than 3 times",
+    "redirects to nothing": "the OCSP responder at 127.0.0.1:9 cannot be asked: [Errno 111] Connection refused",
+    "redirects elsewhere": "the OCSP responder at 127.0.0.1 cannot be asked: it is not asked over HTTP",
+    "redirects to a file": "the OCSP responder at  cannot be asked: it is not asked over HTTP",
+}
+
+
 @pytest.mark.parametrize("case", WRONG)
-def test_a_responder_that(tmp_path, authority, case):
-    """Whatever it does: the connection goes on, others have their turns meanwhile, and nothing is left."""
+def test_a_responder_that(tmp_path, authority, caplog, case):
+    """Whatever it does: the connection goes on, others have their turns meanwhile, and a message is left."""
+    caplog.set_level(logging.INFO, "gmongo.ocsp")
     turns = []
     ticking = gevent.spawn(lambda: [(turns.append(1), gevent.sleep(0.01)) for _ in range(10_000)])
     with Responder(WRONG[case]) as responder:
@@ -316,6 +338,9 @@ def test_a_responder_that(tmp_path, authority, case):
         with Scene(tmp_path, authority, certified) as scene:
             assert scene.accepts(connectTimeoutMS=1000)
             assert len(responder.requests) == (4 if case == "redirects in a circle" else 1)
+    [said] = caplog.messages
+    place = responder.url.split("/")[2]
+    assert SAID[case].format(place=place, url=responder.url) in said
     assert turns
     ticking.kill()
 

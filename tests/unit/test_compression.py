@@ -184,3 +184,42 @@ def test_a_missing_library(monkeypatch):
     assert what_is_missing("zstd") == "gmongo[zstd]"
     with pytest.raises(ProtocolError, match="needs a library that is not installed"):
         decompressed(wrapped(b"abc", 3, 3), LIMIT)
+
+
+CONTENT = b"x" * 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("snappy", b"\x89\x27rest", "it was announced as 5000 bytes, but begins with the length 5001"),
+        ("snappy", b"", "its length is damaged"),
+        ("snappy", b"\x80\x80", "its length is damaged"),
+        ("snappy", b"\x80" * 5 + b"\x01", "its length is damaged"),
+        ("snappy", b"\x80" * 4 + b"\x01", "it was announced as 5000 bytes, but begins with the length 268435456"),
+        ("zlib", zlib.compress(CONTENT)[:-6], "it is truncated"),
+        ("zlib", zlib.compress(CONTENT)[:-1], "it is truncated"),
+        ("zstd", make_compressor("zstd").compress(CONTENT + b"x") if not what_is_missing("zstd") else b"",
+         "it was announced as 5000 bytes, but its frame says 5001"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_content(name, data, why):
+    with pytest.raises(ProtocolError) as caught:
+        decompressed(wrapped(data, len(CONTENT), IDS[name]), LIMIT)
+    assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {why}"
+    assert type(caught.value.__cause__) is compression._Mismatch
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_a_compressor_that_fails(size):
+    """In the greenlet or in a thread, the caller gets its error."""
+
+    class Failure(Exception):
+        pass
+
+    def fail(data):
+        raise Failure(len(data))
+
+    buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "data": bytes(size)}))
+    with pytest.raises(Failure, match=str(len(buffers[0]) - 16)):
+        compressed(buffers, compression.Compressor(2, fail))

@@ -1,0 +1,81 @@
+"""Requests to the services that give out credentials: where they go, what ends them, and what their errors show."""
+
+from __future__ import annotations
+
+import ssl
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+import pytest
+from gevent.pywsgi import WSGIServer
+from gevent.ssl import SSLContext
+
+from gmongo.auth import http
+from gmongo.auth.http import request, request_json
+from gmongo.errors import OperationFailure
+from tests.auth.endpoints import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("http://h.example/p", ("h.example", 80)),
+        ("https://h.example/p", ("h.example", 443)),
+        ("http://h.example:81/p", ("h.example", 81)),
+        ("https://h.example:81/p", ("h.example", 81)),
+    ],
+)
+def test_the_port_is_that_of_the_scheme(monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int]) -> None:
+    asked = []
+
+    def refuse(address: Any) -> None:
+        asked.append(address)
+        raise OSError("no way")
+
+    monkeypatch.setattr(http.gevent_socket, "create_connection", refuse)
+    with pytest.raises(OperationFailure) as caught:
+        request("a service", "GET", url, {}, 5)
+    assert asked == [address]
+    assert str(caught.value) == f"a service at {url.split('/')[2]} cannot be asked: no way"
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("trusted", [True, False])
+def test_https_checks_the_certificate(monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, trusted: bool) -> None:
+    """By the authorities that OpenSSL takes by default."""
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", files.ca)
+
+    def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [b"safe"]
+
+    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.server)
+    server = WSGIServer(("127.0.0.1", 0), answer, log=None, error_log=None, ssl_context=context)
+    server.start()
+    try:
+        url = f"https://localhost:{server.server_port}/p"
+        if trusted:
+            assert request("a service", "GET", url, {}, 5) == "safe"
+        else:
+            with pytest.raises(OperationFailure, match="CERTIFICATE_VERIFY_FAILED"):
+                request("a service", "GET", url, {}, 5)
+    finally:
+        server.stop(timeout=0)
+
+
+def test_a_time_out_of_the_callers_is_not_the_services() -> None:
+    with Endpoint(lambda *_: gevent.sleep(60)) as endpoint, pytest.raises(gevent.Timeout) as caught:
+        with gevent.Timeout(0.05) as mine:
+            request("a service", "GET", endpoint.url, {}, 5)
+    assert caught.value is mine
+
+
+@pytest.mark.parametrize("text", ["", "junk", "[]", "5", "null", '"text"'])
+def test_json_that_is_no_object(text: str) -> None:
+    with Endpoint(lambda *_: (200, text)) as endpoint, pytest.raises(OperationFailure) as caught:
+        request_json("a service", "GET", endpoint.url, {}, 5)
+    assert str(caught.value) == f"a service at {endpoint.host} did not answer with a JSON object"

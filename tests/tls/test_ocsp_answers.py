@@ -1,0 +1,247 @@
+"""OCSP without a server: what a response says, whether it is believed, and what is said of one that is not."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("OpenSSL")
+pytest.importorskip("service_identity")
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import dsa
+
+from gmongo import _clock
+from gmongo.wire.ocsp import answer, question
+from gmongo.wire.ocsp.answer import Answer, NoAnswer, read_answer
+from gmongo.wire.ocsp.question import Question
+from gmongo.wire.ocsp.revocation import Revocation
+from gmongo.wire.transport import TransportError
+from tests.support.ocsp import DAY, GOOD, OCSP_SIGNING, REVOKED, UNKNOWN, Authority
+
+KEYS = ("ecdsa", "rsa", "ed25519", "ed448")
+NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def library() -> None:
+    """None is needed."""
+
+
+@pytest.fixture(scope="module")
+def authorities() -> dict[str, Authority]:
+    return {kind: Authority(kind) for kind in KEYS}
+
+
+def refusal(authority: Authority, certified: Any, response: bytes) -> str:
+    with pytest.raises(NoAnswer) as caught:
+        read_answer(Question(certified.certificate, authority.certificate), response)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("by_delegate", [False, True])
+def test_keys_of_every_kind_sign(authorities: dict[str, Authority], kind: str, by_delegate: bool) -> None:
+    authority = authorities[kind]
+    certified = authority.server()
+    signer = authority.delegate(OCSP_SIGNING) if by_delegate else None
+    asked = Question(certified.certificate, authority.certificate)
+    for status, revoked in ((GOOD, False), (REVOKED, True), (UNKNOWN, None)):
+        response = authority.response(certified, status, signer=signer)
+        assert read_answer(asked, response).revoked is revoked
+        if status is not GOOD:
+            continue
+        # Of the signature, which comes last unless a certificate does; or of what is signed.
+        at = response.index(answer.ocsp.load_der_ocsp_response(response).signature) + 40
+        forged = response[:at] + bytes([response[at] ^ 1]) + response[at + 1 :]
+        assert refusal(authority, certified, forged) == "the signature of the OCSP response is wrong"
+
+
+def test_a_key_of_an_unknown_kind(authorities: dict[str, Authority]) -> None:
+    key = dsa.generate_private_key(1024).public_key()
+    response = SimpleNamespace(
+        signature_hash_algorithm=hashes.SHA256(), signature=b"", tbs_response_bytes=b"", responder_name=None
+    )
+    with pytest.raises(NoAnswer) as caught:
+        answer._check_signature(response, SimpleNamespace(public_key=lambda: key))  # type: ignore[arg-type]
+    assert str(caught.value) == f"the OCSP response is signed with a key of an unknown kind ({type(key).__name__})"
+
+
+@pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
+def test_a_signature_without_a_hash_is_none(authorities: dict[str, Authority], kind: str) -> None:
+    response = SimpleNamespace(signature_hash_algorithm=None, signature=b"", tbs_response_bytes=b"")
+    with pytest.raises(NoAnswer, match="signed with a key of an unknown kind"):
+        answer._check_signature(response, authorities[kind].certificate)  # type: ignore[arg-type]
+
+
+def single(status: Any, since: timedelta, until: timedelta | None) -> Any:
+    return SimpleNamespace(
+        certificate_status=status, this_update_utc=NOW + since, next_update_utc=None if until is None else NOW + until
+    )
+
+
+@pytest.mark.parametrize(
+    ("singles", "expected"),
+    [
+        ([(GOOD, -DAY, DAY)], (False, DAY)),
+        ([(GOOD, 0 * DAY, SECOND)], (False, SECOND)),
+        ([(REVOKED, -DAY, DAY)], (True, DAY)),
+        ([(UNKNOWN, -DAY, DAY)], (None, DAY)),
+        ([(GOOD, -DAY, None)], (False, None)),
+        ([(GOOD, -DAY, DAY), (GOOD, -DAY, 2 * DAY)], (False, DAY)),
+        ([(GOOD, -DAY, 2 * DAY), (GOOD, -DAY, DAY)], (False, DAY)),
+        ([(GOOD, -DAY, DAY), (GOOD, -DAY, None)], (False, None)),
+        ([(GOOD, -DAY, None), (GOOD, -DAY, DAY)], (False, None)),
+        ([(GOOD, -DAY, DAY), (REVOKED, -DAY, DAY)], (True, DAY)),
+        ([(REVOKED, -DAY, DAY), (UNKNOWN, -DAY, DAY)], (True, DAY)),
+        ([(GOOD, -DAY, DAY), (UNKNOWN, -DAY, DAY)], (None, DAY)),
+        ([], "is not about the server's certificate"),
+        ([(GOOD, SECOND, DAY)], "is not valid yet"),
+        ([(GOOD, -DAY, 0 * DAY)], "has expired"),
+        ([(GOOD, -DAY, -SECOND)], "has expired"),
+        ([(GOOD, -DAY, DAY), (REVOKED, -DAY, -SECOND)], "has expired"),
+    ],
+)
+def test_what_a_response_says(monkeypatch: pytest.MonkeyPatch, singles: list[Any], expected: Any) -> None:
+    monkeypatch.setattr(_clock, "time", NOW.timestamp)
+    if isinstance(expected, str):
+        with pytest.raises(NoAnswer) as caught:
+            answer._current([single(*each) for each in singles])
+        assert str(caught.value) == f"the OCSP response {expected}"
+        return
+    revoked, until = expected
+    found = answer._current([single(*each) for each in singles])
+    assert found == Answer(revoked, -inf if until is None else (NOW + until).timestamp())
+    assert found.is_conclusive is (revoked is not None) and found.holds is (until is not None)
+
+
+def test_an_answer_holds_until_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, holds in ((-1, True), (0, False), (1, False)):
+        monkeypatch.setattr(_clock, "time", lambda seconds=seconds: NOW.timestamp() + seconds)
+        assert Answer(False, NOW.timestamp()).holds is holds
+
+
+CERTIFICATE = "the certificate of the OCSP responder"
+
+
+@pytest.mark.parametrize(
+    ("signer", "why"),
+    [
+        (lambda it: it.delegate(), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda it: it.delegate(OCSP_SIGNING, days=-1), f"{CERTIFICATE} has expired or is not valid yet"),
+        (lambda it: it.delegate(OCSP_SIGNING, signs=False), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (
+            lambda _: Authority().delegate(OCSP_SIGNING),
+            "the signer of the OCSP response has no certificate of the issuer's",
+        ),
+    ],
+)
+def test_signers_that_are_refused(authorities: dict[str, Authority], signer: Any, why: str) -> None:
+    authority = authorities["ecdsa"]
+    certified = authority.server()
+    assert refusal(authority, certified, authority.response(certified, signer=signer(authority))) == why
+
+
+@pytest.mark.parametrize(("days", "good"), [(-10, True), (1, True), (-10 - 1e-5, False), (1 + 1e-5, False)])
+def test_a_signer_signs_for_as_long_as_its_certificate_says(
+    authorities: dict[str, Authority], monkeypatch: pytest.MonkeyPatch, days: float, good: bool
+) -> None:
+    authority = authorities["ecdsa"]
+    certified, signer = authority.server(), authority.delegate(OCSP_SIGNING)
+    response = authority.response(certified, signer=signer, since=-20 * DAY, until=20 * DAY)
+    begun = signer.certificate.not_valid_after_utc - DAY
+    monkeypatch.setattr(_clock, "time", (begun + days * DAY).timestamp)
+    if good:
+        asked = Question(certified.certificate, authority.certificate)
+        assert read_answer(asked, response).revoked is False
+    else:
+        assert refusal(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
+
+
+@pytest.mark.parametrize("size", [answer.LONGEST, answer.LONGEST + 1])
+def test_the_longest_response(authorities: dict[str, Authority], size: int) -> None:
+    authority = authorities["ecdsa"]
+    said = refusal(authority, authority.server(), b"\x30" * size)
+    if size > answer.LONGEST:
+        assert said == "the OCSP response is longer than 65536 bytes"
+    else:
+        assert said.startswith("the OCSP response cannot be read: ")
+
+
+# The question
+
+
+def test_only_responders_over_http_are_asked(authorities: dict[str, Authority]) -> None:
+    authority = authorities["ecdsa"]
+    urls = ["http://a/", "HTTP://b/", "https://c/", "ldap://d/", "http://e/"]
+    asked = Question(authority.server(*urls).certificate, authority.certificate)
+    assert asked.responders == ["http://a/", "HTTP://b/", "http://e/"]
+    assert not asked.must_be_stapled
+    silent = Question(authority.server(must_staple=True).certificate, authority.certificate)
+    assert silent.responders == [] and silent.must_be_stapled
+
+
+def test_a_certificate_is_named_by_any_hash(authorities: dict[str, Authority]) -> None:
+    authority = authorities["ecdsa"]
+    asked = Question(authority.server().certificate, authority.certificate)
+    assert asked.id == asked.id_by(hashes.SHA1()) != asked.id_by(hashes.SHA256())
+    assert [len(each) for each in asked.id_by(hashes.SHA256())[:2]] == [32, 32]
+    assert question._id_of(answer.ocsp.load_der_ocsp_request(asked.request)) == asked.id
+
+
+# What a client makes of it
+
+
+def test_a_certificate_that_is_trusted_by_itself_is_not_asked_about(authorities: dict[str, Authority]) -> None:
+    for chain in ([], [authorities["rsa"].certificate]):
+        assert Revocation(True, 1).check(chain, b"junk", pytest.fail) == inf
+
+
+def test_until_when_what_was_found_out_holds(authorities: dict[str, Authority]) -> None:
+    authority = authorities["ecdsa"]
+    plain, asked, must = authority.server(), authority.server("http://127.0.0.1:9/"), authority.server(must_staple=True)
+
+    def check(certified: Any, staple: bytes = b"") -> float | None:
+        chain = [certified.certificate, authority.certificate]
+        return Revocation(False, 1).check(chain, staple, pytest.fail)
+
+    assert check(plain) == inf
+    assert check(asked) is None
+    response = authority.response(asked)
+    until = answer.ocsp.load_der_ocsp_response(response).next_update_utc
+    assert until is not None and check(asked, response) == until.timestamp()
+    assert check(asked, authority.response(asked, UNKNOWN)) is None
+    for certified, staple, why in (
+        (must, b"", "the server's certificate demands a stapled OCSP response, and there is none"),
+        (plain, authority.response(plain, REVOKED), "the server's certificate has been revoked, by OCSP"),
+        (
+            plain,
+            authority.response(must),
+            "the server's stapled OCSP response was not accepted: "
+            "the OCSP response is not about the server's certificate",
+        ),
+    ):
+        with pytest.raises(TransportError) as caught:
+            check(certified, staple)
+        assert str(caught.value) == why
+
+
+def test_of_two_answers_the_one_that_holds_longer_is_kept(authorities: dict[str, Authority]) -> None:
+    authority = authorities["ecdsa"]
+    certified = authority.server("http://127.0.0.1:9/")
+    chain = [certified.certificate, authority.certificate]
+    known = Revocation(False, 1)
+    long, short = (authority.response(certified, until=days * DAY) for days in (2, 1))
+    until = known.check(chain, long, pytest.fail)
+    assert known.check(chain, short, pytest.fail) != until
+    assert known.check(chain, b"", pytest.fail) == until
+    assert known.check(chain, authority.response(certified, UNKNOWN), pytest.fail) == until
+    with pytest.raises(TransportError):
+        known.check(chain, authority.response(certified, REVOKED, until=3 * DAY), pytest.fail)
+    with pytest.raises(TransportError):
+        known.check(chain, b"", pytest.fail)
