@@ -40,7 +40,7 @@ class Owner:
 
 def make_pool(
     address: Address,
-    recorder: PoolRecorder,
+    recorder: PoolRecorder | None,
     *,
     ready: bool = True,
     clears: bool = True,
@@ -48,13 +48,16 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """A pool; without background runs unless `upkeep_interval` is given."""
+    """A pool; without background runs unless `upkeep_interval` is given.
+
+    :param recorder: hears its events, if they are heard at all.
+    """
     options = {"upkeep_interval": NO_UPKEEP, **options}
     owner = Owner(clears)
     connection_options = ConnectionOptions(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
     )
-    events = PoolEvents(address, (recorder,), Delivery())
+    events = PoolEvents(address, () if recorder is None else (recorder,), Delivery())
     pool = Pool(address, PoolOptions(**options), connection_options, events, owner)
     owner.pool = pool
     pool.finish()

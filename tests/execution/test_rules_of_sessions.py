@@ -12,6 +12,7 @@ from bson import Timestamp
 import gmongo
 from gmongo import _clock
 from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.read_preferences import Nearest, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.execution.harness import check_nothing_held
@@ -187,3 +188,33 @@ def test_reads_follow_what_the_session_has_seen(
         client.db.c.find_one(session=session)
     (command,) = recorder.sent("find")
     assert reading(command) == ({"afterClusterTime": later} if follows else {})
+
+
+# Which server a transaction reads from
+
+
+def test_a_transaction_reads_from_the_primary_whatever_the_collection_prefers(client: Client) -> None:
+    """There is no secondary at all."""
+    preferring = client.db.c.with_options(read_preference=Secondary())
+    with client.start_session() as session, session.start_transaction():
+        assert preferring.find_one(session=session) is None
+        assert client.db.command("ping", session=session)["ok"] == 1
+        preferring.insert_one({"_id": 1}, session=session)
+        assert preferring.find_one(session=session) == {"_id": 1}
+
+
+@pytest.mark.parametrize("preference", [Secondary(), SecondaryPreferred(), PrimaryPreferred(), Nearest()])
+@pytest.mark.parametrize("where", ["transaction", "command"])
+def test_no_other_read_preference_holds_in_a_transaction(client: Client, preference: Any, where: str) -> None:
+    given = {"read_preference": preference}
+    with client.start_session() as session, session.start_transaction(**(given if where == "transaction" else {})):
+        if where == "transaction":
+            client.db.c.insert_one({}, session=session)
+        with pytest.raises(InvalidOperation) as caught:
+            if where == "transaction":
+                client.db.c.find_one(session=session)
+            else:
+                client.db.command("find", "c", session=session, **given)
+        assert str(caught.value) == f"read preference in a transaction must be primary, not: {preference!r}"
+        session.abort_transaction()
+    check_nothing_held(client)

@@ -12,7 +12,7 @@ from bson import Timestamp
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.execution.sessions import ServerSession, ServerSessionPool
+from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, SharedSession
 from gmongo.monitoring.listeners import EventListeners
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
@@ -199,3 +199,49 @@ def test_which_writes_are_tried_again_is_left_to_servers_that_say_it(deployment:
         client.db.c.insert_one({"_id": 2})
     assert not raised.value.has_error_label("RetryableWriteError")
     assert len(deployment.commands.named("insert")) == 2
+
+
+def test_a_session_that_is_shared_is_given_back_once_by_the_last_of_its_holders(pool: ServerSessionPool) -> None:
+    implicit = ImplicitSession(pool)
+    taken = implicit.server_session
+    shared = SharedSession(implicit)
+    assert shared.server_session is taken
+    implicit.end_implicit()
+    assert (len(pool), pool.in_use) == (0, 1)
+    shared.share()
+    shared.end_implicit()
+    assert (len(pool), pool.in_use) == (0, 1)
+    shared.end_implicit()
+    assert (len(pool), pool.in_use) == (1, 0)
+    assert pool.acquire() is taken
+
+
+def test_an_implicit_session_may_be_ended_again(pool: ServerSessionPool) -> None:
+    implicit = ImplicitSession(pool)
+    implicit.end_implicit()
+    assert (len(pool), pool.in_use) == (0, 0)
+    first = implicit.server_session
+    assert implicit.server_session is first and pool.in_use == 1
+    for _ in range(2):
+        implicit.end_implicit()
+    assert (len(pool), pool.in_use) == (1, 0)
+
+
+def test_a_child_leaves_the_sessions_of_its_parent_alone(pool: ServerSessionPool) -> None:
+    held, used = ImplicitSession(pool), pool.acquire()
+    parents = held.server_session
+    pool.release(pool.acquire())
+    assert (parents.epoch, len(pool), pool.in_use) == (0, 1, 2)
+    pool.forget()
+    assert (len(pool), pool.in_use) == (0, 0)
+    pool.release(used)
+    assert (len(pool), pool.in_use) == (0, 0)
+    own = pool.acquire()
+    assert (own.epoch, pool.in_use) == (1, 1)
+    for epoch, kept in ((0, True), (1, False)):
+        held._server_session = parents
+        held.begin(SimpleNamespace(epoch=epoch), SimpleNamespace())  # type: ignore[arg-type]
+        assert (held._server_session is parents) is kept
+    assert pool.in_use == 1
+    assert pool.drain() == [] and pool.release(own) is None and pool.drain() == [own.lsid]
+    assert len(pool) == 0

@@ -18,7 +18,8 @@ from tests.mutations.recording import Recording, Test
 
 _FOR_A_LINE = 5  # tests
 _PORTION = 5.0  # seconds
-_OF_OTHERS = 4  # times what a test costs that is about something else
+_OVERHEAD = 0.01  # seconds for each test
+_OF_OTHERS = 20  # times what a test costs that is about something else
 _TESTS_OF = {
     "_encryption": "encryption",
     "engines": "api",
@@ -157,7 +158,7 @@ def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_about(test.name.partition("::")[0], file)
-        return test.seconds * (50 + test.breadth) * (1 if near else _OF_OTHERS), test.name
+        return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OF_OTHERS), test.name
 
     seen: Counter[str] = Counter()
     rounds = []

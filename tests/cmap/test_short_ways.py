@@ -1,0 +1,129 @@
+"""What most check-outs need is done, and nothing else; and what a greenlet has left behind does not reach it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+
+from gmongo.cmap.connection import Connection, Purpose
+from gmongo.cmap.pool import Pool
+from gmongo.cmap.wait_queue import Waiter, WaitQueue
+from tests.cmap.harness import make_pool
+from tests.support.pools import checked_out
+from tests.support.recorder import PoolRecorder
+from tests.support.server import ScriptedServer
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_connection_that_fits_is_taken_at_once(
+    server: ScriptedServer, recorder: PoolRecorder, monkeypatch: pytest.MonkeyPatch, listens: bool
+) -> None:
+    pool = make_pool(server.address, recorder if listens else None)
+    with checked_out(pool) as connection:
+        pass
+    monkeypatch.setattr(Pool, "_obtain", lambda *_: pytest.fail("the long way"))
+    with checked_out(pool) as again:
+        assert again is connection
+    pool.close()
+    assert len(recorder.events) == (12 if listens else 0)
+
+
+class TooLate(Exception):
+    pass
+
+
+def test_a_greenlet_that_does_not_sleep_any_more_is_not_woken() -> None:
+    queue: WaitQueue[str] = WaitQueue()
+    waiter = queue.join()
+    with pytest.raises(TooLate):
+        waiter.sleep(0, TooLate)
+    queue.hand("item")
+    gevent.sleep(0)  # a switch that is meant for the wait would end this one
+    assert queue.leave(waiter) == "item"
+
+
+def test_a_greenlet_that_was_killed_as_it_was_woken_is_left_alone() -> None:
+    queue: WaitQueue[str] = WaitQueue()
+    ended = []
+
+    def wait() -> None:
+        waiter = queue.join()
+        try:
+            waiter.sleep(None, TooLate)
+        finally:
+            ended.append(queue.leave(waiter))
+            gevent.sleep(0)
+            ended.append("slept")
+
+    waiting = gevent.spawn(wait)
+    gevent.sleep(0)
+    waiting.kill(block=False)
+    queue.hand("item")
+    waiting.join()
+    assert ended == ["item", "slept"]
+
+
+def test_what_is_handed_over_before_the_sleep_is_there_at_once() -> None:
+    queue: WaitQueue[str] = WaitQueue()
+    for limit in (None, 0, -1, 10):
+        waiter = queue.join()
+        queue.hand("item")
+        assert waiter.sleep(limit, TooLate) == "item"
+        assert queue.leave(waiter) == "item"
+    waiter = queue.join()
+    WaitQueue.evict(queue.detach(), TooLate)
+    with pytest.raises(TooLate):
+        waiter.sleep(10, AssertionError)
+    assert waiter.error is None and not queue.waiters
+
+
+def test_a_queue_holds_the_hub_while_it_has_waiters() -> None:
+    loop = gevent.get_hub().loop
+    before, queue = loop.activecnt, WaitQueue[str]()
+
+    def held() -> int:
+        return loop.activecnt - before
+
+    first, second = queue.join(), queue.join("find")
+    assert held() == 1 and [waiter.purpose for waiter in queue.waiters] == [None, "find"]
+    queue.leave(first)
+    assert held() == 1
+    queue.leave(second)
+    queue.leave(second)
+    assert held() == 0
+    queue.join()
+    assert held() == 1
+    queue.hand("item")
+    assert held() == 0
+    queue.join()
+    queue.detach()
+    assert held() == 0 and queue.oldest() is None
+
+
+def test_a_new_connection_has_done_nothing() -> None:
+    connection = Connection(("h", 1))
+    unset = {name for name in Connection.__slots__ if name != "__weakref__" and not hasattr(connection, name)}
+    assert unset == {"hello"}
+    assert (connection.id, connection.generation, connection.idle_since) == (0, 0, 0.0)
+    assert (connection.checked_out_at, connection.established_in) == (0.0, 0.0)
+    assert connection.usable and not connection.has_socket and not connection.handshake_done
+    assert connection.purpose is Purpose.OTHER
+    for name in ("service_id", "holder", "last_command", "error", "unanswered", "late_reply", "authentication"):
+        assert getattr(connection, name) is None
+    assert not connection.inherited and not connection.mid_message and not connection.monitors
+    assert repr(connection) == "<Connection 0 to h:1 generation=0>"
+
+
+def test_a_pool_says_how_it_is(new_pool: Any) -> None:
+    pool: Pool = new_pool()
+    shown = repr(pool)
+    host, port = pool.address
+    assert shown.startswith(
+        f"<Pool {host}:{port} state=ready, generation=0, total=0, available=0, pending=0, in_use=0, "
+    )
+    assert "address" not in shown and shown.endswith("waiting=0, oldest_wait=None>")
+    with checked_out(pool):
+        assert "total=1, available=0, pending=0, in_use=1, " in repr(pool)
+    assert Waiter("find").purpose == "find"

@@ -1,0 +1,690 @@
+"""The parts of encryption one by one, without servers: contexts in greenlets and threads, the state machine, the
+cryptography, requests to key management services.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import threading
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock, PropertyMock
+
+import bson
+import gevent
+import pytest
+from bson.errors import InvalidBSON
+from gevent import GreenletExit
+
+pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
+
+from gmongo import _clock
+from gmongo._encryption import context as contexts
+from gmongo._encryption import credentials, handle, hooks, kms, query_analysis
+from gmongo._encryption.collections import _CreateStateCollection, state_collections
+from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
+from gmongo._encryption.context import AT_ONCE_BELOW, Context
+from gmongo._encryption.credentials import OnDemand
+from gmongo._encryption.explicit import Explicit
+from gmongo._encryption.handle import Handle, Settings
+from gmongo._encryption.key_vault import KeyVault, split_namespace
+from gmongo._encryption.kms import Kms
+from gmongo._encryption.library import MongoCryptError, ffi, lib
+from gmongo._encryption.machine import Machine
+from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
+from gmongo.execution.context import OperationContext
+from gmongo.wire.transport import TransportError
+from tests.encryption.conftest import LOCAL
+from tests.support.wait import eventually
+
+LONG = AT_ONCE_BELOW
+
+
+class Scene:
+    """A context of a library that is not there."""
+
+    def __init__(self, size: int = 0) -> None:
+        self.handle: Any = Mock()
+        self.native: Any = Mock()
+        self.made_of: list[Any] = []
+
+        def make(new: Any) -> Any:
+            self.made_of.append(new())
+            return self.native
+
+        self.context = Context(self.handle, make, size)
+
+    @property
+    def closed(self) -> int:
+        return int(self.native._close.call_count)
+
+
+# Contexts
+
+
+@pytest.mark.parametrize(("size", "is_long"), [(0, False), (LONG - 1, False), (LONG, True)])
+def test_a_context_is_closed_once(size: int, is_long: bool) -> None:
+    scene = Scene(size)
+    with scene.context as entered:
+        assert entered is scene.context and entered.long is is_long
+        assert entered.native is scene.native and scene.made_of == [scene.handle.context.return_value]
+        scene.handle.context.assert_called_once_with(scene.handle.crypt.return_value)
+        assert not scene.closed and not scene.handle.log.called
+        assert entered.step(divmod, 7, 2) == (3, 1)
+    assert scene.closed == 1 and scene.handle.log.call_count == 1 and scene.context.native is None
+    scene.context.close()
+    assert scene.closed == 1
+
+
+@pytest.mark.parametrize("size", [0, LONG])
+@pytest.mark.parametrize("raised", [ValueError("no"), InvalidBSON("no"), EncryptionError(ValueError("no"))])
+def test_what_a_step_raises(size: int, raised: Exception) -> None:
+    scene = Scene(size)
+    with pytest.raises(Exception) as caught, scene.context as context:
+        context.step(Mock(side_effect=raised))
+    if isinstance(raised, ValueError):
+        assert type(caught.value) is EncryptionError and caught.value.__cause__ is raised is caught.value.cause
+    else:
+        assert caught.value is raised
+    assert scene.closed == 1 and scene.handle.log.call_count == 1
+
+
+@pytest.mark.parametrize("size", [0, LONG])
+def test_a_context_that_cannot_be_made_leaves_nothing(size: int) -> None:
+    scene = Scene(size)
+    scene.handle.context.side_effect = MongoCryptError("no")
+    with pytest.raises(EncryptionError, match="no"):
+        scene.context.__enter__()
+    assert scene.handle.log.call_count == 1 and not scene.closed
+
+
+def test_short_steps_stay_in_the_thread_and_long_ones_leave_it() -> None:
+    here = threading.get_ident()
+    for size, same in ((LONG - 1, True), (LONG, False)):
+        with Scene(size).context as context:
+            assert (context.step(hooks._identity) == here) is same
+            assert context.step(lambda: hooks._identity() in hooks._turns) is not same
+    assert not hooks._turns
+
+
+@pytest.mark.real_time
+def test_a_context_is_left_to_the_thread_that_works_on_it() -> None:
+    scene, begun, go = Scene(LONG), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go.wait(5)
+
+    def run() -> None:
+        with scene.context as context:
+            context.step(work)
+
+    running = gevent.spawn(run)
+    eventually(begun.is_set)
+    running.kill()
+    assert not scene.closed and scene.handle.log.call_count == 1
+    go.set()
+    eventually(lambda: scene.closed)
+    gevent.sleep(0)
+    assert scene.closed == 1
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_an_interruption_beside_the_end_of_a_step(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    """Whichever of greenlet and thread is done last closes the context; what was not begun is not done."""
+    scene, done, left = Scene(LONG), Mock(), []
+
+    class Pool:
+        def spawn(self, function: Any) -> Any:
+            def get() -> None:
+                if order == "before":
+                    function()
+                else:
+                    left.append(function)
+                raise GreenletExit
+
+            return SimpleNamespace(get=get)
+
+    with pytest.raises(GreenletExit), scene.context as context:
+        monkeypatch.setattr(contexts, "get_hub", lambda: SimpleNamespace(threadpool=Pool()))
+        context.step(done)
+    assert (done.called, scene.closed) == ((True, 1) if order == "before" else (False, 0))
+    for function in left:
+        function()
+    assert (done.called, scene.closed) == (order == "before", 1)
+
+
+# The state machine
+
+STATES = {
+    "keys": lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS,
+    "collections": lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO,
+    "collections of a database": lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB,
+    "analysed": lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS,
+}
+
+
+@pytest.fixture
+def other_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "database", PropertyMock(return_value="other"))
+
+
+def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
+    native, database, services = Mock(), Mock(), Mock()
+    type(native).state = PropertyMock(side_effect=states)
+    native.database = "db"
+    chosen = Settings(kms_providers={"local": {}}, **settings)
+    opened: Any = Mock(settings=chosen)
+    return Machine(opened, database, services), native, database, services
+
+
+@pytest.mark.parametrize(
+    ("state", "asked"),
+    [
+        ("keys", ("keys", "Q")),
+        ("collections", ("collections", "db", "Q")),
+        ("collections of a database", ("collections", "other", "Q")),
+        ("analysed", ("analysed", "db", "Q")),
+    ],
+)
+@pytest.mark.usefixtures("other_database")
+def test_what_the_library_asks_for(state: str, asked: tuple[str, ...]) -> None:
+    made, native, database, _ = machine_of(STATES[state], lib.MONGOCRYPT_CTX_READY)
+    native.mongo_operation.return_value = "Q"
+    name, *arguments = asked
+    getattr(database, name).return_value = "marked" if name == "analysed" else ["one", "two"]
+    assert made.run(lambda new: native, 0, None) is native.finish.return_value
+    getattr(database, name).assert_called_once_with(*arguments)
+    given = [call.args[0] for call in native.add_mongo_operation_result.call_args_list]
+    assert given == (["marked"] if name == "analysed" else ["one", "two"])
+    native.complete_mongo_operation.assert_called_once_with()
+    assert native._close.call_count == 1
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    "raised", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
+)
+@pytest.mark.usefixtures("other_database")
+def test_errors_on_the_way(state: str, raised: BaseException) -> None:
+    """The driver's own are errors of encryption; others go through."""
+    made, native, database, _ = machine_of(STATES[state])
+    for each in (database.keys, database.collections, database.analysed):
+        each.side_effect = raised
+    with pytest.raises(BaseException) as caught:
+        made.run(lambda new: native, 0, None)
+    if isinstance(raised, AutoReconnect):
+        assert type(caught.value) is EncryptionError
+        assert caught.value.cause is raised is caught.value.__cause__
+    else:
+        assert caught.value is raised
+    assert native._close.call_count == 1
+
+
+@pytest.mark.parametrize(("heavy", "size", "is_long"), [(False, 0, False), (True, 0, True), (False, LONG, True)])
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.usefixtures("other_database")
+def test_what_is_long_is_finished_in_a_thread(heavy: bool, size: int, is_long: bool, marked: bool) -> None:
+    states = [lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS] * marked + [lib.MONGOCRYPT_CTX_READY]
+    made, native, _, _ = machine_of(*states)
+    native.finish.side_effect = hooks._identity
+    in_thread = made.run(lambda new: native, size, None, heavy=heavy) != hooks._identity()
+    assert in_thread is (is_long or marked)
+
+
+def test_the_end_of_a_context() -> None:
+    made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_DONE)
+    assert made.run(lambda new: native, 0, None) is None
+    made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_ERROR)
+    native._raise_from_status.side_effect = MongoCryptError("refused")
+    with pytest.raises(EncryptionError, match="refused"):
+        made.run(lambda new: native, 0, None)
+    made, native, _, _ = machine_of(4711)
+    with pytest.raises(EncryptionError) as caught:
+        made.run(lambda new: native, 0, None)
+    assert str(caught.value) == "libmongocrypt is in the state 4711, which gmongo does not know"
+    assert type(caught.value.cause) is ValueError
+
+
+def test_services_are_asked_in_turn() -> None:
+    made, native, _, services = machine_of(lib.MONGOCRYPT_CTX_NEED_KMS, lib.MONGOCRYPT_CTX_READY)
+    requests = [Mock(__enter__=Mock(), __exit__=Mock(return_value=None)) for _ in range(2)]
+    native.kms_contexts.return_value = requests
+    made.run(lambda new: native, 0, 7.0)
+    assert [call.args for call in services.complete.call_args_list] == [(each, 7.0) for each in requests]
+    assert all(each.__exit__.call_count == 1 for each in requests)
+    native.complete_kms.assert_called_once_with()
+    made, native, _, services = machine_of(lib.MONGOCRYPT_CTX_NEED_KMS)
+    native.kms_contexts.return_value = requests[:1]
+    services.complete.side_effect = AutoReconnect("gone")
+    with pytest.raises(EncryptionError, match="gone"):
+        made.run(lambda new: native, 0, None)
+
+
+def test_credentials_on_demand_are_given_to_the_library() -> None:
+    state = lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS
+    made, native, _, _ = machine_of(state, lib.MONGOCRYPT_CTX_READY)
+    made._on_demand = Mock()
+    made._on_demand.find.return_value = {"gcp": {"accessToken": "t"}}
+    made.run(lambda new: native, 0, 7.0)
+    made._on_demand.find.assert_called_once_with(7.0)
+    native.provide_kms_providers.assert_called_once_with(bson.encode({"gcp": {"accessToken": "t"}}))
+    made, native, _, _ = machine_of(state)
+    made._on_demand = Mock()
+    made._on_demand.find.side_effect = ConfigurationError("which?")
+    with pytest.raises(EncryptionError, match=r"which\?"):
+        made.run(lambda new: native, 0, None)
+
+
+def test_explicit_encryption_that_does_nothing_is_an_error() -> None:
+    explicit: Any = Mock()
+    explicit._machine.run.return_value = None
+    with pytest.raises(EncryptionError) as caught:
+        Explicit._run(explicit, Mock(), 5)
+    assert str(caught.value) == "libmongocrypt had nothing to do" and type(caught.value.cause) is ValueError
+    explicit._machine.run.return_value = b"x"
+    assert Explicit._run(explicit, "make", 5, heavy=True, deadline=3.0) == b"x"  # type: ignore[arg-type]
+    explicit._machine.run.assert_called_with("make", 5, 3.0, heavy=True)
+    assert Explicit._run(explicit, "make", 5) == b"x"  # type: ignore[arg-type]
+    explicit._machine.run.assert_called_with("make", 5, explicit._executor.deadline.return_value, heavy=False)
+
+
+# The cryptography
+
+
+def test_a_thread_rests_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, rests = SimpleNamespace(now=10.0), []
+    monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(hooks, "_pause", rests.append)
+    hooks._rest()  # not in a worker
+
+    def work() -> str:
+        for step in (0.0004, 0.0004, 0.0004, 0.0, 0.0009, 0.0004):
+            clock.now += step
+            hooks._rest()
+            found.append(len(rests))
+        return "done"
+
+    found: list[int] = []
+    clock.now = 100.0
+    assert hooks.in_worker(work) == "done"
+    assert found == [0, 0, 1, 1, 1, 2] and rests == [0.00005] * 2 and not hooks._turns
+    with pytest.raises(ValueError):
+        hooks.in_worker(Mock(side_effect=ValueError))
+    assert not hooks._turns
+
+
+def binary(data: bytes) -> Any:
+    """What libmongocrypt shows of bytes, and what keeps them."""
+    memory = ffi.new("uint8_t[]", data or b"\0")
+    found = lib.mongocrypt_binary_new_from_data(memory, len(data))
+    return ffi.gc(found, lib.mongocrypt_binary_destroy), memory
+
+
+def new_status() -> Any:
+    return ffi.gc(lib.mongocrypt_status_new(), lib.mongocrypt_status_destroy)
+
+
+@pytest.mark.parametrize("size", [16, 65536 - 16, 65536, 65536 * 3 + 32])
+@pytest.mark.parametrize("mode", ["CBC", "CTR"])
+def test_ciphers_work_in_pieces(monkeypatch: pytest.MonkeyPatch, size: int, mode: str) -> None:
+    rests: list[int] = []
+    monkeypatch.setattr(hooks, "_rest", lambda: rests.append(1))
+    key, iv, data = os.urandom(32), os.urandom(16), os.urandom(size)
+    encrypt, decrypt = getattr(hooks, f"_{mode}_ENCRYPT"), getattr(hooks, f"_{mode}_DECRYPT")
+    outcome = data
+    for function in (encrypt, decrypt):
+        (k, _1), (i, _2), (source, _3), (target, memory) = map(binary, (key, iv, outcome, bytes(size)))
+        written = ffi.new("uint32_t*")
+        rests.clear()
+        assert function(ffi.NULL, k, i, source, target, written, new_status())
+        assert written[0] == size == lib.mongocrypt_binary_len(target)
+        assert len(rests) == 1 + -(-size // 65536)
+        outcome = bytes(ffi.buffer(memory, size))
+        assert (outcome != data) is (function is encrypt)
+    assert outcome == data
+
+
+@pytest.mark.parametrize("size", [0, 1, 65536, 65536 * 3 + 1])
+@pytest.mark.parametrize(("function", "digest"), [(hooks._HMAC_512, hashlib.sha512), (hooks._HMAC_256, hashlib.sha256)])
+def test_codes_are_computed_in_pieces(monkeypatch: pytest.MonkeyPatch, size: int, function: Any, digest: Any) -> None:
+    rests: list[int] = []
+    monkeypatch.setattr(hooks, "_rest", lambda: rests.append(1))
+    key, data = os.urandom(32), os.urandom(size)
+    (k, _1), (source, _2), (target, memory) = map(binary, (key, data, bytes(64)))
+    assert function(ffi.NULL, k, source, target, new_status())
+    expected = hmac.digest(key, data, digest)
+    assert bytes(ffi.buffer(memory, lib.mongocrypt_binary_len(target))) == expected
+    assert len(rests) == 1 + -(-size // 65536)
+
+
+def test_what_goes_wrong_in_the_cryptography_is_named_without_the_data() -> None:
+    (key, _1), (iv, _2), (source, _3), (target, _4) = map(binary, (b"short", b"iv", b"s3cret", bytes(64)))
+    status, length = new_status(), ffi.new("uint32_t*")
+    assert not hooks._CBC_ENCRYPT(ffi.NULL, key, iv, source, target, ffi.new("uint32_t*"), status)
+    assert not lib.mongocrypt_status_ok(status)
+    assert lib.mongocrypt_status_type(status) == lib.MONGOCRYPT_STATUS_ERROR_CLIENT
+    assert lib.mongocrypt_status_code(status) == 1
+    assert ffi.string(lib.mongocrypt_status_message(status, length)) == b"ValueError in the cryptography"
+
+
+# An open library
+
+
+def test_a_forked_child_opens_the_library_again() -> None:
+    opened = Handle(Settings(kms_providers=LOCAL, key_expiration_ms=1))
+    first = opened.crypt()
+    assert opened.crypt() is first
+    for _ in range(2):
+        opened.mark_forked()
+    again = opened.crypt()
+    assert again is not first and opened._parents is first and opened.crypt() is again
+    opened.close()
+    opened.mark_forked()
+    with pytest.raises(InvalidOperation, match="was closed"):
+        opened.crypt()
+
+
+def test_a_library_that_makes_no_context_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Handle(Settings(kms_providers=LOCAL))
+    monkeypatch.setattr(handle, "lib", SimpleNamespace(mongocrypt_ctx_new=lambda crypt: ffi.NULL))
+    monkeypatch.setattr(handle, "_error_of", lambda crypt: MongoCryptError("no context"))
+    with pytest.raises(MongoCryptError, match="no context"):
+        opened.context(opened.crypt())
+
+
+def test_tokens_are_not_shown_to_what_does_not_know_them() -> None:
+    given = {"gcp": {"accessToken": "t"}, "azure": {"tenantId": "x"}, "local": 5}
+    assert handle._checkable(given) == {"gcp": {}, "azure": {"tenantId": "x"}, "local": 5}
+    found = Settings(kms_providers={"aws": {}, "gcp": {}, "azure": {"x": 1}, "kmip": {}, "local": {}})
+    assert found.on_demand == ("aws", "gcp")
+
+
+@pytest.mark.parametrize("length", [0, 3])
+@pytest.mark.parametrize("level", range(5))
+def test_what_the_library_says_is_passed_on(caplog: pytest.LogCaptureFixture, level: int, length: int) -> None:
+    caplog.set_level(1, "gmongo.encryption")
+    opened = Handle(Settings(kms_providers=LOCAL))
+    opened.log()
+    caplog.clear()
+    text = ffi.new("char[]", b"a\xffcd")
+    opened._log_function(level, text, length, ffi.NULL)
+    assert not caplog.records
+    for _ in range(2):
+        opened.log()
+    [record] = caplog.records
+    assert record.levelno == (50, 40, 30, 20, 10)[level]
+    assert record.getMessage() == f"libmongocrypt: {'a' + chr(0xFFFD) + 'c' if length else ''}"
+
+
+# Key management services
+
+
+def asked_for(**fields: Any) -> Any:
+    needed = iter([5, 3, 0])
+    usual = {
+        "usleep": 0,
+        "kms_provider": "aws",
+        "endpoint": "kms.example",
+        "message": b"question",
+        "bytes_needed": property(lambda _: next(needed)),
+    }
+    kind = type("Request", (), {**usual, **fields, "feed": Mock(), "fail": fields.get("fail", Mock())})
+    return kind()
+
+
+@pytest.fixture
+def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was connected, each with what it leads to."""
+    made: list[Any] = []
+
+    def connect(address: Any, attach: Any, *, tls: Any) -> None:
+        for _ in range(2):  # the first address does not answer
+            made.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
+            attach(made[-1])
+
+    monkeypatch.setattr(kms, "connect", connect)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("provider", "endpoint", "address"),
+    [
+        ("aws", "kms.example", ("kms.example", 443)),
+        ("kmip", "kms.example", ("kms.example", 5696)),
+        ("kmip:name", "kms.example", ("kms.example", 5696)),
+        ("kmip", "kms.example:7", ("kms.example", 7)),
+        ("gcp", "kms.example:7", ("kms.example", 7)),
+    ],
+)
+def test_one_exchange_with_a_service(transports: list[Any], provider: str, endpoint: str, address: Any) -> None:
+    tls, request = Mock(), asked_for(kms_provider=provider, endpoint=endpoint)
+    Kms(tls, None).complete(request, None)
+    tls.of.assert_called_once_with(provider)
+    assert [each.address for each in transports] == [address] * 2
+    assert [each.close.call_count for each in transports] == [1, 1]
+    assert transports[0].send.call_count == 0
+    transports[1].send.assert_called_once_with([b"question"])
+    assert [call.args for call in request.feed.call_args_list] == [(bytes(5),), (bytes(3),)]
+    request.fail.assert_not_called()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_request_that_fails_may_be_made_again(transports: list[Any], times: int) -> None:
+    def feed(data: bytes) -> None:
+        raise TransportError("reset")
+
+    request = asked_for(fail=Mock(side_effect=MongoCryptError("no more") if times == 1 else None))
+    request.feed.side_effect = feed
+    if times == 1:
+        with pytest.raises(EncryptionError) as caught:
+            Kms(Mock(), None).complete(request, None)
+        assert str(caught.value) == "no more, last attempt failed with: aws KMS at kms.example:443: reset"
+        assert type(caught.value.__cause__) is AutoReconnect
+    else:
+        Kms(Mock(), None).complete(request, None)
+    assert request.fail.call_count == 1
+    assert [each.close.call_count for each in transports] == [1, 1]
+
+
+def test_an_answer_that_makes_no_sense_is_an_error(transports: list[Any]) -> None:
+    request = asked_for()
+    request.feed.side_effect = MongoCryptError("no answer")
+    with pytest.raises(EncryptionError) as caught:
+        Kms(Mock(), None).complete(request, None)
+    assert isinstance(caught.value.cause, MongoCryptError) and not request.fail.called
+    assert [each.close.call_count for each in transports] == [1, 1]
+
+
+@pytest.mark.parametrize(("left", "slept"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
+def test_the_pause_before_a_request_keeps_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, transports: list[Any], left: float | None, slept: float
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(kms, "sleep", pauses.append)
+    Kms(Mock(), None).complete(asked_for(usleep=2_000_000), None if left is None or left < 1 else 1000.0 + left)
+    assert pauses == [2.0]
+    if left is not None and left < 1:
+        with pytest.raises(NetworkTimeout) if left < 0 else pytest.MonkeyPatch.context():
+            Kms(Mock(), None).complete(asked_for(usleep=2_000_000), 1000.0 + left)
+        assert pauses == [2.0, slept]
+    Kms(Mock(), None).complete(asked_for(), None)
+    assert len(pauses) == 1 + (left is not None and left < 1)
+
+
+def test_a_deadline_that_has_passed_ends_the_tries(transports: list[Any]) -> None:
+    request = asked_for()
+    with pytest.raises(NetworkTimeout) as caught:
+        Kms(Mock(), None).complete(request, _clock.monotonic() - 1)
+    assert str(caught.value) == "aws KMS at kms.example:443 could not be connected to within 0 seconds"
+    assert not request.fail.called
+
+
+# Through a proxy
+
+
+def answered(*pieces: bytes) -> str:
+    """What becomes of an answer of a proxy."""
+    left = deque(b"".join(pieces))
+    sock: Any = Mock(recv=lambda count: bytes([left.popleft()]) if left else b"")
+    connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})
+    try:
+        connect._tunnel(sock, KMSConnectContext("::1", 443, 10.0))
+    except OSError as error:
+        return str(error)
+    sent = "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nX-A: 1\r\nProxy-Authorization: Basic dXNlcjpwQHNz\r\n\r\n"
+    sock.sendall.assert_called_once_with(sent.encode())
+    return f"connected, {len(left)} bytes left"
+
+
+AS_IT_SHOULD = "the proxy did not answer CONNECT as it should"
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\nrest", "connected, 4 bytes left"),
+        (b"HTTP/1.0 200\r\nX: y\r\n\r\n", "connected, 0 bytes left"),
+        (b"HTTP/1.1 407 No\r\n\r\n", "the proxy refused to connect to [::1]:443: 'HTTP/1.1 407 No'"),
+        (b"200\r\n\r\n", "the proxy refused to connect to [::1]:443: '200'"),
+        (b"HTTP/1.1 2000 X\r\n\r\n", "the proxy refused to connect to [::1]:443: 'HTTP/1.1 2000 X'"),
+        (b"y" * 300 + b"\r\n\r\n", f"the proxy refused to connect to [::1]:443: {'y' * 200!r}"),
+        (b"", AS_IT_SHOULD),
+        (b"HTTP/1.1 200 OK\r\n\r", AS_IT_SHOULD),
+        (b"HTTP/1.1 200 OK\r\n" + b"x" * 70_000 + b"\r\n\r\n", AS_IT_SHOULD),
+    ],
+)
+def test_what_a_proxy_answers(answer: bytes, outcome: str) -> None:
+    assert answered(answer) == outcome
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://h:port", "proxy_url is no URL: "),
+        ("ftp://h", "proxy_url must begin with http:// or https://"),
+        ("http://", "proxy_url must name a host"),
+        *(
+            (f"http://h{rest}", "proxy_url must not have a path, a query or a fragment")
+            for rest in ("/path", "?query", "#fragment", "/?query")
+        ),
+    ],
+)
+def test_urls_of_proxies_that_are_refused(url: str, why: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        HTTPProxyKMSConnect(url)
+    assert str(caught.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("url", "port"), [("http://h", 80), ("https://h", 443), ("http://h:8080/", 8080), ("https://u@h:8443", 8443)]
+)
+def test_the_port_of_a_proxy(url: str, port: int) -> None:
+    assert repr(HTTPProxyKMSConnect(url)) == f"HTTPProxyKMSConnect('h', port={port})"
+
+
+# Credentials on demand
+
+
+def test_a_token_is_fetched_again_in_its_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = SimpleNamespace(now=1000.0), []
+    monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
+
+    def request(what: str, method: str, url: str, headers: Any, timeout: float) -> Any:
+        asked.append(timeout)
+        return {"access_token": f"token {len(asked)}", "expires_in": "100" if len(asked) < 3 else "soon"}
+
+    monkeypatch.setattr(credentials, "request_json", request)
+    found = OnDemand(("azure",))
+    assert repr(found) == "<OnDemand azure>"
+    for now, number in ((1000.0, 1), (1039.9, 1), (1040.0, 2), (1079.0, 2), (1080.0, 3), (1080.0, 4)):
+        clock.now = now
+        assert found.find(None) == {"azure": {"accessToken": f"token {number}"}}
+    assert asked == [10.0] * 4
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.001), (-5.0, 0.001)])
+def test_a_service_has_as_long_as_is_left(monkeypatch: pytest.MonkeyPatch, left: float | None, seconds: float) -> None:
+    monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
+    assert credentials._seconds(None if left is None else 1000.0 + left) == seconds
+
+
+def test_variables_of_aws_that_make_no_sense_are_named_as_the_users_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        OnDemand(("aws",)).find(None)
+    assert "AWS_SECRET_ACCESS_KEY" in str(caught.value) and "authMechanism" not in str(caught.value)
+
+
+# Names
+
+
+def test_the_collections_beside_one() -> None:
+    assert state_collections("c", {}) == ("enxcol_.c.esc", "enxcol_.c.ecoc")
+    assert state_collections("c", {"escCollection": "e", "ecocCollection": "o"}) == ("e", "o")
+
+
+@pytest.mark.parametrize(("version", "good"), [(20, False), (21, True), (25, True)])
+def test_queryable_encryption_is_for_7_0(version: int, good: bool) -> None:
+    operation = _CreateStateCollection(OperationContext("db"), {"create": "c"})
+    hello: Any = SimpleNamespace(max_wire_version=version)
+    if good:
+        assert operation.command(hello)["create"] == "c"
+        return
+    with pytest.raises(ConfigurationError) as caught:
+        operation.command(hello)
+    assert str(caught.value) == (
+        "Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable "
+        "Encryption. (It has the wire version 20, and 21 is needed.)"
+    )
+
+
+def test_what_explicit_encryption_is_never_asked() -> None:
+    vault = KeyVault(Mock())
+    for call in (vault.collections, vault.analysed):
+        with pytest.raises(NotImplementedError):
+            call("db", b"")
+
+
+@pytest.mark.parametrize("namespace", ["", "db", "db.", ".c", "."])
+def test_a_key_vault_has_two_names(namespace: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        split_namespace(namespace)
+    assert str(caught.value) == f"key_vault_namespace must be 'database.collection', not {namespace!r}"
+    assert split_namespace("db.c.d") == ("db", "c.d")
+    with pytest.raises(TypeError, match=r"^key_vault_namespace must be a string, not int$"):
+        split_namespace(5)  # type: ignore[arg-type]
+
+
+# A process of its own
+
+
+@pytest.mark.parametrize("looks", [1, 3, 500, 501, None])
+def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | None) -> None:
+    """Until it has ended, or the loop has noticed that, or for a second."""
+    spawned, pauses = Mock(return_value=77), []
+    outcomes = iter([(0, 0)] * ((looks or 3) - 1) + [ChildProcessError() if looks is None else (77, 0)])
+
+    def waitpid(process: int, options: int) -> Any:
+        assert (process, options) == (77, os.WNOHANG)
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(query_analysis.os, "posix_spawn", spawned)
+    monkeypatch.setattr(query_analysis.os, "waitpid", waitpid)
+    monkeypatch.setattr(query_analysis, "sleep", pauses.append)
+    query_analysis.spawn_apart(["mongocryptd", "--port", "1"])
+    assert pauses == [0.002] * (min(looks or 3, 501) - 1)
+    path, arguments, environment = spawned.call_args.args
+    assert path == "/bin/sh" and arguments[-3:] == ["mongocryptd", "--port", "1"] and environment is os.environ
+    assert spawned.call_args.kwargs["setsid"] is True
+    assert [action[1:3] for action in spawned.call_args.kwargs["file_actions"]] == [
+        (each, os.devnull) for each in range(3)
+    ]
