@@ -1,0 +1,112 @@
+"""MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments; ``tox -e drivers`` builds them.
+
+Each is a program in the folder ``drivers``. It is told a URI and the kind of the deployment, uses both, and says
+``ready``. Then it reads lines: for ``read`` it finds a document and says what a field of it is, for ``write ID`` it
+inserts one and says its ID. Meanwhile connections are cut.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gmongo.testing import DeploymentProcess
+
+SOURCES = Path(__file__).with_name("drivers")
+BUILT = os.environ.get("OTHER_DRIVERS", "")
+KINDS = {"standalone": {}, "replica_set": {}, "sharded": {"mongos": 1}, "load_balanced": {"services": 1}}
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder to build them in")
+
+
+class Language(NamedTuple):
+    """How a program is built in a copy of its folder, and what starts it there."""
+
+    tool: str
+    build: str
+    command: str
+
+
+LANGUAGES = {
+    "go": Language("go", "go mod tidy && go build -o orders .", "./orders"),
+    "java": Language(
+        "mvn",
+        "mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/libraries",
+        "java -cp target/classes:target/libraries/* Orders",
+    ),
+    "node": Language("npm", "npm install --silent", "node main.mjs"),
+    "rust": Language("cargo", "cargo build --release", "target/release/orders"),
+}
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def command(request) -> list[str]:
+    """What starts the program of a language."""
+    language = LANGUAGES[request.param]
+    if shutil.which(language.tool) is None:
+        pytest.skip(f"there is no {language.tool}")
+    folder = Path(BUILT, request.param)
+    shutil.copytree(SOURCES / request.param, folder, dirs_exist_ok=True)
+    subprocess.run(language.build, shell=True, cwd=folder, check=True, timeout=3600)
+    return ["env", "-C", str(folder), *language.command.split()]
+
+
+class Client:
+    """A program that is ready."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def __call__(self, line: str) -> str:
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self.heard()
+
+    def heard(self) -> str:
+        said = self._process.stdout.readline().strip()
+        if not said:
+            pytest.fail(self._process.communicate(timeout=60)[1][-2000:])
+        return said
+
+
+@contextmanager
+def running(command: list[str], *arguments: str) -> Iterator[Client]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, *arguments], text=True, **pipes) as process:
+        try:
+            client = Client(process)
+            assert client.heard() == "ready"
+            yield client
+            process.stdin.close()
+            assert process.wait(60) == 0, process.stderr.read()[-2000:]
+        finally:
+            process.kill()
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_goes_on_though_connections_are_cut(command: list[str], kind: str) -> None:
+    with (
+        getattr(DeploymentProcess, kind)(**KINDS[kind]) as deployment,
+        running(command, deployment.uri, kind) as client,
+    ):
+        for member in deployment.members:
+            member.drop_connections()
+        assert client("read") == "1"
+        (deployment.members.primary or deployment.members[0]).drop_after(20, "find")  # amid the reply
+        assert client("read") == "1"
+        if kind != "standalone":  # whose writes cannot be tried again
+            (deployment.members.primary or deployment.members[0]).drop_after(0, "insert")
+        assert client("write afterwards") == "afterwards"
+        if kind == "replica_set":
+            deployment.members.primary.step_down()
+            assert client("write elsewhere") == "elsewhere"
+        written = [each.body["documents"] for each in deployment.commands.named("insert")]
+        assert written.count([{"_id": "afterwards"}]) == (1 if kind == "standalone" else 2)
