@@ -18,6 +18,7 @@ from gmongo.errors import ConfigurationError
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _LONGEST_ANSWER = 64 * 1024
+_PIECE = 64 * 1024
 _END = b"\r\n\r\n"
 
 
@@ -152,7 +153,7 @@ def _bridge(secure: socket.socket) -> socket.socket:
 
     def pass_on(source: socket.socket, target: socket.socket) -> None:
         try:
-            while data := source.recv(64 * 1024):
+            while data := source.recv(_PIECE):
                 target.sendall(data)
         except OSError:
             pass

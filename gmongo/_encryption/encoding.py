@@ -11,6 +11,7 @@ from gmongo.wire.message import HEADER_SIZE
 _INT32 = struct.Struct("<i")
 _ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
 _FLAGS_SIZE = 4
+_LONGEST_NAME = 64  # of a sequence of documents, with its end
 
 
 def one_document(buffers: Sequence[bytes]) -> bytes:
@@ -26,7 +27,7 @@ def one_document(buffers: Sequence[bytes]) -> bytes:
         if kind == 0:
             fields.append(section[4:-1])
         else:
-            name = bytes(section[4 : 4 + 64]).partition(_END)[0]
+            name = bytes(section[4 : 4 + _LONGEST_NAME]).partition(_END)[0]
             fields += (_ARRAY, name, _END, _array(section[4 + len(name) + 1 :]))
     return _enclosed(fields)
 

@@ -27,6 +27,7 @@ from gmongo.events import log
 
 _LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 _LOG_FUNCTION = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"
+_MOST_MESSAGES = 100  # which are kept until they are passed on
 _ON_DEMAND = ("aws", "gcp", "azure")
 
 
@@ -70,7 +71,7 @@ class Handle:
     def __init__(self, settings: Settings) -> None:
         require_library()
         self.settings = settings
-        self._messages: deque[tuple[int, str]] = deque(maxlen=100)
+        self._messages: deque[tuple[int, str]] = deque(maxlen=_MOST_MESSAGES)
         self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
         self._parents: Native = None  # a forked child's copy of its parent's
         self._crypt: Native = self._open()

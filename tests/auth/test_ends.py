@@ -13,6 +13,7 @@ from gmongo.auth.aws import AwsConversation
 from gmongo.auth.aws_credentials import AwsCredentials, _moment
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.http import request
+from gmongo.auth.login import SimpleLogin
 from gmongo.auth.oidc import PrincipalConversation, TokenConversation
 from gmongo.auth.oidc_environments import GcpToken
 from gmongo.auth.plain import PlainConversation
@@ -78,6 +79,16 @@ def test_a_conversation_has_one_length(make: Any, replies: list[bytes]) -> None:
         conversation.next({"payload": b"", "done": False})
     assert str(caught.value) == f"{conversation.mechanism}: {TOO_LONG}"
     assert conversation.next({"payload": b"", "done": True}) is None
+
+
+@pytest.mark.parametrize(
+    ("make", "speculates"), [(aws, False), (principal, True), (token, True), (plain, False), (scram, True)]
+)
+def test_which_conversations_may_begin_within_the_hello(make: Any, speculates: bool) -> None:
+    fields = SimpleLogin(make).hello_fields()
+    assert bool(fields) is speculates
+    if speculates:
+        assert fields == {"speculativeAuthenticate": {**make().first(), "db": make().database}}
 
 
 @pytest.mark.parametrize("payload", [5, None, "?", "a", {}, [b"x"]])

@@ -12,6 +12,7 @@ import gmongo
 from gmongo.auth import gssapi as gmongo_gssapi
 from gmongo.auth.credential import Credential
 from gmongo.auth.gssapi import GssapiConversation, canonical
+from gmongo.auth.login import SimpleLogin
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.server import ScriptedServer
 
@@ -48,10 +49,12 @@ def library(monkeypatch):
     module = SimpleNamespace(
         Name=lambda text, kind: (text, kind),
         NameType=SimpleNamespace(user="user", hostbased_service="service", kerberos_principal="principal"),
-        Credentials=lambda name, usage: ("ticket", name),
+        Credentials=lambda name, usage: ("ticket", name, usage),
         SecurityContext=Context,
         raw=SimpleNamespace(
-            acquire_cred_with_password=lambda name, password, usage: SimpleNamespace(creds=("password", name, password))
+            acquire_cred_with_password=lambda name, password, usage: SimpleNamespace(
+                creds=("password", name, password, usage)
+            )
         ),
     )
     monkeypatch.setitem(sys.modules, "gssapi", module)
@@ -70,13 +73,14 @@ def test_a_conversation(library):
     assert client.step(b"wrapped:\x07\x00\x10\x00", False) == b"wrapped:\x01\x00\x00\x00ann@REALM"
     assert client.next({"done": True, "payload": b""}) is None
     assert Context.made[0]["name"] == ("mongodb@db.example.com", "service")
-    assert Context.made[0]["creds"] == ("ticket", ("ann@REALM", "user"))
+    assert Context.made[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
+    assert Context.made[0]["usage"] == "initiate" and set(Context.made[0]) == {"name", "creds", "usage"}
 
 
 def test_a_password_and_another_service(library):
     conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
     assert Context.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
-    assert Context.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret")
+    assert Context.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
 
 
 @pytest.mark.parametrize("offer", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
@@ -100,6 +104,53 @@ def test_a_server_that_ends_too_early(library):
     client.begin()
     with pytest.raises(ProtocolError, match="too early"):
         client.step(b"", True)
+
+
+def test_a_server_that_goes_on(library):
+    client = conversation()
+    client.begin()
+    client.step(b"challenge", False)
+    client.step(b"wrapped:\x07\x00\x10\x00", False)
+    assert client.step(b"", True) == b""
+    with pytest.raises(ProtocolError, match="GSSAPI: the server goes on after the end of the conversation"):
+        client.step(b"", False)
+
+
+def test_it_does_not_begin_within_the_hello(library):
+    assert SimpleLogin(conversation).hello_fields() == {}
+    assert not Context.made
+
+
+def test_an_empty_token_is_sent_as_one(library, monkeypatch):
+    monkeypatch.setattr(Context, "step", lambda self, token=None: self.tokens.pop(0) and None)
+    client = conversation()
+    assert client.begin() == b""
+    assert client.step(b"challenge", False) == b""
+
+
+@pytest.mark.parametrize("failing", ["getaddrinfo", "getnameinfo"])
+@pytest.mark.parametrize("wanted", ["forward", "true", "True", "forwardAndReverse"])
+def test_what_dns_is_asked(monkeypatch, wanted, failing):
+    """For the name of TCP services; and backwards for the name alone, not its number."""
+    asked = []
+
+    def answer(name, *arguments):
+        asked.append((name, *arguments))
+        if name == failing:
+            raise socket.gaierror
+        return [(2, 1, 6, "", ("10.0.0.1", 0))] if name == "getaddrinfo" else ("Reverse", "0")
+
+    fake = SimpleNamespace(
+        getaddrinfo=lambda *arguments: answer("getaddrinfo", *arguments),
+        getnameinfo=lambda *arguments: answer("getnameinfo", *arguments),
+        IPPROTO_TCP=6,
+        AI_CANONNAME=2,
+        NI_NAMEREQD=8,
+    )
+    monkeypatch.setattr(gmongo_gssapi, "gevent_socket", fake)
+    assert canonical("Db", wanted) == ("Db" if failing == "getaddrinfo" else "db")
+    backwards = failing == "getnameinfo" and wanted != "forward"
+    assert asked == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + backwards]
 
 
 def test_without_the_library(monkeypatch):

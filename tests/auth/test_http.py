@@ -68,9 +68,12 @@ def test_https_checks_the_certificate(monkeypatch: pytest.MonkeyPatch, files: Si
 
 
 def test_a_time_out_of_the_callers_is_not_the_services() -> None:
-    with Endpoint(lambda *_: gevent.sleep(60)) as endpoint, pytest.raises(gevent.Timeout) as caught:
-        with gevent.Timeout(0.05) as mine:
-            request("a service", "GET", endpoint.url, {}, 5)
+    with (
+        Endpoint(lambda *_: gevent.sleep(60)) as endpoint,
+        pytest.raises(gevent.Timeout) as caught,
+        gevent.Timeout(0.05) as mine,
+    ):
+        request("a service", "GET", endpoint.url, {}, 5)
     assert caught.value is mine
 
 

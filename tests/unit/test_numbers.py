@@ -16,10 +16,11 @@ from tests.unit.test_layers import MODULES
 CORE = ("cmap", "execution", "sdam", "wire", "auth", "_encryption")
 NUMBERS = {
     "_encryption.collections": {"_CLUSTERED": {"key": {"_id": 1}, "unique": True}, "INDEX": [("__safeContent__", 1)]},
-    "_encryption.connect_callback": {"_LONGEST_ANSWER": 65_536},
+    "_encryption.connect_callback": {"_LONGEST_ANSWER": 65_536, "_PIECE": 65_536},
     "_encryption.context": {"AT_ONCE_BELOW": 16_384},
     "_encryption.credentials": {"_TIMEOUT": 10.0, "_VALID_FOR": 60.0},
-    "_encryption.encoding": {"_FLAGS_SIZE": 4},
+    "_encryption.encoding": {"_FLAGS_SIZE": 4, "_LONGEST_NAME": 64},
+    "_encryption.handle": {"_MOST_MESSAGES": 100},
     "_encryption.hooks": {"_CHUNK_SIZE": 65_536, "_TURN": 0.001, "_REST": 5e-05},
     "_encryption.kms": {"_PORT": 443, "_KMIP_PORT": 5696},
     "_encryption.kms_tls": {"TIMEOUT": 10.0},

@@ -1,0 +1,298 @@
+"""What is said of replies that break the protocol: the number that is wrong, and what it has to be."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import bson
+import pytest
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
+from bson.raw_bson import RawBSONDocument
+
+from gmongo.errors import ProtocolError
+from gmongo.wire import checksum
+from gmongo.wire.message import (
+    OP_MSG,
+    OP_REPLY,
+    OutOfStepError,
+    allows_stream,
+    decode_header,
+    decode_reply,
+    encode_op_msg,
+    encode_op_msg_of_one,
+    encode_op_query,
+    joined,
+)
+from gmongo.wire.reply import cut_batch
+from gmongo.wire.socks5 import Proxy, connect_through
+
+EMPTY = bson.encode({})
+
+
+def header(length: int, replies_to: int) -> bytes:
+    return struct.pack("<iiii", length, 7, replies_to, OP_MSG)
+
+
+@pytest.mark.parametrize(
+    ("length", "replies_to", "or_to", "why"),
+    [
+        (15, 5, None, "message length 15 is not between 16 and 100 bytes"),
+        (101, 5, None, "message length 101 is not between 16 and 100 bytes"),
+        (-1, 5, None, "message length -1 is not between 16 and 100 bytes"),
+        (16, 6, None, "reply is to request 6, expected 5"),
+        (100, 6, 7, "reply is to request 6, expected 5"),
+        (16, 5, None, None),
+        (100, 6, 6, None),
+        (100, 5, 6, None),
+    ],
+)
+def test_headers(length: int, replies_to: int, or_to: int | None, why: str | None) -> None:
+    data = b"before" + header(length, replies_to)
+    if why is None:
+        assert decode_header(data, 6, 100, 5, or_to) == (length, 7, replies_to, OP_MSG)
+        return
+    with pytest.raises(OutOfStepError) as caught:
+        decode_header(data, 6, 100, 5, or_to)
+    assert str(caught.value) == why
+
+
+def op_msg(*sections: bytes, flags: int = 0) -> bytes:
+    return struct.pack("<I", flags) + b"".join(sections)
+
+
+def op_reply(documents: int, *encoded: bytes) -> bytes:
+    return struct.pack("<iqii", 0, 0, 0, documents) + b"".join(encoded)
+
+
+BODY = b"\x00" + EMPTY
+SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
+
+
+@pytest.mark.parametrize(
+    ("opcode", "payload", "why"),
+    [
+        (2004, b"", "opcode 2004 is not one of a reply (2013 or 1)"),
+        (OP_MSG, b"", "OP_MSG of 0 bytes after the header is too short for a document"),
+        (OP_MSG, op_msg(BODY)[:-1], "OP_MSG of 9 bytes after the header is too short for a document"),
+        (OP_MSG, op_msg(BODY, flags=4), "OP_MSG flags 0x4 have an unknown required bit"),
+        (OP_MSG, op_msg(BODY, flags=1 << 15), "OP_MSG flags 0x8000 have an unknown required bit"),
+        (OP_MSG, op_msg(SEQUENCE), "OP_MSG has no body section"),
+        (OP_MSG, op_msg(BODY, BODY), "OP_MSG has a section of kind 0 where a document sequence was expected"),
+        (OP_MSG, op_msg(b"\x02" + EMPTY), "OP_MSG has a section of kind 2 where a document sequence was expected"),
+        *(
+            (
+                OP_MSG,
+                op_msg(BODY, b"\x01" + bytes(count)),
+                f"OP_MSG section length {-1 if count < 4 else 0} is not between 5 and the {count} bytes that remain",
+            )
+            for count in range(6)
+        ),
+        *(
+            (
+                OP_MSG,
+                op_msg(BODY, b"\x01" + struct.pack("<i", size) + b"\x00" * 4),
+                f"OP_MSG section length {size} is not between 5 and the 8 bytes that remain",
+            )
+            for size in (-1, 4, 9)
+        ),
+        (OP_REPLY, op_reply(1, EMPTY)[:-1], "OP_REPLY of 24 bytes after the header is too short for a document"),
+        (OP_REPLY, op_reply(0, EMPTY), "OP_REPLY has 0 documents and a first of 5 bytes, expected exactly one"),
+        (OP_REPLY, op_reply(2, EMPTY), "OP_REPLY has 2 documents and a first of 5 bytes, expected exactly one"),
+        (OP_REPLY, op_reply(1, EMPTY, EMPTY), "OP_REPLY has 1 documents and a first of 5 bytes, expected exactly one"),
+    ],
+)
+def test_replies(opcode: int, payload: bytes, why: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode_reply(opcode, memoryview(payload))
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("opcode", "payload", "more"),
+    [
+        (OP_MSG, op_msg(BODY), False),
+        (OP_MSG, op_msg(BODY, flags=2), True),
+        (OP_MSG, op_msg(BODY, flags=1 << 16), False),
+        (OP_MSG, op_msg(BODY, SEQUENCE), False),
+        (OP_MSG, op_msg(SEQUENCE, BODY, flags=2), True),
+        (OP_MSG, op_msg(SEQUENCE, SEQUENCE, BODY, SEQUENCE), False),
+        (OP_REPLY, op_reply(1, EMPTY), False),
+    ],
+)
+def test_the_body_is_found(opcode: int, payload: bytes, more: bool) -> None:
+    body, follows = decode_reply(opcode, memoryview(payload))
+    assert bytes(body) == EMPTY and follows is more
+
+
+@pytest.mark.parametrize("size", [-1, 4, 6])
+def test_a_body_of_a_false_length(size: int) -> None:
+    """It is walked as any other section is."""
+    payload = op_msg(b"\x00" + struct.pack("<i", size) + b"\x00")
+    with pytest.raises(ProtocolError) as caught:
+        decode_reply(OP_MSG, memoryview(payload))
+    assert str(caught.value) == f"OP_MSG section length {size} is not between 5 and the 5 bytes that remain"
+
+
+def test_what_an_op_query_looks_like() -> None:
+    [query] = encode_op_query(7, "admin.$cmd", EMPTY)
+    assert query == struct.pack("<iiiii", 44, 7, 0, 2004, 4) + b"admin.$cmd\x00" + struct.pack("<ii", 0, -1) + EMPTY
+
+
+@pytest.mark.parametrize("flags", [0, 1, 2, 1 << 16, 3 | 1 << 16])
+def test_which_requests_allow_a_stream(flags: int) -> None:
+    assert allows_stream(encode_op_msg(1, flags, EMPTY)) is bool(flags >> 16)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pieces"),
+    [
+        ([], []),
+        ([1, 2, 3], [6]),
+        ([65536], [65536]),
+        ([65535], [65535]),
+        ([65535, 1], [65536]),
+        ([65536, 1], [65536, 1]),
+        ([40_000, 40_000, 40_000], [80_000, 40_000]),
+        ([70_000, 70_000], [70_000, 70_000]),
+    ],
+)
+def test_small_buffers_are_joined(sizes: list[int], pieces: list[int]) -> None:
+    assert [len(piece) for piece in joined(bytes(size) for size in sizes)] == pieces
+
+
+@pytest.mark.parametrize(("size", "joins"), [(65535, True), (65536, True), (65537, False), (100_000, False)])
+def test_the_documents_of_a_large_message_are_not_copied(size: int, joins: bool) -> None:
+    documents = [EMPTY, bytes(size - 41 - len(EMPTY))]
+    buffers = encode_op_msg(7, 0, EMPTY, [("documents", documents)])
+    whole = b"".join(buffers)
+    assert struct.unpack_from("<i", whole)[0] == len(whole) == size
+    assert len(buffers) == (1 if joins else 3)
+    alone = encode_op_msg_of_one(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
+    assert b"".join(alone) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))
+    assert len(alone) == (1 if joins else 2)
+
+
+# Batches
+
+
+def element(kind: int, value: bytes, name: bytes = b"cursor") -> bytes:
+    content = bytes([kind]) + name + b"\x00" + value + b"\x00"
+    return struct.pack("<i", len(content) + 4) + content
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (b"", "a reply of 0 bytes does not have the length that it states"),
+        (b"\x05\x00\x00\x00", "a reply of 4 bytes does not have the length that it states"),
+        (EMPTY + b"\x00", "a reply of 6 bytes does not have the length that it states"),
+        (element(0x20, b""), "a reply has an element of the unknown BSON type 0x20"),
+        (element(2, struct.pack("<i", -1)), "a reply has an element with the length -1"),
+        (element(3, struct.pack("<i", 4)), "a reply has an element with the length 4"),
+        (element(4, struct.pack("<i", 0)), "a reply has an element with the length 0"),
+        (element(1, b"1234567"), "a reply has an element of 16 bytes where 16 remain"),
+        (element(3, struct.pack("<i", 100)), "a reply has an element of 108 bytes where 13 remain"),
+        (element(3, b""), "a reply ends inside an element"),
+        (struct.pack("<i", 6) + b"\x01x", "a reply ends inside an element"),
+    ],
+)
+def test_elements(reply: bytes, why: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        cut_batch(reply, DEFAULT_CODEC_OPTIONS)
+    assert str(caught.value) == why
+
+
+def test_two_fields_of_one_name() -> None:
+    cursor = b"\x03cursor\x00" + bson.encode({"firstBatch": [], "id": 0})
+    content = cursor + b"\x10cursor\x00" + struct.pack("<i", 1) + b"\x00"
+    with pytest.raises(ProtocolError) as caught:
+        cut_batch(struct.pack("<i", len(content) + 4) + content, DEFAULT_CODEC_OPTIONS)
+    assert str(caught.value) == "a reply has two fields with the name 'cursor'"
+
+
+class Upper(dict[str, Any]):
+    """A class of the user's."""
+
+
+@pytest.mark.parametrize("kind", [dict, Upper])
+def test_an_error_is_of_the_users_class_if_that_is_a_dict(kind: Any) -> None:
+    reply = bson.encode({"ok": 0, "errmsg": "no"})
+    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
+    assert type(cut_batch(reply, options)) is kind
+    assert type(cut_batch(reply, DEFAULT_CODEC_OPTIONS, options)) is kind
+
+
+def test_an_error_is_decoded_though_the_users_class_is_none() -> None:
+    reply = bson.encode({"ok": 0, "errmsg": "no"})
+    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
+    assert type(cut_batch(reply, options)) is dict
+    assert cut_batch(reply, DEFAULT_CODEC_OPTIONS, options) == {"ok": 0, "errmsg": "no"}
+
+
+def test_a_batch_is_found_by_either_name() -> None:
+    for name in ("firstBatch", "nextBatch"):
+        found = cut_batch(bson.encode({"cursor": {name: [{"a": 1}], "id": 5}, "ok": 1}), DEFAULT_CODEC_OPTIONS)
+        assert list(found["cursor"][name]) == [{"a": 1}] and found["cursor"]["id"] == 5 and found["ok"] == 1
+
+
+# Checksums and proxies
+
+
+def test_a_false_checksum() -> None:
+    message = struct.pack("<iiiiI", 30, 7, 5, OP_MSG, 1) + BODY
+    good = message + struct.pack("<I", checksum.crc32c(message))
+    assert bytes(decode_reply(OP_MSG, memoryview(good)[16:], 7, 5)[0]) == EMPTY
+    with pytest.raises(ProtocolError, match="checksum"):
+        decode_reply(OP_MSG, memoryview(good)[16:], 8, 5)
+
+
+class Spoken:
+    """A transport on whose other side a proxy has said everything already."""
+
+    def __init__(self, said: bytes) -> None:
+        self.left, self.sent = said, b""
+
+    def connect(self, where: Any) -> None:
+        assert where == ("proxy", 1)
+
+    def send_raw(self, data: bytes) -> None:
+        self.sent += data
+
+    def read_raw(self, count: int) -> bytes:
+        found, self.left = self.left[:count], self.left[count:]
+        return found
+
+
+LET_IN = b"\x05\x00"
+WHERE = b"\x05\x00\x00\x01" + bytes(6)
+
+
+@pytest.mark.parametrize(
+    ("destination", "asked"),
+    [
+        (("10.0.0.1", 27017), b"\x01\x0a\x00\x00\x01\x69\x89"),
+        (("::1", 80), b"\x04" + bytes(15) + b"\x01\x00\x50"),
+        (("db.example", 65535), b"\x03\x0adb.example\xff\xff"),
+    ],
+)
+@pytest.mark.parametrize("bound", [WHERE, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)])
+@pytest.mark.parametrize("account", [False, True])
+def test_what_a_proxy_is_asked(destination: tuple[str, int], asked: bytes, bound: bytes, account: bool) -> None:
+    proxy = Proxy(("proxy", 1), "user", "password") if account else Proxy(("proxy", 1))
+    transport: Any = Spoken((b"\x05\x02\x01\x00" if account else LET_IN) + bound + b"rest")
+    connect_through(proxy, transport, ("proxy", 1), destination)
+    methods = b"\x05\x02\x00\x02\x01\x04user\x08password" if account else b"\x05\x01\x00"
+    assert transport.sent == methods + b"\x05\x01\x00" + asked
+    assert transport.left == b"rest"
+
+
+def test_the_names_of_a_proxy_are_bounded() -> None:
+    for length, good in ((255, True), (256, False)):
+        transport: Any = Spoken(LET_IN + WHERE)
+        if good:
+            connect_through(Proxy(("proxy", 1)), transport, ("proxy", 1), ("h" * length, 1))
+            continue
+        with pytest.raises(Exception) as caught:
+            connect_through(Proxy(("proxy", 1)), transport, ("proxy", 1), ("h" * length, 1))
+        assert str(caught.value) == "SOCKS5 proxy proxy:1: the host name is 256 bytes long, but SOCKS5 takes 255"
