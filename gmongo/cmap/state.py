@@ -150,7 +150,6 @@ class StateMachine:
 
     def _add_pending(self) -> Connection:
         connection = Connection(self.address, self._connection_options.socket_timeout)
-        connection.generation = self.generations.current
         self.pending.add(connection)
         return connection
 
