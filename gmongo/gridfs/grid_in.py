@@ -73,8 +73,8 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full, but not sent yet
         self._n = 0  # of the next chunk
         self._length = 0
-        # Chunks with the file's _id are this file's own, and not those of another that has the same.
-        self._owns_chunks = "_id" not in kwargs
+        self._is_sole = "_id" not in kwargs  # no other file has its _id
+        self._owns_chunks = False  # there may be chunks with its _id, and they are its own
         self._closed = False
 
     # Writing
@@ -154,6 +154,7 @@ class GridIn:
         try:
             self._storage.prepare(self._session)
             if self._chunks:
+                self._owns_chunks |= self._is_sole  # also of what is interrupted, and done all the same
                 self._storage.chunks.insert_many(self._chunks, session=self._session)
                 self._owns_chunks = True
         except Exception as error:

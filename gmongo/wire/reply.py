@@ -197,7 +197,7 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
     """
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
-    reply = bson.decode(body, DEFAULT_CODEC_OPTIONS)
+    reply: DocumentDict = bson.decode(body, _error_options(codec_options))
     view = memoryview(body)
     for kind in (_DOCUMENT, _ARRAY):
         start = _find(view, 0, field.encode(), kind)
