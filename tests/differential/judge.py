@@ -58,10 +58,15 @@ def _of_its_own(scene: Scene, source: str, theirs: Outcome) -> str:
 
 
 def _beside_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outcome) -> str:
-    """Whether a MongoDB answers PyMongo otherwise, and both drivers alike."""
+    """What the server does to PyMongo, where MongoDB answers PyMongo otherwise, and both drivers alike."""
     true_theirs, true_ours = simulation.compare(source)
     if same(true_theirs, theirs) or explained(source, true_theirs, true_ours) is None:
         return ""
-    if isinstance(theirs.error, Raised) and theirs.error.classes[0] in ACCIDENTS:
-        return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
-    return "it takes from PyMongo what MongoDB refuses, and gmongo does not send" if same(true_ours, ours) else ""
+    as_there = same(true_ours.error, ours.error) and same(true_ours.returned, ours.returned)
+    if isinstance(theirs.error, Raised):
+        if theirs.error.classes[0] in ACCIDENTS:
+            return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
+        if "ConnectionFailure" in theirs.error.classes and as_there:
+            return "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"
+    is_refusal = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
+    return "it takes from PyMongo what MongoDB refuses, and gmongo does not send" if as_there and is_refusal else ""

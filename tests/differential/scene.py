@@ -6,14 +6,12 @@ import ast
 import datetime
 import decimal
 import re
-import signal
 import socket
 import struct
 import textwrap
-import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,6 +29,7 @@ import gmongo
 import gmongo.errors
 import gmongo.gridfs
 
+from .patience import SILENT, interrupted
 from .portrait import Portrait
 from .tap import SERVERS_OWN, Sent, Tap
 
@@ -61,10 +60,6 @@ class Decimals(TypeCodec):  # type: ignore[misc]
 
 class ForeignDatabaseError(Exception):
     """A call would touch a database that the server had before the tests."""
-
-
-class SilentServerError(Exception):
-    """A call through PyMongo does not end."""
 
 
 class Driver(NamedTuple):
@@ -221,32 +216,10 @@ class Scene:
             left = None
         return Outcome(returned, error, commands, left, text)
 
-    @contextmanager
-    def _interrupted(self, driver: Driver) -> Iterator[None]:
-        """End PyMongo's waits, which no ``gevent.Timeout`` reaches."""
-
-        def interrupt(*_: Any) -> None:
-            if done.is_set():
-                return
-            self._tap.unknown.add("it does not answer, or has nothing for a cursor that waits")
-            raise SilentServerError
-
-        def look() -> None:
-            while not done.wait(self._patience):
-                signal.pthread_kill(thread, signal.SIGUSR1)
-
-        before = signal.signal(signal.SIGUSR1, interrupt)
-        done, thread = threading.Event(), threading.main_thread().ident or 0
-        watch = threading.Thread(target=look, daemon=True)
-        if driver is PYMONGO:
-            watch.start()
-        try:
-            yield
-        finally:
-            done.set()
-            if driver is PYMONGO:
-                watch.join()
-            signal.signal(signal.SIGUSR1, before)
+    def _interrupted(self, driver: Driver) -> AbstractContextManager[None]:
+        if driver is GMONGO:  # a ``gevent.Timeout`` reaches it
+            return nullcontext()
+        return interrupted(self._patience, lambda: self._tap.unknown.add(SILENT))
 
     @contextmanager
     def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:

@@ -8,13 +8,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pymongo
 import pytest
 
 from gmongo.testing import DeploymentProcess
 from tests.differential.judge import Judgement, Verdict, judge
-from tests.differential.scene import Scene, _fault_of_unacknowledged
+from tests.differential.portrait import Raised
+from tests.differential.scene import GMONGO, PYMONGO, Driver, Outcome, Scene, _fault_of_unacknowledged
 from tests.differential.test_seeded_bugs import SEEDS
 
 from .engine import Engine, MissingEngineError, run
@@ -63,6 +65,49 @@ def test_a_row_is_skipped_for_a_reason_that_the_server_gives(known: Scene, sourc
     assert found.reason.startswith(reason)
     again = _judged(known, _ROW)  # and the next row is judged without it
     assert (again.verdict, again.reason) == (Verdict.SAME, "")
+
+
+_LOST = Raised(("AutoReconnect", "ConnectionFailure", "PyMongoError"), (), ())
+_REFUSED, _BAD = Raised(("OperationFailure", "PyMongoError"), (), ()), Raised(("TypeError",), (), ())
+
+
+def _outcome(part: Any) -> Outcome:
+    return Outcome(None, part, [], None, "") if isinstance(part, Raised) else Outcome(part, None, [], None, "")
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "reason"),
+    [
+        ((_LOST, 1), (1, 1), "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"),
+        ((1, _LOST), (1, 1), ""),
+        ((1, 2), (1, 1), ""),
+        ((1, _BAD), (_REFUSED, _BAD), "it takes from PyMongo what MongoDB refuses, and gmongo does not send"),
+        ((1, _BAD), (_REFUSED, 1), ""),
+        ((Raised(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
+    ],
+)
+def test_a_server_that_answers_the_drivers_otherwise_is_held_beside_mongodb(
+    here: tuple[Any, Any], there: tuple[Any, Any], reason: str
+) -> None:
+    class Played:
+        unknown: frozenset[str] = frozenset()
+
+        def __init__(self, theirs: Any, ours: Any) -> None:
+            self._outcomes = {PYMONGO: _outcome(theirs), GMONGO: _outcome(ours)}
+
+        def forget(self) -> None:
+            pass
+
+        def play(self, driver: Driver, source: str) -> Outcome:
+            return self._outcomes[driver]
+
+        def compare(self, source: str) -> tuple[Outcome, Outcome]:
+            return self._outcomes[PYMONGO], self._outcomes[GMONGO]
+
+    simulation: Any = Played(*there)
+    scene: Any = Played(*here)
+    found = judge(scene, "list_collections(", lambda: simulation)  # whose bad arguments gmongo refuses
+    assert (found.verdict, found.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
 
 
 @pytest.mark.parametrize("answers", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gmongo.errors import OperationFailure
+from .cases import OPERATION_FAILURES
 
 Call = Callable[[Any], Any]
 
@@ -37,7 +37,7 @@ def attempt(call: Call) -> Call:
     def run(collection: Any) -> Any:
         try:
             call(collection)
-        except OperationFailure as error:
+        except OPERATION_FAILURES as error:
             return error.code
         return None
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gmongo.errors import OperationFailure
+import pymongo.errors
+
+import gmongo.errors
+
+# The cases are asked through gmongo, and through PyMongo too where a server of another make is judged.
+OPERATION_FAILURES = (gmongo.errors.OperationFailure, pymongo.errors.OperationFailure)
+BULK_WRITE_ERRORS = (gmongo.errors.BulkWriteError, pymongo.errors.BulkWriteError)
+WRITE_ERRORS = (gmongo.errors.WriteError, pymongo.errors.WriteError)
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def answer(case: Case, database: Any) -> Any:
         database.others.insert_many([dict(document) for document in case.others])
     try:
         return case.call(database.cases)
-    except OperationFailure as error:
+    except OPERATION_FAILURES as error:
         return Error(error.code or 0)
 
 

@@ -7,9 +7,8 @@ import re
 from bson import Int64
 
 from gmongo import InsertOne, UpdateOne
-from gmongo.errors import BulkWriteError
 
-from .cases import Case, Error
+from .cases import BULK_WRITE_ERRORS, Case, Error
 
 FOLDING = {"locale": "en", "strength": 2}
 CREATE_INDEX = "manual: reference/method/db.collection.createIndex"
@@ -46,7 +45,7 @@ def _insert(*documents):
     def run(collection):
         try:
             collection.bulk_write([InsertOne(document) for document in documents])
-        except BulkWriteError as error:
+        except BULK_WRITE_ERRORS as error:
             return Error(error.details["writeErrors"][0]["code"])
         return collection.count_documents({})
 
@@ -66,7 +65,7 @@ def _updated(change, **options):
         collection.database.command("collMod", "cases", validator={"n": {"$gt": 0}}, **options)
         try:
             collection.bulk_write([UpdateOne({"_id": 1}, change)])
-        except BulkWriteError as error:
+        except BULK_WRITE_ERRORS as error:
             return Error(error.details["writeErrors"][0]["code"])
         return collection.find_one({"_id": 1})["n"]
 

@@ -9,9 +9,7 @@ from typing import Any
 
 from bson import Binary, Decimal128, Int64, ObjectId, Regex, Timestamp
 
-from gmongo.errors import OperationFailure
-
-from .cases import Error
+from .cases import OPERATION_FAILURES, Error
 
 FIELDS = ("a", "b", "c", "a.b", "a.c", "b.0", "a.b.c")
 SCALARS = [
@@ -219,7 +217,7 @@ def run(database: Any, stored: list[dict[str, Any]], call: Call) -> Any:
     collection.insert_many([dict(document) for document in stored])
     try:
         return _RUN[call.kind](collection, call.operand)
-    except OperationFailure as error:
+    except OPERATION_FAILURES as error:
         return Error(error.code or 0)
 
 

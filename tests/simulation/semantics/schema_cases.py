@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from bson import Int64
 
-from gmongo.errors import WriteError
-
 from .calls import after, attempt, command, made, stored
-from .cases import Case, Error, aggregate, find
+from .cases import WRITE_ERRORS, Case, Error, aggregate, find
 
 CREATE = "server: jstests/core/ddl/create_collection.js"
 SCHEMA = "server: jstests/core/query/json_schema/json_schema.js"
@@ -67,7 +65,7 @@ def _explained(validator, document):
         made(validator=validator)(collection)
         try:
             collection.insert_one(document)
-        except WriteError as error:
+        except WRITE_ERRORS as error:
             return _sorted(error.details["errInfo"]["details"])
         return None
 

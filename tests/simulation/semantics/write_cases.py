@@ -5,10 +5,9 @@ from __future__ import annotations
 from bson import Int64, Regex, Timestamp
 
 from gmongo import DeleteOne, InsertOne, ReturnDocument, UpdateOne
-from gmongo.errors import BulkWriteError
 
 from .calls import after, command, made, stored
-from .cases import Case, Error, update
+from .cases import BULK_WRITE_ERRORS, Case, Error, update
 
 FILTERS = "server: jstests/core/query/update/update_arrayFilters.js"
 MODS = "server: jstests/core/query/update/verify_update_mods.js"
@@ -77,7 +76,7 @@ def _bulk(*operations, ordered=True):
     def run(collection):
         try:
             collection.bulk_write(list(operations), ordered=ordered)
-        except BulkWriteError as error:
+        except BULK_WRITE_ERRORS as error:
             return [
                 [
                     [each["index"], each["code"], each.get("keyPattern"), each.get("keyValue")]
