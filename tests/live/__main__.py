@@ -22,7 +22,7 @@ from tests.live.report import Outcome, Report, Skip
 from tests.live.target import RefusedError, Target
 
 _FOR_DISPOSABLE = {
-    official.PART: lambda target, report, given: official.run(target, report, given.one_mongos, given.case),
+    official.PART: lambda target, report, given: official.run(target, report, given.case),
     prose.PART: lambda target, report, given: prose.run(target, report, given.case),
 }
 PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
@@ -58,7 +58,8 @@ def main(arguments: list[str]) -> int:
     if not given.uri:
         parser.error(f"there is no connection string, neither as an argument nor in {URI_VARIABLE}")
     try:
-        target = Target(given.uri, {"server_api": ServerApi(given.api_version)} if given.api_version else {})
+        options = {"server_api": ServerApi(given.api_version)} if given.api_version else {}
+        target = Target(given.uri, options, given.one_mongos)
     except PyMongoError as error:
         parser.error(str(error))
     try:
@@ -82,6 +83,7 @@ def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -
         return
     print(f"{name} …", flush=True)
     try:
+        target.clear()  # a part shows what there is, and no leavings of others
         PARTS[name](target, report, given)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))

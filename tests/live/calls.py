@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import io
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
 from gmongo.testing import DeploymentProcess
+from gmongo.testing.simulation.versions import NEWEST, OLDEST
+from gmongo.uri_parser import parse_uri
 from tests.differential.differences import check, same
 from tests.differential.scene import DATABASE, ForeignDatabaseError, Outcome, Scene, calls
 from tests.live.report import Differs, Report, Skip
-from tests.live.target import Target
+from tests.live.target import OWN, Target
 
+_KINDS = {
+    "single": ["--standalone"],
+    "replicaset": ["--replica-set", "1"],
+    "sharded": ["--sharded", "1"],
+    "load-balanced": ["--load-balanced", "1"],
+}
 PART = "calls beside PyMongo"
 _TABLES = Path(__file__).parents[1] / "differential" / "calls"
 
 
 def run(target: Target, report: Report) -> None:
-    """Play all calls."""
+    """Play all calls. What PyMongo says on the standard error besides is no finding."""
     if target.has_tls:
         raise Skip("what notes the commands on their way reads no TLS")
-    with _scene(target) as scene, _simulated(target) as simulated:
+    with _scene(target) as scene, _simulated(target) as simulated, redirect_stderr(io.StringIO()):
+        others = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
             with report.case(PART, f"{call.name}: {call.source}"):
-                _compare(call.source.replace(DATABASE, target.database("calls")), scene, simulated)
+                _compare(call.source.replace(DATABASE, target.database("calls")), scene, simulated, others)
 
 
-def _compare(source: str, scene: Scene, simulated: Scene) -> None:
+def _compare(source: str, scene: Scene, simulated: Scene, others: Collection[str]) -> None:
     try:
         theirs, ours = scene.compare(source)
     except ForeignDatabaseError as refusal:
         raise Skip(f"not without --disposable: {refusal}") from None
     check(source, theirs, ours)
+    if any(f"('str', {name!r})" in repr(ours.returned) for name in others):
+        raise Skip("the call shows databases that are not of the run")
     simulation = simulated.play_gmongo(source)
     if not (same(ours.error, simulation.error) and same(ours.returned, simulation.returned)):
         raise Differs(f"gmongo returns {_told(ours)}; on a simulated deployment {_told(simulation)}")
@@ -44,12 +56,16 @@ def _told(outcome: Outcome) -> str:
 
 @contextmanager
 def _scene(target: Target) -> Iterator[Scene]:
-    primary = target.client.primary
-    host, _, port = ("{}:{}".format(*primary) if primary else target.hosts[0]).rpartition(":")
-    uri = target.uri_of(f"{host}:{port}")
+    if target.topology == "load-balanced":
+        uri = target.uri_of_one()
+        host, port = parse_uri(uri)["nodelist"][0]
+    else:
+        primary = target.client.primary
+        host, _, port = ("{}:{}".format(*primary) if primary else target.hosts[0]).rpartition(":")
+        uri = target.uri_of(f"{host}:{port}")
     login, at, _ = uri.removeprefix("mongodb://").rpartition("@")
-    direct = "" if target.topology == "load-balanced" else "directConnection=true"
-    options = "&".join(filter(None, [uri.partition("?")[2], direct]))
+    given = [each for each in uri.partition("?")[2].split("&") if each not in ("", "loadBalanced=true")]
+    options = "&".join([*given, _options(target)])
     scene = Scene(
         (host, int(port)), "a server in use", None, target.database("calls"), not target.disposable, login + at, options
     )
@@ -61,10 +77,17 @@ def _scene(target: Target) -> Iterator[Scene]:
 
 @contextmanager
 def _simulated(target: Target) -> Iterator[Any]:
-    with DeploymentProcess("--replica-set", "1") as deployment:
-        host, port = deployment.members[0].address.rsplit(":", 1)
-        scene = Scene((host, int(port)), "simulation", database=target.database("calls"))
+    """A simulated deployment of its kind and, as far as there is one, of its age."""
+    release = tuple(map(int, target.version.split(".")[:2]))
+    version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
+    with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:
+        (address,) = parse_uri(deployment.uri)["nodelist"]
+        scene = Scene(address, "simulation", database=target.database("calls"), options=_options(target))
         try:
             yield scene
         finally:
             scene.close()
+
+
+def _options(target: Target) -> str:
+    return "loadBalanced=true" if target.topology == "load-balanced" else "directConnection=true"

@@ -60,7 +60,7 @@ class Borrowed:
 
     def __init__(self, target: Target, commands: Commands, one: bool) -> None:
         self._target, self.commands = target, commands
-        self.uri = target.uri_of(target.hosts[0]) if one and target.topology == "sharded" else target.uri
+        self.uri = target.uri_of_one() if one else target.uri
         primary = target.client.primary
         self.members = SimpleNamespace(primary=SimpleNamespace(address="{}:{}".format(*primary)) if primary else None)
         self._names: set[str] = set()
@@ -104,6 +104,7 @@ def run(target: Target, report: Report, only: str) -> None:
 
     :param only: a part of the names of tests.
     """
+    target.uri_of_one()
     files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
     options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
     with pytest.MonkeyPatch.context() as patch:

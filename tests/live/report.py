@@ -54,10 +54,11 @@ class Report:
         self.entries.append(Entry(part, name, outcome, reason))
 
     @contextmanager
-    def case(self, part: str, name: str) -> Iterator[None]:
-        """Note what comes of the block."""
+    def case(self, part: str, name: str) -> Iterator[list[str]]:
+        """Note what comes of the block, which may add remarks."""
+        remarks: list[str] = []
         try:
-            yield
+            yield remarks
         except Skip as reason:
             self.add(part, name, Outcome.SKIPPED, str(reason))
         except Differs as reason:
@@ -65,7 +66,7 @@ class Report:
         except Exception as error:
             self.add(part, name, Outcome.FAILED, f"{type(error).__name__}: {error}")
         else:
-            self.add(part, name, Outcome.PASSED)
+            self.add(part, name, Outcome.PASSED, "; ".join(remarks))
 
     def has_failed(self) -> bool:
         """Whether a case has."""
@@ -111,13 +112,15 @@ class Report:
                 _table("What ran", ["part", *(each.value for each in Outcome)], counts),
                 _table("What failed", _COLUMNS, self._of(Outcome.FAILED)),
                 _table("What differs from the simulation or the documentation", _COLUMNS, self._of(Outcome.DIFFERS)),
+                _table("What passed, with a remark", _COLUMNS, self._of(Outcome.PASSED)),
                 _table("What was skipped, and why", ["part", "cases", "reason"], reasons),
                 "</html>\n",
             ]
         )
 
     def _of(self, outcome: Outcome) -> list[list[Any]]:
-        return [[entry.part, entry.name, entry.reason] for entry in self.entries if entry.outcome is outcome]
+        found = [entry for entry in self.entries if entry.outcome is outcome and entry.reason]
+        return [[entry.part, entry.name, entry.reason] for entry in found]
 
 
 _COLUMNS = ["part", "case", "what"]

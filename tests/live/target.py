@@ -11,6 +11,7 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.database import Database
 from gmongo.errors import PyMongoError
+from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 from gmongo.uri_parser import parse_uri
 from tests.live.report import Skip
 from tests.spec.unified.requirements import Offer
@@ -21,6 +22,7 @@ OWN = frozenset({"admin", "config", "local"})
 # Of these, a connection to one server has none, and that to another deployment has its own.
 _OF_THE_WHOLE = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
+_CONNECTIONS = 8
 _UNTRIED = "MONGODB-OIDC"  # which takes a token of the provider that the deployment trusts
 
 
@@ -45,15 +47,32 @@ class Fenced(MongoClient[Any]):
         return self[str(name)].with_options(*arguments, **options)
 
 
+class Services(CommandListener):
+    """The servers behind a load balancer that have answered."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def started(self, event: CommandStartedEvent) -> None:
+        self.seen.add(event.service_id)
+
+    def succeeded(self, event: CommandSucceededEvent) -> None:
+        """It is known already."""
+
+    def failed(self, event: CommandFailedEvent) -> None:
+        """It is known already."""
+
+
 class Target:
     """A deployment, and a client of it.
 
     :param uri: its connection string.
     :param options: those of every client besides, such as `server_api`.
+    :param one_mongos: the connection string of a load balancer in front of one mongos, beside that of several.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
-        self.uri, self.options = uri, dict(options or {})
+    def __init__(self, uri: str, options: Mapping[str, Any] | None = None, one_mongos: str | None = None) -> None:
+        self.uri, self.options, self._one_mongos = uri, dict(options or {}), one_mongos
         self.run = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
         self._parsed = parse_uri(uri)
@@ -68,12 +87,36 @@ class Target:
         self.hosts: list[str] = [*hello["hosts"], *hello.get("passives", ())] if of_set else seeds
         self.has_tls = bool(self._parsed["options"].get("tls"))
         self.name: str = hello["setName"] if of_set else seeds[0]
+        self.has_services = self.topology == "load-balanced" and len(self._services()) > 1
 
-    def close(self) -> None:
-        """Drop what the run has made, and close all clients."""
+    def _services(self) -> set[Any]:
+        """Those behind the load balancer, as a few connections find them."""
+        found = Services()
+        for _ in range(_CONNECTIONS):
+            with MongoClient[Any](self.uri, **{**self.options, "event_listeners": [found]}) as client:
+                client.admin.command("ping")
+        return found.seen
+
+    def uri_of_one(self) -> str:
+        """A connection string that leads to one mongos, where there are several, and so to the fail points set there.
+
+        :raises Skip: there is none.
+        """
+        if self.topology == "sharded":
+            return self.uri_of(self.hosts[0])
+        if self.has_services and self._one_mongos is None:
+            raise Skip("the load balancer leads to several servers, and --one-mongos does not name one that does not")
+        return self._one_mongos or self.uri
+
+    def clear(self) -> None:
+        """Drop what the run has made."""
         for name in self.client.list_database_names():
             if name not in OWN and (self.disposable or name.startswith(self.run)):
                 self.client.drop_database(name)
+
+    def close(self) -> None:
+        """Drop what the run has made, and close all clients."""
+        self.clear()
         for client in (*self._direct.values(), *filter(None, [self._fenced]), self.client):
             client.close()
 
@@ -95,12 +138,14 @@ class Target:
         return f"{self.run}_{name}"
 
     def opened(self, name: str) -> Database[Any]:
-        """A database of the run, whose client leads to others only if the deployment is disposable."""
-        if self.disposable:
-            return self.client[self.database(name)]
+        """A database of the run on one mongos, if there are several: a cursor is known to one alone.
+
+        Its client leads to other databases only if the deployment is disposable.
+        """
         if self._fenced is None:
-            self._fenced = Fenced(self.uri, **self.options)
-            self._fenced.fence = self.run
+            one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
+            self._fenced = Fenced(one, **self.options)
+            self._fenced.fence = "" if self.disposable else self.run
         return self._fenced[self.database(name)]
 
     def uri_of(self, *hosts: str, database: str = "") -> str:
@@ -124,10 +169,10 @@ class Target:
 
     def direct(self, host: str) -> MongoClient[Any]:
         """A client of one server; behind a load balancer, of the one that it leads to."""
-        if self.topology == "load-balanced":
-            return self.client
         if host not in self._direct:
-            self._direct[host] = MongoClient(self.uri_of(host), directConnection=True, **self.options)
+            is_balanced = self.topology == "load-balanced"
+            options = self.options if is_balanced else {"directConnection": True, **self.options}
+            self._direct[host] = MongoClient(self.uri_of_one() if is_balanced else self.uri_of(host), **options)
         return self._direct[host]
 
     def set_fail_point(
