@@ -236,6 +236,25 @@ def test_a_batch_is_found_by_either_name() -> None:
         assert list(found["cursor"][name]) == [{"a": 1}] and found["cursor"]["id"] == 5 and found["ok"] == 1
 
 
+class Odd(dict[str, Any]):
+    """Shows nothing of what it holds in the usual way."""
+
+    def values(self) -> Any:
+        raise AssertionError
+
+    __iter__ = keys = items = values  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [dict, Upper, Odd])
+def test_the_documents_of_a_batch_are_of_the_users_class_and_the_reply_is_not(kind: Any) -> None:
+    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
+    reply = cut_batch(bson.encode({"cursor": {"firstBatch": [{"a": {"b": 1}}, {}], "id": 5}}), options)
+    assert type(reply) is dict and type(reply["cursor"]) is dict
+    for documents in (reply["cursor"]["firstBatch"].decode_run(), reply["cursor"]["firstBatch"].documents()):
+        assert [type(document) for document in documents] == [kind, kind]
+        assert type(documents[0]["a"]) is kind and documents[0]["a"]["b"] == 1
+
+
 # Checksums and proxies
 
 

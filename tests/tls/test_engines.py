@@ -1,0 +1,337 @@
+"""TLS in memory, without a socket: what pyOpenSSL does in the place of the standard library; the ends of transports."""
+
+from __future__ import annotations
+
+import _socket
+import ssl
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from gevent import GreenletExit
+
+pytest.importorskip("OpenSSL")
+pytest.importorskip("service_identity")
+
+from OpenSSL import SSL
+
+from gmongo import _clock
+from gmongo.cmap.connection import Connection
+from gmongo.errors import AutoReconnect, ConfigurationError
+from gmongo.wire import connect as connecting
+from gmongo.wire import openssl
+from gmongo.wire.ocsp.transport import CheckedTransport
+from gmongo.wire.openssl import OpenSslContext, OpenSslObject, Peer, Session, Trust
+from gmongo.wire.tls import Tls, TlsTransport, reason
+from gmongo.wire.transport import TransportError
+from tests.support.ocsp import Authority, Certified
+
+CIPHERS = "ECDHE+AESGCM"
+
+
+@pytest.fixture(autouse=True)
+def library() -> None:
+    """Each test says which it is about."""
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return Authority()
+
+
+class Memory:
+    """pyOpenSSL's connection, of which a test says what it does."""
+
+    def __init__(self, **steps: Any) -> None:
+        self.given: list[bytes] = []
+        self.output: list[bytes] = []
+        self.__dict__.update(steps)
+
+    def bio_write(self, data: bytes) -> None:
+        self.given.append(data)
+
+    def bio_read(self, size: int) -> bytes:
+        if not self.output:
+            raise SSL.WantReadError
+        return self.output.pop(0)
+
+    def pending(self) -> int:
+        return 0
+
+
+def engine(**steps: Any) -> tuple[OpenSslObject, Memory, ssl.MemoryBIO, ssl.MemoryBIO]:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    memory = Memory(**steps)
+    made: Any = OpenSslObject(memory, Peer("h", True), incoming, outgoing)  # type: ignore[arg-type]
+    return made, memory, incoming, outgoing
+
+
+def raising(error: BaseException) -> Any:
+    return Mock(side_effect=error)
+
+
+def test_an_engine_reads_as_that_of_the_standard_library_does() -> None:
+    made, memory, incoming, outgoing = engine(
+        recv=lambda size: b"x" * size, recv_into=lambda into, size: size - 1, sendall=len, do_handshake=lambda: None
+    )
+    memory.output = [b"one", b"two"]
+    incoming.write(b"record")
+    assert made.read(5) == b"xxxxx" and made.read(5, memoryview(bytearray(5))) == 4
+    assert made.write(b"abc") == 3 and made.do_handshake() is None  # type: ignore[func-returns-value]
+    assert memory.given == [b"record"] and outgoing.read() == b"onetwo" and made.pending()
+
+
+@pytest.mark.parametrize("call", ["read", "read into", "write", "do_handshake"])
+def test_the_ends_of_a_step(call: str) -> None:
+    def run(error: BaseException) -> tuple[Any, OpenSslObject, ssl.MemoryBIO]:
+        step = raising(error)
+        made, memory, incoming, outgoing = engine(recv=step, recv_into=step, sendall=step, do_handshake=step)
+        memory.output = [b"alert"]
+        incoming.write(b"record")
+        calls = {
+            "read": lambda: made.read(5),
+            "read into": lambda: made.read(5, memoryview(bytearray(5))),
+            "write": lambda: made.write(b"abc"),
+            "do_handshake": made.do_handshake,
+        }
+        try:
+            return calls[call](), made, outgoing  # type: ignore[operator]
+        except ssl.SSLError as raised:
+            return raised, made, outgoing
+
+    found, made, outgoing = run(SSL.WantReadError())
+    assert type(found) is ssl.SSLWantReadError and found.__cause__ is None
+    assert not made.pending() and outgoing.read() == b"alert"
+    found, made, outgoing = run(SSL.ZeroReturnError())
+    assert found == {"read": b"", "read into": 0, "write": 0, "do_handshake": None}[call]
+    assert outgoing.read() == b"alert"
+    found, made, outgoing = run(SSL.Error([("", "", "tlsv1 alert unknown ca")]))
+    assert type(found) is ssl.SSLError and found.reason == "TLSV1_ALERT_UNKNOWN_CA" and outgoing.read() == b"alert"
+    with pytest.raises(GreenletExit):
+        run(GreenletExit())
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (SSL.Error([("", "", "wrong version number")]), "WRONG_VERSION_NUMBER"),
+        (SSL.Error([("", "", "ssl/tls alert handshake failure")]), "SSLV3_ALERT_HANDSHAKE_FAILURE"),
+        (SSL.Error([("", "", "sslv3 alert bad certificate"), ("", "", "x")]), "SSLV3_ALERT_BAD_CERTIFICATE"),
+        (SSL.Error([("", "", "tlsv1 alert protocol version")]), "TLSV1_ALERT_PROTOCOL_VERSION"),
+        (SSL.Error([("", "", "tlsv13 alert certificate required")]), "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+        (SSL.Error(), "ERROR"),
+        (SSL.SysCallError(-1, "Unexpected EOF"), "(-1,_'UNEXPECTED_EOF')"),
+    ],
+)
+def test_errors_have_the_names_of_the_standard_library(error: SSL.Error, name: str) -> None:
+    found = openssl._as_ssl_error(error, "")
+    assert type(found) is ssl.SSLError and found.reason == name
+
+
+def test_a_refusal_is_an_error_of_verification() -> None:
+    found = openssl._as_ssl_error(SSL.Error([("", "", "certificate verify failed")]), "certificate has expired")
+    assert isinstance(found, ssl.SSLCertVerificationError)
+    assert found.verify_message == "certificate has expired" and str(found) == "certificate has expired"
+    assert reason(found) == "the server's certificate was not accepted: certificate has expired"
+
+
+@pytest.mark.parametrize(
+    ("ok", "depth", "number", "refusal"),
+    [
+        (1, 1, 0, ""),
+        (1, 0, 0, ""),
+        (0, 0, 10, "certificate has expired"),
+        (0, 1, 23, "certificate revoked"),
+        (0, 0, 4711, "error 4711 of OpenSSL's verification"),
+    ],
+)
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "elsewhere", "127.0.0.2"])
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_certificate_of_a_chain(
+    authority: Authority, ok: int, depth: int, number: int, refusal: str, name: str, checks: bool
+) -> None:
+    peer = Peer(name, checks)
+    certificate: Any = SimpleNamespace(to_cryptography=lambda: authority.server().certificate)
+    connection: Any = SimpleNamespace(get_app_data=lambda: peer)
+    accepted = openssl._verify(connection, certificate, number, depth, ok)
+    if checks and ok and depth == 0 and name in ("elsewhere", "127.0.0.2"):
+        kind = "IP address" if name[0] == "1" else "Hostname"
+        refusal = f"{kind} mismatch, certificate is not valid for {name!r}"
+    assert (peer.refusal, accepted) == (refusal, not refusal)
+    assert peer.shown is bool(ok and depth == 0)
+
+
+def test_what_an_engine_knows_of_its_server() -> None:
+    made, _, _, _ = engine(get_session=lambda: None, get_verified_chain=lambda: None)
+    assert made.session is None and made.verified_chain() == []
+    made.peer.shown, made.peer.valid_until = True, 5.0
+    assert made.verified_chain() == []
+    one, two = (SimpleNamespace(to_cryptography=lambda number=number: number) for number in (1, 2))
+    made, _, _, _ = engine(get_session=lambda: "raw", get_verified_chain=lambda: [one, two])
+    made.peer.valid_until = 5.0
+    assert made.verified_chain() == []
+    made.peer.shown = True
+    assert made.verified_chain() == [1, 2]
+    found = made.session
+    assert found is not None and (found.raw, found.valid_until, found.has_ticket) == ("raw", 5.0, True)
+    assert not Session(None, None).has_ticket
+    connection: Any = SimpleNamespace(get_app_data=lambda: made.peer)
+    assert openssl._keep_staple(connection, b"staple", None) is True and made.peer.staple == b"staple"
+
+
+@pytest.mark.parametrize(("valid_until", "taken"), [(1000.0, False), (1000.5, True), (999.0, False), (None, False)])
+def test_a_session_is_taken_up_while_its_certificate_need_not_be_seen(
+    monkeypatch: pytest.MonkeyPatch, valid_until: float | None, taken: bool
+) -> None:
+    monkeypatch.setattr(_clock, "time", lambda: 1000.0)
+    made: Any = Mock()
+    monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: made)
+    context = OpenSslContext(Trust(CIPHERS))
+    assert context.check_hostname is True and OpenSslContext(Trust(CIPHERS, check_name=False)).check_hostname is False
+    found = context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), "h", Session("raw", valid_until))  # type: ignore[arg-type]
+    assert [call.args for call in made.set_session.call_args_list] == ([("raw",)] if taken else [])
+    assert found.peer.valid_until == (valid_until if taken else None)
+    assert (found.peer.name, found.peer.check_name) == ("h", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("h.example", [b"h.example"]), ("10.0.0.1", []), ("::1", []), ("bücher.example", [b"xn--bcher-kva.example"])],
+)
+def test_the_server_is_told_the_name_that_it_is_asked_for_by(
+    monkeypatch: pytest.MonkeyPatch, name: str, told: list[bytes]
+) -> None:
+    made: Any = Mock()
+    monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: made)
+    OpenSslContext(Trust(CIPHERS)).wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), name)
+    assert [call.args[0] for call in made.set_tlsext_host_name.call_args_list] == told
+    assert made.request_ocsp.called and made.set_connect_state.called and not made.set_session.called
+
+
+def test_a_key_that_does_not_fit_its_certificate(authority: Authority, tmp_path: Path) -> None:
+    path = tmp_path / "own.pem"
+    Certified(authority.certificate, Authority().key).write(path)
+    with pytest.raises(ConfigurationError) as caught:
+        OpenSslContext(Trust(CIPHERS, key_file=str(path)))
+    assert str(caught.value).startswith(f"tlsCertificateKeyFile: pyOpenSSL cannot use {str(path)!r}: ")
+    assert isinstance(caught.value.__cause__, SSL.Error)
+
+
+@pytest.mark.parametrize(
+    ("cafile", "capath", "loaded"),
+    [
+        ("a.pem", None, {"cafile": "a.pem", "capath": None}),
+        (None, "d", {"cafile": None, "capath": "d"}),
+        (None, None, None),
+    ],
+)
+def test_authorities_of_the_system(
+    monkeypatch: pytest.MonkeyPatch, cafile: str | None, capath: str | None, loaded: Any
+) -> None:
+    paths = SimpleNamespace(cafile=cafile, capath=capath)
+    monkeypatch.setattr(openssl.ssl, "get_default_verify_paths", lambda: paths)
+    context = Mock()
+    openssl._load_authorities(context, None)
+    assert [call.kwargs for call in context.load_verify_locations.call_args_list] == ([loaded] if loaded else [])
+    assert context.set_default_verify_paths.called is (loaded is None)
+    openssl._load_authorities(context, "own.pem")
+    assert context.load_verify_locations.call_args.kwargs == {"cafile": "own.pem"}
+
+
+# Transports
+
+
+@pytest.fixture
+def pair() -> Any:
+    here, there = _socket.socketpair()
+    for each in (here, there):
+        each.setblocking(False)
+    yield here, there
+    there.close()
+
+
+@pytest.mark.parametrize("error", [GreenletExit(), TransportError("gone"), KeyboardInterrupt()])
+def test_a_send_that_is_broken_off_leaves_the_stream_out_of_step(pair: Any, error: BaseException) -> None:
+    tls: Any = SimpleNamespace()
+    transport = TlsTransport(pair[0], True, tls, "h.")
+    transport._engine = SimpleNamespace(write=raising(error))  # type: ignore[assignment]
+    assert not transport.out_of_step and transport._host == "h"
+    with pytest.raises(type(error)):
+        transport.send([b"request"])
+    assert transport.out_of_step
+    transport.close()
+
+
+def test_a_server_that_ends_tls_has_closed_the_connection(pair: Any) -> None:
+    transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
+    transport._engine = SimpleNamespace(read=lambda size, into: 0, pending=lambda: 1)  # type: ignore[assignment]
+    with pytest.raises(TransportError, match=r"^connection closed by the server$"):
+        transport.receive_some(5)
+    transport.close()
+
+
+def test_a_name_that_is_none_of_a_server(pair: Any) -> None:
+    class Context:
+        def wrap_bio(self, *_: Any, **__: Any) -> None:
+            raise ValueError("label too long")
+
+    transport = Tls(Context()).transport(pair[0], True, "h" * 70)  # type: ignore[arg-type]
+    with pytest.raises(TransportError) as caught:
+        transport.shake_hands()
+    said = f"TLS handshake failed: {'h' * 70!r} cannot be in a certificate: label too long"
+    assert str(caught.value) == f"{said} (perhaps the server does not use TLS)"
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    ("shown", "valid_until", "refused"), [(True, None, False), (False, 5.0, False), (False, None, True)]
+)
+def test_a_server_without_a_certificate_is_refused(
+    monkeypatch: pytest.MonkeyPatch, pair: Any, shown: bool, valid_until: float | None, refused: bool
+) -> None:
+    peer = SimpleNamespace(shown=shown, valid_until=valid_until, staple=b"s")
+    tls: Any = Mock()
+    tls.revocation.check.return_value = 7.0
+    transport = CheckedTransport(pair[0], True, tls, "h")
+    transport._engine = SimpleNamespace(peer=peer, verified_chain=lambda: ["c"])  # type: ignore[assignment]
+    monkeypatch.setattr(TlsTransport, "shake_hands", lambda self: None)
+    if refused:
+        with pytest.raises(TransportError, match=r"^TLS handshake failed: the server has shown no certificate$"):
+            transport.shake_hands()
+        tls.forget.assert_called_once_with("h")
+    else:
+        transport.shake_hands()
+        assert not tls.forget.called and tls.revocation.check.called is shown
+        assert peer.valid_until == (7.0 if shown else valid_until)
+    transport.close()
+
+
+def test_sessions_of_hosts() -> None:
+    tls = Tls(ssl.create_default_context())
+    with_ticket, without = SimpleNamespace(has_ticket=True), SimpleNamespace(has_ticket=False)
+    for session, kept in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
+        tls.remember("h", session)  # type: ignore[arg-type]
+        assert tls.session("h") is kept and tls.session("other") is None
+    for _ in range(2):
+        tls.forget("h")
+        assert tls.session("h") is None
+
+
+def test_a_resolver_of_the_applications_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = _socket.gaierror(-2, "unknown")
+    monkeypatch.setattr(connecting, "get_hub", lambda: SimpleNamespace(resolver=Mock(getaddrinfo=raising(error))))
+    with pytest.raises(TransportError) as caught:
+        connecting.connect(("no.example", 1), pytest.fail)
+    assert caught.value.args == error.args and caught.value.__cause__ is error
+
+
+def test_a_connection_that_was_interrupted_before_it_had_a_socket() -> None:
+    connection = Connection(("h", 1))
+    with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
+        connection.next_reply(None, bytes)
+    connection = Connection(("h", 1))
+    connection.interrupt(AutoReconnect("cleared"))
+    with pytest.raises(AutoReconnect, match="cleared"):
+        connection.next_reply(None, bytes)

@@ -1,0 +1,212 @@
+"""A transaction alone: what an error says of its commit, and what goes on its commands."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from gmongo.cmap.connection import Purpose
+from gmongo.errors import (
+    AutoReconnect,
+    ExecutionTimeout,
+    InvalidOperation,
+    NetworkTimeout,
+    NotPrimaryError,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+    WTimeoutError,
+)
+from gmongo.execution.transaction import State, Transaction, TransactionSettings, is_result_unknown
+from gmongo.sdam.selection import WRITABLE
+
+TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
+
+
+def labelled(error: PyMongoError, *labels: str) -> PyMongoError:
+    for label in labels:
+        error._add_error_label(label)
+    return error
+
+
+ERRORS: list[tuple[Any, bool]] = [
+    (lambda: WriteConcernError("x", 64, {}), True),
+    (lambda: WTimeoutError("x", 64, {}), True),
+    (lambda: WriteConcernError("x", 91, {}), True),
+    (lambda: WriteConcernError("unknown", 79, {}), False),
+    (lambda: WriteConcernError("unsatisfiable", 100, {}), False),
+    (lambda: OperationFailure("x", 8000), False),
+    (lambda: OperationFailure("x", 50), True),
+    (lambda: ExecutionTimeout("x", 50), True),
+    (lambda: ExecutionTimeout("x", 8000), True),
+    (lambda: labelled(OperationFailure("x", 8000), "RetryableWriteError"), True),
+    (lambda: ServerSelectionTimeoutError("x"), True),
+    (lambda: AutoReconnect("x"), True),
+    (lambda: NetworkTimeout("x"), True),
+    (lambda: NotPrimaryError("x"), False),
+    (lambda: labelled(NotPrimaryError("x"), "RetryableWriteError"), True),
+    (lambda: InvalidOperation("x"), False),
+]
+
+
+@pytest.mark.parametrize(("make", "unknown"), ERRORS)
+@pytest.mark.parametrize("overloaded", [False, True])
+def test_an_error_of_a_commit(make: Any, unknown: bool, overloaded: bool) -> None:
+    error = make()
+    assert is_result_unknown(error) is unknown
+    transaction = begun()
+    transaction.sent()
+    transaction.begin_commit()
+    pin = transaction.pin = Mock()
+    transaction.pinned_address = ("h", 1)
+    transaction.commit_failed(error, overloaded)
+    assert error.has_error_label(UNKNOWN) is unknown
+    assert (transaction.pinned_address, transaction.pin) == ((None, None) if unknown else (("h", 1), pin))
+    assert ("w" in transaction.commit_write_concern) is not overloaded
+    if unknown:
+        pin.release.assert_called_once_with(None)
+        assert pin.connection.purpose is Purpose.CURSOR
+
+
+def test_a_transient_error_of_a_commit_unpins() -> None:
+    transaction = begun()
+    transaction.pinned_address = ("h", 1)
+    transaction.commit_failed(labelled(OperationFailure("x", 8000), TRANSIENT), True)
+    assert transaction.pinned_address is None and transaction.commit_write_concern == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (AutoReconnect("x"), True),
+        (ServerSelectionTimeoutError("x"), True),
+        (NotPrimaryError("x"), False),
+        (OperationFailure("x"), False),
+    ],
+)
+def test_an_error_of_an_operation(error: PyMongoError, transient: bool) -> None:
+    Transaction.failed(error)
+    assert error.has_error_label(TRANSIENT) is transient
+
+
+def begun(read_concern: Any = None, write_concern: Any = None) -> Transaction:
+    transaction = Transaction()
+    transaction.start(TransactionSettings(read_concern or {}, write_concern or {}, WRITABLE, None))
+    return transaction
+
+
+@pytest.mark.parametrize("concern", [{}, {"w": 1}, {"w": 2, "wtimeout": 5, "j": True}])
+def test_the_write_concern_of_a_commit_that_is_tried_again(concern: dict[str, Any]) -> None:
+    transaction = begun(write_concern=concern)
+    assert transaction.commit_write_concern == concern
+    transaction.sent()
+    assert transaction.begin_commit() and transaction.commit_write_concern == concern
+    assert transaction.begin_commit()
+    assert transaction.commit_write_concern == {"wtimeout": 10_000, **concern, "w": "majority"}
+    transaction.start(transaction.settings)
+    assert transaction.commit_write_concern == concern
+
+
+@pytest.mark.parametrize("after", [None, 5])
+@pytest.mark.parametrize("concern", [{}, {"level": "majority"}])
+def test_what_goes_on_commands(after: Any, concern: dict[str, Any]) -> None:
+    transaction = begun(concern)
+
+    def decorated() -> dict[str, Any]:
+        command: dict[str, Any] = {"find": "c", "writeConcern": {"w": 1}, "readConcern": {"level": "local"}}
+        transaction.decorate(command, after)
+        return command
+
+    expected = {**concern, **({} if after is None else {"afterClusterTime": after})}
+    for _ in range(2):
+        first = decorated()
+        assert first.pop("readConcern", {}) == expected
+        assert first == {"find": "c", "autocommit": False, "startTransaction": True}
+    assert transaction.settings.read_concern == concern
+    transaction.sent()
+    assert decorated() == {"find": "c", "autocommit": False}
+    transaction.not_begun()
+    assert "startTransaction" in decorated()
+
+
+def test_an_end_that_was_broken_off_is_begun_again_unless_it_was_sent() -> None:
+    for end in ("begin_commit", "begin_abort"):
+        transaction = begun()
+        transaction.sent()
+        assert getattr(transaction, end)() is True
+        transaction.end_interrupted()
+        assert transaction.state is State.IN_PROGRESS
+        assert getattr(transaction, end)() is True
+        ended = transaction.state
+        transaction.sent()
+        transaction.end_interrupted()
+        assert transaction.state is ended
+        transaction.start(transaction.settings)
+        transaction.end_interrupted()
+        assert transaction.state is State.IN_PROGRESS
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_transaction_behind_a_load_balancer_ends_with_its_connection(broken: bool) -> None:
+    transaction = begun()
+    transaction.sent()
+    transaction.pin = Mock()
+    transaction.pin.connection.error = AutoReconnect("x") if broken else None
+    assert transaction.begin_abort() is not broken
+
+
+def test_what_is_kept_from_one_transaction_to_the_next() -> None:
+    transaction = begun()
+    transaction.observe({"ok": 1})
+    assert transaction.recovery_token is None
+    for token in ("one", "two"):
+        transaction.observe({"recoveryToken": token})
+        transaction.observe({"ok": 1})
+        assert transaction.recovery_token == token
+    transaction.leave()
+    assert transaction.state is State.STARTING and transaction.recovery_token == "two"
+    transaction.sent()
+    transaction.begin_commit()
+    transaction.pinned_address = ("h", 1)
+    for _ in range(2):
+        transaction.leave()
+        assert (transaction.state, transaction.recovery_token, transaction.pinned_address) == (State.NONE, None, None)
+    transaction.recovery_token, transaction.pinned_address = "old", ("h", 1)
+    transaction.start(transaction.settings)
+    assert (transaction.state, transaction.recovery_token, transaction.pinned_address) == (State.STARTING, None, None)
+    with pytest.raises(InvalidOperation, match=r"^Transaction already in progress$"):
+        transaction.start(transaction.settings)
+
+
+@pytest.mark.parametrize(
+    ("state", "commit", "abort"),
+    [
+        (State.NONE, "No transaction started", "No transaction started"),
+        (State.STARTING, False, False),
+        (State.IN_PROGRESS, True, True),
+        (State.COMMITTED, True, "Cannot call abortTransaction after calling commitTransaction"),
+        (State.COMMITTED_EMPTY, False, "Cannot call abortTransaction after calling commitTransaction"),
+        (
+            State.ABORTED,
+            "Cannot call commitTransaction after calling abortTransaction",
+            "Cannot call abortTransaction twice",
+        ),
+    ],
+)
+def test_which_ends_a_state_allows(state: State, commit: Any, abort: Any) -> None:
+    for end, outcome in (("begin_commit", commit), ("begin_abort", abort)):
+        transaction = Transaction()
+        assert (transaction.state, transaction.active, transaction.observed) == (State.NONE, False, None)
+        transaction.state = state
+        assert transaction.active is (state in (State.STARTING, State.IN_PROGRESS))
+        if isinstance(outcome, str):
+            with pytest.raises(InvalidOperation) as caught:
+                getattr(transaction, end)()
+            assert str(caught.value) == outcome and transaction.state is state
+        else:
+            assert getattr(transaction, end)() is outcome
+            ended = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY
+            assert transaction.state is ended
