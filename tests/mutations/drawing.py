@@ -26,6 +26,7 @@ _TESTS_OF = {
     "operations": "api",
     "wire": "tls",
 }  # others are called alike
+_READ_THE_TEXT = ("tests/unit/test_causes.py::test_an_error_has_a_cause",)  # of each file
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
 _LOOK_AT_ALL = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # at every class or number, of any module
 
@@ -135,7 +136,8 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
     if not lines:
         direct = {*_LOOK_AT_ALL, *_importing(drawn.file)}
         rare = _in_rounds((test for test in reaching if test.name.partition("::")[0] in direct), drawn.file)
-    return list(_in_portions(dict.fromkeys([*rare, *order]), seconds)), len(reaching)
+    text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(f"{name}[{drawn.file}]"))]
+    return list(_in_portions(dict.fromkeys([*text, *rare, *order]), seconds)), len(reaching.union(text))
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:

@@ -96,6 +96,13 @@ def test_tests_of_the_package_come_before_cheaper_ones(monkeypatch: pytest.Monke
     assert choose(known, a_line_of_a_function(), 0.25) == (["tests/tls/test_x.py::own"], 2)
 
 
+def test_a_test_of_the_files_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "tests/unit/test_causes.py::test_an_error_has_a_cause[wire/tls.py]"
+    known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
+    known.tests[text] = Test(0.2, 0, text)
+    assert choose(known, a_line_of_a_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
+
+
 def test_within_a_portion_of_time_the_tests_of_a_file_are_together(monkeypatch: pytest.MonkeyPatch) -> None:
     tests = [Test(0.6 + n / 100, 10, f"{'xy'[n % 2]}.py::{n}") for n in range(16)]
     chosen, _ = choose(recording(tests, monkeypatch), a_line_of_a_function(), 60)
