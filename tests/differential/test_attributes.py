@@ -16,15 +16,46 @@ import pymongo.errors
 import pymongo.results
 import pytest
 
-import gmongo.collection
-import gmongo.errors
+import gmongo
 import gmongo.gridfs.errors
-import gmongo.results
+from gmongo import (
+    auth_oidc,
+    change_stream,
+    client_session,
+    collation,
+    collection,
+    command_cursor,
+    cursor,
+    database,
+    driver_info,
+    encryption,
+    encryption_options,
+    errors,
+    mongo_client,
+    monitoring,
+    operations,
+    pool_options,
+    read_concern,
+    read_preferences,
+    results,
+    server_api,
+    server_description,
+    server_type,
+    topology_description,
+    uri_parser,
+    write_concern,
+)
 
 PAIRS: list[tuple[ModuleType, ModuleType]] = [
-    (pymongo.errors, gmongo.errors),
-    (pymongo.results, gmongo.results),
+    (pymongo.errors, errors),
+    (pymongo.results, results),
     (gridfs.errors, gmongo.gridfs.errors),
+]
+MODULES: list[ModuleType] = [
+    *(auth_oidc, change_stream, client_session, collation, collection, command_cursor, cursor, database, driver_info),
+    *(encryption, encryption_options, errors, mongo_client, monitoring, operations, pool_options, read_concern),
+    *(read_preferences, results, server_api, server_description, server_type, topology_description, uri_parser),
+    *(write_concern, gmongo),
 ]
 CLASSES = [
     pytest.param(value, ours, id=name)
@@ -54,39 +85,17 @@ OTHER_DEFAULTS = {
     "TopologyDescription.has_readable_server(read_preference)",  # None is the primary, too
     "WaitQueueTimeoutError(message)",
 }
-MODULES = [
-    "auth_oidc",
-    "change_stream",
-    "client_session",
-    "collation",
-    "collection",
-    "command_cursor",
-    "cursor",
-    "database",
-    "driver_info",
-    "encryption",
-    "encryption_options",
-    "errors",
-    "mongo_client",
-    "monitoring",
-    "operations",
-    "pool_options",
-    "read_concern",
-    "read_preferences",
-    "results",
-    "server_api",
-    "server_description",
-    "topology_description",
-    "uri_parser",
-    "write_concern",
-]
+
+
+def _pymongos(module: ModuleType) -> ModuleType:
+    return importlib.import_module(module.__name__.replace("gmongo", "pymongo"))
 
 
 def _methods() -> Iterator[tuple[str, Any, Any]]:
     """What both drivers' modules have, and may be called: by its name, of PyMongo and of gmongo."""
-    yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
-    for module in MODULES:
-        theirs, ours = (importlib.import_module(f"{driver}.{module}") for driver in ("pymongo", "gmongo"))
+    yield "find", pymongo.cursor.Cursor.__init__, collection.Collection.find
+    for ours in MODULES:
+        theirs = _pymongos(ours)
         for name in theirs.__dict__.keys() & ours.__dict__.keys():
             one, other = getattr(theirs, name), getattr(ours, name)
             if inspect.isclass(one) and not name.startswith("_"):
@@ -108,3 +117,24 @@ def test_arguments_have_pymongos_defaults() -> None:
                     different.add(f"{name}({parameter})")
     assert different == OTHER_DEFAULTS
     assert compared > 2000
+
+
+# Constants
+
+OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORTED_WIRE_VERSION"}
+
+
+def _constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """The numbers, texts and flags that both have, by their names, and those of the classes that both have."""
+    for name in {name for name in dir(theirs) if not name.startswith("_")} & set(dir(ours)):
+        one, other = getattr(theirs, name), getattr(ours, name)
+        if isinstance(one, int | float | str | tuple | frozenset):
+            yield f"{path}.{name}", one, other
+        elif inspect.isclass(one) and not inspect.isclass(theirs):
+            yield from _constants(one, other, f"{path}.{name}")
+
+
+def test_constants_are_pymongos() -> None:
+    found = [each for ours in MODULES for each in _constants(_pymongos(ours), ours, ours.__name__)]
+    assert {name for name, one, other in found if one != other} == OTHER_CONSTANTS
+    assert len(found) > 70

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +20,7 @@ from gmongo.server_api import ServerApi
 from gmongo.stable_api import Audit, Remark, Verdict
 from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
 from gmongo.stable_api.judgement import remarks_on
+from gmongo.stable_api.report import show, write
 from gmongo.testing import Deployment
 from tests.stable_api.workload import everything
 
@@ -104,6 +109,45 @@ def test_pipelines(pipeline: Any, expected: list[str]) -> None:
 )
 def test_indexes(index: dict[str, Any], expected: list[str]) -> None:
     assert said("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
+
+
+WHOLE_COMMANDS: list[dict[str, Any]] = [
+    {
+        "aggregate": "c",
+        "pipeline": [
+            {"$collStats": {"count": {}}},
+            {"$lookup": {"from": "x", "pipeline": [{"$match": {}}]}},
+            {"$facet": {"a": [{"$match": {"s": {"$meta": "recordId"}}}]}},
+        ],
+    },
+    {"create": "v", "viewOn": "c", "pipeline": [{"$match": {}}]},
+    {"bulkWrite": 1, "ops": [{"delete": 0, "filter": {"a": 1}}]},
+    {"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "x"}]},
+    {"update": "c", "updates": [{"q": {"a": 1}, "u": {}}]},
+    {"explain": {"find": "c", "filter": {"a": [1]}}},
+    {"count": "c", "query": {"a": 1}},
+    {"findAndModify": "c", "query": {"a": 1}, "sort": {"a": 1}, "fields": {"a": 1}},
+]
+
+
+def malformed(value: Any) -> Iterator[Any]:
+    """A value, each time with something in it replaced by what it cannot be."""
+    yield from (None, 5, "text", [5], {"x": [None]}, {}, [])
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from ({**value, name: other} for other in malformed(each))
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from ([*value[:place], other, *value[place + 1 :]] for other in malformed(each))
+
+
+@pytest.mark.parametrize("command", WHOLE_COMMANDS, ids=lambda command: next(iter(command)))
+def test_a_malformed_command_is_the_server_s_business(command: dict[str, Any]) -> None:
+    name, *fields = command
+    assert [remark for remark in said(name, command) if "NEWER" not in remark] == []
+    for field in [name] if name == "explain" else fields:
+        for value in malformed(command[field]):
+            said(name, {**command, field: value})
 
 
 def test_the_tables_agree() -> None:
@@ -197,12 +241,104 @@ def test_secrets_are_judged_by_name_only() -> None:
     assert "secret" not in audit.report()
 
 
+def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
+    """An event of a command, with what an audit looks at."""
+    return SimpleNamespace(command_name=name, command={name: 1}, failure=failure)
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
+    """An audit that has found something of every kind."""
+    monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
+    audit = Audit()
+    for name in ("testDeprecation", "count", "buildInfo", "distinct", "distinct", "ping"):
+        audit.started(_event(name))
+    audit.failed(_event("hello", {"code": 323, "errmsg": "not in API Version 1"}))
+    audit.failed(_event("hello", {"code": 11601, "errmsg": "interrupted"}))
+    return audit
+
+
+REPORT = """\
+API version 1: 6 commands seen, 4 things that ServerApi('1', strict=True, deprecation_errors=True) may refuse
+
+not in API version 1:
+  distinct   2x  app.py:1  use aggregate with $group
+  buildInfo  1x  app.py:1
+
+deprecated in API version 1:
+  testDeprecation  1x  app.py:1
+
+refused by the server:
+  hello  1x  app.py:1  not in API Version 1
+
+in API version 1, but not since its beginning:
+  count  1x  app.py:1  since MongoDB 5.0.9
+"""
+
+
+@pytest.mark.parametrize("machine_readable", [False, True])
+@pytest.mark.parametrize("to_a_file", [False, True])
+def test_the_report(
+    to_a_file: bool, machine_readable: bool, found: Audit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report"
+    write(found, str(path) if to_a_file else None, machine_readable)
+    standard, errors = capsys.readouterr()
+    assert standard == ""
+    text = path.read_text() if to_a_file else errors
+    if not machine_readable:
+        assert text == REPORT
+    else:
+        report = json.loads(text)
+        assert [each["verdict"] for each in report.pop("findings")] == [
+            *["outside"] * 2,
+            "deprecated",
+            "refused",
+            "newer",
+        ]
+        assert report == {"commands": 6, "clean": False}
+        assert text.startswith('{\n  "commands"')
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_terminal_is_shown_a_table(is_clean: bool, found: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    show(Audit() if is_clean else found, terminal)
+    text = terminal.getvalue()
+    assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")  # green, yellow
+    words = (
+        "refused by the server",
+        "times",
+        "first used at",
+        "distinct",
+        "2x",
+        "app.py:1",
+        "use aggregate with $group",
+    )
+    assert all((word in text) is not is_clean for word in words)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    plain = StringIO()
+    monkeypatch.setattr(plain, "isatty", lambda: True)
+    show(found, plain)
+    assert plain.getvalue() == REPORT
+
+
+def test_a_report_of_one_thing() -> None:
+    audit = Audit()
+    audit.started(_event("distinct"))
+    assert audit.report().startswith("API version 1: 1 command seen, 1 thing that ServerApi")
+
+
 # The program
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gmongo.stable_api", *arguments]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
 
 
