@@ -639,11 +639,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
         :raises OperationFailure: the server refused the pipeline.
         """
-        collection: Collection[Value] = Collection(
-            self, "$cmd.aggregate", read_preference=self._read_preference, write_concern=self._write_concern
-        )
         limit = (timeout_ms, timeout_mode)
-        return aggregate_cursor(CommandCursor, collection, 1, pipeline, session, kwargs, limit=limit)
+        return aggregate_cursor(CommandCursor, self["$cmd.aggregate"], 1, pipeline, session, kwargs, limit=limit)
 
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value

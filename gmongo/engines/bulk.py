@@ -104,7 +104,7 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
             by_kind[kind].add(index, kind, element, retryable)
-        yield from (run for run in by_kind.values() if run.elements)
+        yield from by_kind.values()  # nothing is sent for one without elements
         return
     run: _Run | None = None
     for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
@@ -165,16 +165,14 @@ class Bulk:
     def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
         implicit = executor.implicit_session() if checked_session(session) is None and self._acknowledged else None
         deadline = executor.deadline()
+        runs = list(runs)
         if not self._acknowledged:
-            runs = list(runs)
             self._need_reply = self._fields_of(runs)
         try:
-            following = iter(runs)
-            run = next(following, None)
-            while run is not None and not self._stops:
-                next_run = next(following, None)
-                self._write(executor, run, session or implicit, deadline, is_last=next_run is None)
-                run = next_run
+            for number, run in enumerate(runs, 1):
+                if self._stops:
+                    break
+                self._write(executor, run, session or implicit, deadline, is_last=number == len(runs))
         except OperationFailure:
             if self._acknowledged:
                 raise

@@ -1,0 +1,401 @@
+"""Every argument of every public method makes a difference: to what is sent, to what is returned, or to the error.
+
+The parameters are read off the signatures. Each is given alone, beside what the method cannot do without, and the call
+is compared with the same call without it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bson import CodecOptions, DBRef, Timestamp
+from bson.son import SON
+
+from gmongo import DeleteOne, IndexModel, InsertOne, MongoClient
+from gmongo.change_stream import ChangeStream
+from gmongo.client_session import ClientSession, TransactionOptions
+from gmongo.collection import Collection
+from gmongo.command_cursor import CommandCursor
+from gmongo.cursor import Cursor, CursorType
+from gmongo.database import Database
+from gmongo.driver_info import DriverInfo
+from gmongo.gridfs import GridFS, GridFSBucket, GridIn, GridOut
+from gmongo.operations import SearchIndexModel
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import ReadPreference
+from gmongo.testing import Deployment
+from gmongo.write_concern import WriteConcern
+from tests.support.recorder import Recorder
+
+SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # stand for those of the stage
+SINK = SimpleNamespace(write=lambda data: None)
+VARIES = {"$clusterTime", "uploadDate", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
+SET = {"$set": {"a": 1}}
+CONCERN = WriteConcern(w=1, wtimeout=77)
+TIME = Timestamp(1, 1)
+TOKEN = {"_data": "00"}
+
+# What a parameter is given, by its name.
+VALUES: dict[str, Any] = {
+    "allow_disk_use": True,
+    "allow_partial_results": True,
+    "allowable_errors": [26],
+    "array_filters": [{"x.a": 1}],
+    "background": True,
+    "bucket_name": "other",
+    "batch_size": 7,
+    "bypass_document_validation": True,
+    "causal_consistency": False,
+    "check": False,
+    "check_exists": False,
+    "chunk_size_bytes": 1,
+    "collection": "other",
+    "codec_options": CodecOptions(document_class=SON),
+    "collation": {"locale": "fr"},
+    "comment": "why",
+    "cursor_type": CursorType.TAILABLE,
+    "default_timeout_ms": 5000,
+    "default_transaction_options": TransactionOptions(max_commit_time_ms=5),
+    "direction": -1,
+    "encrypted_fields": {"fields": [], "escCollection": "e", "ecocCollection": "f"},
+    "filter": {"_id": 1},
+    "full": True,
+    "full_document": "updateLookup",
+    "full_document_before_change": "whenAvailable",
+    "hint": "_id_",
+    "length": 1,
+    "let": {"x": 1},
+    "limit": 2,
+    "max": [("_id", 9)],
+    "max_await_time_ms": 50,
+    "max_commit_time_ms": 7,
+    "max_scan": 9,
+    "max_time_ms": 900,
+    "metadata": {"a": 1},
+    "name": "x",
+    "min": [("_id", 0)],
+    "no_cursor_timeout": True,
+    "oplog_replay": True,
+    "ordered": False,
+    "pipeline": [{"$match": {"a": 1}}],
+    "projection": {"a": 1},
+    "read_concern": ReadConcern("majority"),
+    "read_preference": ReadPreference.NEAREST,
+    "resume_after": TOKEN,
+    "return_document": True,
+    "return_key": True,
+    "revision": 0,
+    "scandata": True,
+    "session": SESSION,
+    "show_expanded_events": True,
+    "show_record_id": True,
+    "skip": 1,
+    "snapshot": True,
+    "sort": [("a", -1)],
+    "start_after": TOKEN,
+    "start_at_operation_time": TIME,
+    "timeout_mode": "iteration",
+    "timeout_ms": 5000,
+    "upsert": True,
+    "value": 2,
+    "verbose_results": True,
+    "version": 0,
+    "write_concern": CONCERN,
+}
+
+# What a method is called with besides, or what it takes in the place of VALUES. A parameter that is `LEFT_OUT` does
+# nothing by itself.
+LEFT_OUT = object()
+COLLECTION: dict[str, dict[str, Any]] = {
+    "aggregate": {"pipeline": []},
+    "aggregate_raw_batches": {"pipeline": []},
+    "bulk_write": {"requests": [DeleteOne({"_id": 1}), InsertOne({"_id": 51})]},
+    "count_documents": {"filter": {}},
+    "create_index": {"keys": "a"},
+    "create_indexes": {"indexes": [IndexModel("a")]},
+    "create_search_index": {"model": {"definition": {}}},
+    "create_search_indexes": {"models": [SearchIndexModel({})]},
+    "delete_many": {"filter": {"a": 1}},
+    "delete_one": {"filter": {"a": 1}},
+    "distinct": {"key": "a"},
+    "drop": {},
+    "drop_index": {"index_or_name": "a_1"},
+    "drop_indexes": {},
+    "drop_search_index": {"name": "x"},
+    "estimated_document_count": {},
+    "find": {},
+    "find_one": {"limit": LEFT_OUT},  # it is 1
+    "find_one_and_delete": {"filter": {"a": 1}},
+    "find_one_and_replace": {"filter": {"a": 1}, "replacement": {"a": 2}},
+    "find_one_and_update": {"filter": {"a": 1}, "update": SET},
+    "find_raw_batches": {},
+    "index_information": {},
+    "insert_many": {"documents": [{"_id": 50}, {"_id": 51}]},
+    "insert_one": {"document": {"_id": 50}},
+    "list_indexes": {},
+    "list_search_indexes": {},
+    "options": {},
+    "rename": {"new_name": "other"},
+    "replace_one": {"filter": {"a": 1}, "replacement": {"a": 2}},
+    "update_many": {"filter": {"a": 1}, "update": SET},
+    "update_one": {"filter": {"a": 1}, "update": SET},
+    "update_search_index": {"name": "x", "definition": {}},
+    "watch": {},
+    "with_options": {},
+}
+DATABASE: dict[str, dict[str, Any]] = {
+    "aggregate": {"pipeline": [{"$listLocalSessions": {}}]},
+    "command": {"command": "collStats"},
+    "create_collection": {"name": "other"},
+    "cursor_command": {"command": "find", "value": "c", "batchSize": 2},
+    "dereference": {"dbref": DBRef("c", 1)},
+    "drop_collection": {"name_or_collection": "other"},
+    "get_collection": {"name": "c"},
+    "list_collection_names": {},
+    "list_collections": {},
+    "validate_collection": {"name_or_collection": "c"},
+    "watch": {},
+    "with_options": {},
+}
+CLIENT: dict[str, dict[str, Any]] = {
+    "append_metadata": {"driver_info": DriverInfo("x")},
+    "bulk_write": {"models": [InsertOne({"_id": 50}, namespace="db.c")]},
+    "drop_database": {"name_or_database": "other"},
+    "get_database": {"name": "db"},
+    "get_default_database": {"default": "db"},
+    "list_database_names": {},
+    "list_databases": {},
+    "server_info": {},
+    "start_session": {},
+    "watch": {},
+}
+SESSION_METHODS: dict[str, dict[str, Any]] = {
+    "abort_transaction": {},
+    "advance_cluster_time": {"cluster_time": {"clusterTime": Timestamp(2**31, 1)}},
+    "advance_operation_time": {"operation_time": Timestamp(2**31, 1)},
+    "bind": {"end_session": False},
+    "commit_transaction": {},
+    "start_transaction": {},
+    "with_transaction": {"callback": lambda session: session.client.db.c.insert_one({"_id": 60}, session=session)},
+}
+CURSOR: dict[str, dict[str, Any]] = {
+    "add_option": {"mask": 16},
+    "allow_disk_use": {},
+    "batch_size": {},
+    "collation": {},
+    "comment": {},
+    "distinct": {"key": "a"},
+    "hint": {"index": "_id_"},
+    "limit": {},
+    "max": {"spec": [("_id", 1)]},
+    "max_await_time_ms": {"max_await_time_ms": LEFT_OUT},  # of a cursor that waits only
+    "max_scan": {},
+    "max_time_ms": {},
+    "min": {"spec": [("_id", 1)]},
+    "read_ahead": {"batches": LEFT_OUT, "max_bytes": LEFT_OUT},  # no command tells of them
+    "remove_option": {"mask": LEFT_OUT},
+    "skip": {},
+    "sort": {"key_or_list": "a"},
+    "to_list": {},
+    "where": {"code": "true"},
+}
+BUCKET: dict[str, dict[str, Any]] = {
+    "delete": {"file_id": 1},
+    "delete_by_name": {"filename": "f"},
+    "download_to_stream": {"file_id": 1, "destination": SINK},
+    "download_to_stream_by_name": {"filename": "f", "destination": SINK},
+    "find": {},
+    "open_download_stream": {"file_id": 1},
+    "open_download_stream_by_name": {"filename": "f"},
+    "open_upload_stream": {"filename": "g"},
+    "open_upload_stream_with_id": {"file_id": 5, "filename": "g"},
+    "rename": {"file_id": 1, "new_filename": "g"},
+    "rename_by_name": {"filename": "f", "new_filename": "g"},
+    "upload_from_stream": {"filename": "g", "source": b"abc"},
+    "upload_from_stream_with_id": {"file_id": 5, "filename": "g", "source": b"abc"},
+}
+FILES: dict[str, dict[str, Any]] = {
+    "delete": {"file_id": 1},
+    "exists": {"document_or_id": 1},
+    "find": {},
+    "find_one": {"filter": {}, "limit": LEFT_OUT},
+    "get": {"file_id": 1},
+    "get_last_version": {"filename": "f"},
+    "get_version": {"filename": "f"},
+    "list": {},
+}
+# Classes that applications may make by themselves.
+MADE: dict[str, dict[str, Any]] = {
+    "Collection": {"database": A_DATABASE, "name": "c", "create": LEFT_OUT, "session": LEFT_OUT},
+    "Database": {"client": A_CLIENT, "name": "db"},
+    "GridFS": {"database": A_DATABASE},
+    "GridFSBucket": {"db": A_DATABASE},
+}
+
+
+class Classes:
+    """The classes of :data:`MADE`."""
+
+    Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
+
+
+SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
+    "collection": (Collection, COLLECTION),
+    "database": (Database, DATABASE),
+    "client": (MongoClient, CLIENT),
+    "session": (ClientSession, SESSION_METHODS),
+    "cursor": (Cursor, CURSOR),
+    "bucket": (GridFSBucket, BUCKET),
+    "files": (GridFS, FILES),
+    "class": (Classes, MADE),
+}
+# What has no arguments, or has them in tests of its own.
+WITHOUT = {
+    "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
+    "collection": {"next"},
+    "cursor": {"clone", "close", "explain", "next", "rewind"},
+    "database": {"next"},
+    "session": {"end_session"},
+    "files": {"new_file", "put"},
+}
+CASES = [(subject, method) for subject, (_, methods) in SUBJECTS.items() for method in methods]
+
+
+def parameters_of(kind: type, method: str) -> Iterator[str]:
+    """The names of what can be given, but for what is handed on as it is."""
+    for name, parameter in inspect.signature(getattr(kind, method)).parameters.items():
+        if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            yield name
+
+
+class Stage:
+    """A deployment, and what calls are made on."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.recorder = Recorder()
+        self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder])
+        self.session = self.client.start_session()
+
+    def trace(self, subject: str, method: str, given: Mapping[str, Any]) -> list[Any]:
+        """What comes of a call: the commands, and the result or the error."""
+        database = self.client.get_database("db")
+        for collection in (database.c, database.other):
+            collection.drop()
+        database.c.insert_many([{"_id": number, "a": number % 2} for number in range(4)])
+        bucket = GridFSBucket(database)
+        for collection in (database.fs.files, database.fs.chunks):
+            collection.delete_many({})
+        for each in (1, 2):
+            bucket.upload_from_stream_with_id(each, "f", b"xyz")
+        stands_for = [(SESSION, self.session), (A_DATABASE, database), (A_CLIENT, self.client)]
+        arguments = {
+            name: next((thing for sign, thing in stands_for if sign is value), value) for name, value in given.items()
+        }
+        own = self.client.start_session() if subject == "session" else None
+        if own is not None and method in ("abort_transaction", "commit_transaction"):
+            own.start_transaction()
+            database.c.insert_one({}, session=own)
+        target: Any = {
+            "collection": database.c,
+            "database": database,
+            "client": self.client,
+            "session": own,
+            "cursor": database.c.find(),
+            "bucket": bucket,
+            "files": GridFS(database),
+            "class": Classes,
+        }[subject]
+        self.recorder.forget()
+        outcome: Any
+        try:
+            outcome = self._used(getattr(target, method)(**arguments), target)
+        except Exception as error:
+            outcome = type(error), str(error)
+        commands = [(event.database_name, event.command) for event in self.recorder.of("CommandStarted")]
+        if own is not None:
+            outcome = [outcome, own.cluster_time, own.operation_time, own.has_ended]
+            own.end_session()
+        return [self.shown(commands), self.shown(outcome)]
+
+    def _used(self, result: Any, target: Any) -> Any:
+        """What comes of what a call has returned."""
+        if isinstance(result, Cursor | CommandCursor):
+            return [*([result] if isinstance(result, Cursor) else []), *result]
+        if isinstance(result, ChangeStream):
+            with result:
+                self.client.db.c.insert_one({"_id": 70})
+                return result.try_next()
+        if isinstance(result, Collection):
+            return [result, result.find_one()]
+        if isinstance(result, Database):
+            return [result, result.c.find_one()]
+        if isinstance(result, ClientSession):
+            with result:
+                self.client.db.c.find_one(session=result)
+                with result.start_transaction():
+                    self.client.db.c.insert_one({"_id": 70}, session=result)
+        if isinstance(target, ClientSession) and target.in_transaction:
+            self.client.db.c.find_one(session=target)
+            target.commit_transaction()
+        if isinstance(result, GridFS):
+            result = result.get(result.put(b"abc", _id=9))
+        if isinstance(result, GridFSBucket):
+            result.upload_from_stream_with_id(9, "g", b"abc")
+            result = result.open_download_stream(9)
+        if isinstance(result, GridOut):
+            return result.read()
+        if isinstance(result, GridIn):
+            result.write(b"abc")
+            result.close()
+        if hasattr(result, "__enter__") and hasattr(result, "gen"):  # a context manager
+            with result:
+                self.client.db.c.find_one()
+        return result
+
+    def shown(self, value: Any) -> str:
+        """A value as a text, without what differs from call to call."""
+        text = repr(self._plain(value))
+        text = re.sub(r"ObjectId\('\w+'\)|0x\w+", "an id", text)
+        return re.sub(r"('maxTimeMS': )\d+", r"\1some", text)
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return type(value).__name__, {name: self._plain(item) for name, item in value.items() if name not in VARIES}
+        if isinstance(value, bytes):
+            return "explicit" if value == self.session.session_id["id"] else "bytes" if len(value) == 16 else value
+        if isinstance(value, list | tuple | set):
+            return [self._plain(item) for item in value]
+        if isinstance(value, Collection | Database):
+            concerns = (value.codec_options, value.read_preference, value.write_concern, value.read_concern)
+            return [value.name, *map(repr, concerns), value._executor._timeout]
+        if type(value).__module__ == "gmongo.results":
+            return repr(value)
+        return value
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with Deployment.replica_set(1) as deployment:
+        stage = Stage(deployment)
+        with stage.client, stage.session:
+            yield stage
+
+
+def test_every_method_is_here() -> None:
+    for subject, (kind, methods) in SUBJECTS.items():
+        public = {name for name in dir(kind) if not name.startswith("_") and inspect.isfunction(getattr(kind, name))}
+        assert public - methods.keys() == WITHOUT.get(subject, set()), subject
+
+
+@pytest.mark.parametrize(("subject", "method"), CASES)
+def test_every_argument_makes_a_difference(subject: str, method: str, stage: Stage) -> None:
+    kind, methods = SUBJECTS[subject]
+    given = {name: value for name, value in methods[method].items() if value is not LEFT_OUT}
+    without = stage.trace(subject, method, given)
+    others = [name for name in parameters_of(kind, method) if name not in methods[method]]
+    assert [name for name in others if stage.trace(subject, method, {**given, name: VALUES[name]}) == without] == []

@@ -1,0 +1,123 @@
+"""What clients, databases and collections hand down: codec options, read preference, both concerns, limit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from bson import CodecOptions
+from bson.son import SON
+
+from gmongo import MongoClient
+from gmongo.collection import Collection
+from gmongo.database import Database
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import ReadPreference
+from gmongo.write_concern import WriteConcern
+
+OWN: dict[str, Any] = {
+    "codec_options": CodecOptions(document_class=SON, tz_aware=True),
+    "read_preference": ReadPreference.SECONDARY_PREFERRED,
+    "write_concern": WriteConcern(w=2, wtimeout=5),
+    "read_concern": ReadConcern("majority"),
+    "timeout_ms": 700,
+}
+OTHER: dict[str, Any] = {
+    "codec_options": CodecOptions(document_class=SON),
+    "read_preference": ReadPreference.NEAREST,
+    "write_concern": WriteConcern(w=3),
+    "read_concern": ReadConcern("local"),
+    "timeout_ms": 900,
+}
+
+
+def options_of(thing: Any) -> dict[str, Any]:
+    found = {name: getattr(thing, name) for name in OWN if name != "timeout_ms"}
+    return {**found, "timeout_ms": thing._executor._timeout and thing._executor._timeout * 1000}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[MongoClient[Any]]:
+    with MongoClient[Any]("mongodb://localhost/given", connect=False) as client:
+        yield client
+
+
+FROM_A_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
+    "attribute": lambda database: database.c,
+    "item": lambda database: database["c"],
+    "get_collection": lambda database: database.get_collection("c"),
+    "with_options": lambda database: database.with_options(),
+    "database of a collection": lambda database: database.c.database,
+    "collection": lambda database: Collection(database, "c"),
+    "what is watched": lambda database: database._watched()[0],
+}
+FROM_A_COLLECTION: dict[str, Callable[[Collection[Any]], Any]] = {
+    "attribute": lambda collection: collection.sub,
+    "item": lambda collection: collection["sub"],
+    "with_options": lambda collection: collection.with_options(),
+    "what is watched": lambda collection: collection._watched()[0],
+}
+WITH_OPTIONS: dict[str, Callable[..., Any]] = {
+    "get_database": lambda client, **options: client.get_database("d", **options),
+    "get_default_database": lambda client, **options: client.get_default_database(**options),
+    "Database": lambda client, **options: Database(client, "d", **options),
+    "Database.with_options": lambda client, **options: client.d.with_options(**options),
+    "get_collection": lambda client, **options: client.d.get_collection("c", **options),
+    "Collection": lambda client, **options: Collection(client.d, "c", **options),
+    "Collection.with_options": lambda client, **options: client.d.c.with_options(**options),
+}
+
+
+@pytest.mark.parametrize("derive", FROM_A_DATABASE.values(), ids=FROM_A_DATABASE)
+def test_a_database_hands_down_its_options(client: MongoClient[Any], derive: Callable[[Database[Any]], Any]) -> None:
+    derived = derive(client.get_database("d", **OWN))
+    assert options_of(derived) == OWN
+    assert options_of(derived.with_options()) == OWN
+
+
+@pytest.mark.parametrize("derive", FROM_A_COLLECTION.values(), ids=FROM_A_COLLECTION)
+def test_a_collection_hands_down_its_options(
+    client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]
+) -> None:
+    collection = client.get_database("d", **OTHER).get_collection("c", **OWN)
+    derived = derive(collection)
+    assert options_of(derived) == OWN
+    assert derived.name.removeprefix("c.") in ("c", "sub") and derived.database == collection.database
+
+
+@pytest.mark.parametrize("make", WITH_OPTIONS.values(), ids=WITH_OPTIONS)
+@pytest.mark.parametrize("name", OWN)
+def test_each_option_is_for_itself(client: MongoClient[Any], make: Callable[..., Any], name: str) -> None:
+    plain, changed = make(client), make(client, **{name: OWN[name]})
+    assert options_of(changed) == {**options_of(plain), name: OWN[name]}
+    assert options_of(plain) == {**options_of(client.d), "timeout_ms": None}
+    assert changed == plain  # names are what counts
+
+
+def test_a_client_hands_down_its_options() -> None:
+    uri = "mongodb://h/given?readPreference=nearest&w=2&journal=true&readConcernLevel=local&timeoutMS=50&tz_aware=true"
+    with MongoClient[Any](uri, connect=False, document_class=SON) as client:
+        expected = {
+            "codec_options": CodecOptions(SON, tz_aware=True),
+            "read_preference": ReadPreference.NEAREST,
+            "write_concern": WriteConcern(w=2, j=True),
+            "read_concern": ReadConcern("local"),
+            "timeout_ms": 50,
+        }
+        things = [client, client.d, client["d"], client.get_database(), client.get_default_database(), client.d.c]
+        assert [options_of(thing) for thing in things] == [expected] * 6
+        assert [thing.name for thing in things[3:5]] == ["given"] * 2
+
+
+def test_what_a_database_is_asked_for_as_a_whole_is_asked_of_a_collection_with_its_options(
+    client: MongoClient[Any],
+) -> None:
+    database = client.get_database("d", **OWN)
+    collection = database.get_collection("c", write_concern=WriteConcern(w=4), timeout_ms=800)
+    assert options_of(collection._database_with_options) == {
+        **OWN,
+        "write_concern": WriteConcern(w=4),
+        "timeout_ms": 800,
+    }
+    assert options_of(database.c._database_with_options) == OWN
