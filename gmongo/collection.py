@@ -1423,9 +1423,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
                 self, operation, session, comment=comment, timeout_ms=timeout_ms, timeout_mode=timeout_mode
             )
         except OperationFailure as error:
-            if error.code == codes.NAMESPACE_NOT_FOUND:
-                return CommandCursor._over(self, [], session)
-            raise
+            if not is_namespace_missing(error):
+                raise
+            return CommandCursor._over(self, [], session)
 
     def index_information(self, session: ClientSession | None = None, comment: Value = None) -> dict[str, DocumentDict]:
         """The indexes by name.

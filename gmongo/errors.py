@@ -7,6 +7,7 @@ its children), which carry a code and the reply.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,10 @@ class PyMongoError(Exception):
         super().__init__(message)
         self._message = message
         self._error_labels: set[str] = set(error_labels or ())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # What an error is made of differs from class to class: a copy is given what this one has, and not made again.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def has_error_label(self, label: str) -> bool:
         """Whether the error has a label.
@@ -304,9 +309,6 @@ class BulkWriteError(OperationFailure):
     def __init__(self, results: Document) -> None:
         super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return self.__class__, (self.details,)
-
     @property
     def timeout(self) -> bool:
         concern_errors = self._details.get("writeConcernErrors", []) if self._details else []
@@ -334,9 +336,6 @@ class ClientBulkWriteException(OperationFailure):
         super().__init__("batch op errors occurred", codes.MULTIPLE_ERRORS_OCCURRED, results)
         self.verbose = verbose
         self._partial_result = partial_result
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return self.__class__, (self.details, self.verbose, self._partial_result)
 
     @property
     def error(self) -> PyMongoError | None:

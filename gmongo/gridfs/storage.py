@@ -16,8 +16,7 @@ from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.cmap.shape import is_integer
 from gmongo.collection import Collection
-from gmongo.errors import ConfigurationError, InvalidOperation, OperationFailure
-from gmongo.execution.classify import is_namespace_missing
+from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
@@ -108,14 +107,9 @@ def check_session(session: ClientSession | None) -> None:
 
 def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, session: ClientSession | None) -> None:
     wanted = list(keys.items())
-    try:
-        present = (index.get("key") for index in collection.list_indexes(session=session))
-        if any(isinstance(key, Mapping) and list(key.items()) == wanted for key in present):
-            return
-    except OperationFailure as error:
-        if not is_namespace_missing(error):
-            raise
-    collection.create_index(wanted, session=session, unique=unique)
+    present = (index.get("key") for index in collection.list_indexes(session=session))
+    if not any(isinstance(key, Mapping) and list(key.items()) == wanted for key in present):
+        collection.create_index(wanted, session=session, unique=unique)
 
 
 def id_of(file: Document) -> Value:

@@ -358,3 +358,25 @@ def test_a_topology_without_servers_that_take_reads_or_writes_is_warned_of(writa
         *([] if writable else [("WARNING", "has no writable server")]),
         *([] if readable else [("WARNING", "has no readable server")]),
     ]
+
+
+LISTENERS = [
+    (kind, name)
+    for kind in listeners_module._Listener.__subclasses__()
+    if kind.__module__ == listeners_module.__name__
+    for name in vars(kind)
+    if not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), LISTENERS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_method_that_a_subclass_lacks_says_so(kind, name):
+    with pytest.raises(NotImplementedError):
+        getattr(kind(), name)(None)
+
+
+def test_all_listeners_are_here():
+    assert len(LISTENERS) == 23
+    assert {kind.__name__ for kind, _ in LISTENERS} == {
+        name for name in monitoring.__all__ if name.endswith("Listener")
+    }

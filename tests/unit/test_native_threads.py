@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import gevent
 import pytest
 from gevent import get_hub
+from gevent.exceptions import InvalidSwitchError
 
 from gmongo import _threads
 from gmongo._threads import in_a_thread
@@ -100,3 +102,45 @@ def test_a_child_waits_for_no_thread_of_its_parents(gate: threading.Event) -> No
     assert not _threads._calls.under_way
     _threads._calls.under_way = under_way
     waiting.kill()
+
+
+# The pieces, without another thread
+
+
+def test_a_call_whose_loop_has_gone_ends_in_peace() -> None:
+    """Its thread may outlive the hub."""
+
+    def refuse() -> None:
+        raise ValueError("the loop is gone")
+
+    call = _threads._Call(lambda: 7, True)
+    done, call._done = call._done, SimpleNamespace(send=refuse)
+    call.run()
+    assert call._outcome == 7
+    call._done = done
+    call.close()
+
+
+@pytest.mark.parametrize("outcome", [7, OSError("no")])
+def test_the_hub_is_told_of_the_outcome(outcome: object) -> None:
+    def job() -> object:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    call = _threads._Call(job, True)
+    _threads._calls.under_way.add(call)
+    call.run()
+    assert call in _threads._calls.under_way  # until the hub has been there
+    assert call.wait() is outcome
+    assert call not in _threads._calls.under_way
+
+
+def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Event) -> None:
+    waiting = gevent.spawn(in_a_thread, gate.wait, True)
+    gevent.sleep(0)
+    gevent.spawn(waiting.switch, "something else")
+    with pytest.raises(
+        InvalidSwitchError, match=r"switched into <Greenlet .* with 'something else', expected <.*_Call"
+    ):
+        waiting.get(timeout=5)

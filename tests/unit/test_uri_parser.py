@@ -4,6 +4,7 @@ import datetime
 import sys
 import threading
 import warnings
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -15,6 +16,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion, TypeRegistry
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gmongo._threads import caught
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import (
     OPTIONS,
@@ -659,6 +661,13 @@ class TestSrv:
 class TestLookup:
     """The real lookup, with dnspython's resolver replaced."""
 
+    @pytest.fixture(autouse=True, params=["in a thread", "in place"])
+    def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+        """Where the question is asked."""
+        if request.param == "in place":
+            monkeypatch.setattr(srv, "in_a_thread", lambda job, ref: caught(job))
+        return str(request.param)
+
     @staticmethod
     def reply(record_type: str, *texts: str) -> Any:
         rrset = dns.rrset.from_text("x.example.com.", 42, "IN", record_type, *texts)
@@ -698,7 +707,33 @@ class TestLookup:
         assert raised.value.__cause__ is failure
         assert capfd.readouterr().err == ""
 
-    def test_the_loop_goes_on_while_dns_is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_hub_that_a_patched_resolver_has_made_in_the_thread_is_destroyed(
+        self, place: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ended: list[bool] = []
+        hub = SimpleNamespace(destroy=lambda destroy_loop: ended.append(destroy_loop))
+        monkeypatch.setattr(srv, "get_hub", lambda: hub)
+        monkeypatch.setattr(dns.resolver, "resolve", _raiser(OSError("no name server")))
+        for module in ("ssl", "socket"):
+            monkeypatch.setattr(srv.monkey, "is_module_patched", module.__eq__)
+            with pytest.raises(ConfigurationError):
+                srv.lookup("x.example.com", "SRV", 5)
+        assert ended == [True]
+
+    def test_what_is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[object] = []
+
+        def resolve(name: str, kind: str, lifetime: float) -> Any:
+            asked.append((name, kind, lifetime))
+            return self.reply("SRV", "0 0 1 a.example.com.")
+
+        monkeypatch.setattr(dns.resolver, "resolve", resolve)
+        srv.lookup("x.example.com", "SRV", 5)
+        assert asked == [("x.example.com", "SRV", 5)]
+
+    def test_the_loop_goes_on_while_dns_is_asked(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        if place == "in place":
+            pytest.skip("the thread is what lets it go on")
         may_answer = threading.Event()
         threads: list[int] = []
 

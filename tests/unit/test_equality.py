@@ -1,0 +1,62 @@
+"""Values are compared with values of their own kind. What they are compared with otherwise decides for itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gmongo import InsertOne, MongoClient
+from gmongo.collation import Collation
+from gmongo.options import Options
+from gmongo.read_concern import ReadConcern
+from gmongo.read_preferences import Nearest, Primary
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.write_concern import WriteConcern
+
+CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
+# Pairs of which one is not the other.
+VALUES: list[tuple[Any, Any]] = [
+    (CLIENT, MongoClient("b", connect=False)),
+    (CLIENT.a, CLIENT.b),
+    (CLIENT.a.c, CLIENT.a.d),
+    (CLIENT.a.c, CLIENT.b.c),
+    (Collation("fr"), Collation("de")),
+    (InsertOne({"a": 1}), InsertOne({"a": 2})),
+    (Nearest(), Primary()),
+    (Nearest([{"a": "b"}]), Nearest([{"a": "c"}])),
+    (Nearest(max_staleness=100), Nearest(max_staleness=101)),
+    (Options({"w": 1}), Options({"w": 2})),
+    (ReadConcern("local"), ReadConcern()),
+    (ServerDescription(("a", 1)), ServerDescription(("b", 1))),
+    (CLIENT.topology_description, MongoClient("b", connect=False).topology_description),
+    (WriteConcern(w=1), WriteConcern(w=2)),
+]
+
+
+class Everything:
+    """Is equal to whatever asks it."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(("one", "other"), VALUES, ids=lambda value: type(value).__name__)
+def test_values_are_equal_to_their_like(one: Any, other: Any) -> None:
+    assert one == one and one != other
+    for foreign in (object(), None, "a", 5):
+        assert one != foreign
+    assert one == Everything()
+
+
+def test_a_mapping_of_options_is_equal_to_any_other() -> None:
+    options = Options({"maxPoolSize": 5, "W": 1})
+    assert options == {"MAXPOOLSIZE": 5, "w": 1}
+    assert options != {"w": 1}
+    assert len(options) == 2
+    del options["w"]
+    assert options == {"maxpoolsize": 5} and len(options) == 1
+    assert "w" not in options and 5 not in options
+    assert [*options.copy().items()] == [("maxpoolsize", 5)] and options.copy() is not options

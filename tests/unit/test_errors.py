@@ -1,0 +1,157 @@
+"""All exceptions: what each of them is made of, keeps, and says of time-outs; copies of them are the same."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gmongo import errors
+from gmongo.errors import (
+    BulkWriteError,
+    ClientBulkWriteException,
+    EncryptedCollectionError,
+    EncryptionError,
+    ExecutionTimeout,
+    NetworkTimeout,
+    OperationFailure,
+    PyMongoError,
+    WaitQueueTimeoutError,
+)
+
+ADDRESS = ("h", 1)
+REPLY = {"ok": 0, "code": 50, "errmsg": "no luck", "errorLabels": ["Label"]}
+PLAIN = {"ok": 0, "code": 5, "errmsg": "no luck"}
+HOLDER = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
+_CONCERN_TIMED_OUT = {"writeConcernErrors": [{"code": 64}]}
+_SAID_SO = {"writeConcernErrors": [{"code": 1, "errInfo": {"wtimeout": True}}]}
+_CONCERN_FAILED = {"writeConcernErrors": [{"code": 100, "errInfo": {}}, {"code": 1, "errInfo": None}]}
+
+# Each kind with what it is made of, whether it is a time-out, its labels, and what else it is to have.
+MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
+    ("PyMongoError", (), False, set(), {"args": ("",)}),
+    ("PyMongoError", ("m", ["A", "B"]), False, {"A", "B"}, {"args": ("m",)}),
+    ("ProtocolError", ("m",), False, set(), {}),
+    ("ConnectionFailure", ("m",), False, set(), {}),
+    ("AutoReconnect", ("m",), False, set(), {"errors": [], "details": []}),
+    ("AutoReconnect", ("m", [1]), False, set(), {"errors": [1], "details": [1]}),
+    ("AutoReconnect", ("m", REPLY), False, {"Label"}, {"errors": REPLY, "details": REPLY}),
+    ("NetworkTimeout", ("m",), True, set(), {}),
+    ("NotPrimaryError", ("m", REPLY), False, {"Label"}, {"code": 50, "details": REPLY}),
+    ("NotPrimaryError", (), False, set(), {"code": None, "details": []}),
+    ("ServerSelectionTimeoutError", ("m",), True, set(), {}),
+    ("PoolClearedError", ("m", ADDRESS), False, set(), {"address": ADDRESS}),
+    ("PoolClosedError", (ADDRESS,), False, set(), {"address": ADDRESS}),
+    ("WaitQueueTimeoutError", ("m", ADDRESS, [HOLDER], " and more"), True, set(),
+     {"address": ADDRESS, "message": "m", "holders": [HOLDER], "args": ("m and more",)}),
+    ("ConfigurationError", ("m",), False, set(), {}),
+    ("InvalidURI", ("m",), False, set(), {}),
+    ("OperationFailure", ("m",), False, set(), {"code": None, "details": None, "args": ("m",)}),
+    ("OperationFailure", ("m", 5, PLAIN, 21), False, set(), {"code": 5, "details": PLAIN, "_max_wire_version": 21}),
+    ("OperationFailure", ("m", 50, REPLY), True, {"Label"}, {"code": 50}),
+    ("CursorNotFound", ("m", 50), False, set(), {}),
+    ("ExecutionTimeout", ("m", 5), True, set(), {}),
+    ("WriteConcernError", ("m", 5), False, set(), {}),
+    ("WriteError", ("m", 5), False, set(), {}),
+    ("WTimeoutError", ("m", 5), True, set(), {}),
+    ("DuplicateKeyError", ("m", 5), False, set(), {}),
+    ("BulkWriteError", ({"writeErrors": [{"code": 50}]},), True, set(),
+     {"code": 65, "details": {"writeErrors": [{"code": 50}]}}),
+    ("BulkWriteError", ({"writeErrors": [{"code": 11000}]},), False, set(), {}),
+    ("BulkWriteError", (_CONCERN_TIMED_OUT,), True, set(), {}),
+    ("BulkWriteError", (_SAID_SO,), True, set(), {}),
+    ("BulkWriteError", (_CONCERN_FAILED,), False, set(), {}),
+    ("BulkWriteError", ({},), False, set(), {}),
+    ("ClientBulkWriteException", ({"error": NetworkTimeout("m")}, True, "partial"), True, set(),
+     {"code": 65, "verbose": True, "partial_result": "partial"}),
+    ("ClientBulkWriteException", ({"error": OperationFailure("m")},), False, set(),
+     {"verbose": False, "partial_result": None, "write_errors": [], "write_concern_errors": []}),
+    ("ClientBulkWriteException", ({**_SAID_SO, "writeErrors": [1]},), True, set(),
+     {"error": None, "write_errors": [1], "write_concern_errors": _SAID_SO["writeConcernErrors"]}),
+    ("ClientBulkWriteException", (_CONCERN_FAILED,), False, set(), {}),
+    ("InvalidOperation", ("m",), False, set(), {}),
+    ("InvalidName", ("m",), False, set(), {}),
+    ("CollectionInvalid", ("m",), False, set(), {}),
+    ("EncryptionError", (NetworkTimeout("m"),), True, set(), {"args": ("m",)}),
+    ("EncryptionError", (PyMongoError("m"),), False, set(), {}),
+    ("EncryptionError", (ValueError("m"),), False, set(), {}),
+    ("EncryptedCollectionError", (ValueError("m"), {"fields": []}), False, set(), {"encrypted_fields": {"fields": []}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "timeout", "labels", "more"), MADE)
+def test_an_error(name: str, given: tuple[Any, ...], timeout: bool, labels: set[str], more: dict[str, Any]) -> None:
+    error = getattr(errors, name)(*given)
+    assert error.timeout is timeout
+    assert {label for label in ("A", "B", "Label", "Other") if error.has_error_label(label)} == labels
+    for attribute, value in more.items():
+        found = getattr(error, attribute)
+        assert found == value, attribute
+
+
+def test_every_exception_is_here() -> None:
+    kinds = {name for name in errors.__all__ if issubclass(getattr(errors, name), PyMongoError)}
+    assert {name for name, *_ in MADE} == kinds
+
+
+def copies(error: Exception) -> list[Any]:
+    return [copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))]
+
+
+@pytest.mark.parametrize(("name", "given", "timeout", "labels", "more"), MADE)
+def test_a_copy_is_the_same(
+    name: str, given: tuple[Any, ...], timeout: bool, labels: set[str], more: dict[str, Any]
+) -> None:
+    error = getattr(errors, name)(*given)
+    error._add_error_label("Added")
+    for copied in copies(error):
+        assert type(copied) is type(error) and copied.timeout is timeout
+        assert {*vars(copied)} == {*vars(error)} and str(copied) == str(error)
+        assert copied.has_error_label("Added")
+
+
+def test_what_is_too_deeply_nested_to_be_shown() -> None:
+    reply: dict[str, Any] = {}
+    innermost = reply
+    for _ in range(100_000):
+        innermost["x"] = innermost = {}
+    error = OperationFailure("m", 5, reply)
+    assert str(error) == "m, full error: too deeply nested to be shown"
+    assert error.details is reply
+    while reply:  # to be freed all at once, it is too deep as well
+        reply = reply.pop("x", {})
+
+
+@pytest.mark.parametrize(
+    "make", [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)]
+)
+def test_a_text_of_the_server_is_shown_with_the_reply(make: Callable[[str], Exception]) -> None:
+    assert str(make("no\nluck")) == f"no\\nluck, full error: {PLAIN}"
+
+
+def test_a_traceback_shows_what_holds_the_connections() -> None:
+    error = WaitQueueTimeoutError("m", ADDRESS, [HOLDER, HOLDER])
+    assert getattr(error, "__notes__", [error]) in (
+        ["Connection 7 has been held for 1.500 s by <G>, for a find; its last command: find"] * 2,
+        [error],
+    )
+
+
+@pytest.mark.parametrize("kind", [EncryptionError, EncryptedCollectionError])
+def test_an_error_of_encryption_has_its_cause(kind: Any) -> None:
+    cause = ExecutionTimeout("m\x1b", 50)
+    error = kind(cause, {}) if kind is EncryptedCollectionError else kind(cause)
+    assert error.cause is cause and error.timeout
+    assert str(error) == r"m\x1b"
+
+
+def test_what_a_bulk_is_copied_with() -> None:
+    bulk = BulkWriteError({"writeErrors": []})
+    client_bulk = ClientBulkWriteException({"writeErrors": []}, True, None)
+    for copied in copies(bulk):
+        assert copied.details == bulk.details
+    for copied in copies(client_bulk):
+        assert (copied.details, copied.verbose) == (client_bulk.details, True)

@@ -1,0 +1,101 @@
+"""Programs that are run inside this process find what they would find if the interpreter ran them."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gmongo import _run_program
+from gmongo._run_program import run_program
+
+PROGRAM = """
+import sys
+sys.told.append(([*sys.argv], sys.path[0], __name__, sys.modules["__main__"].__dict__ is globals()))
+"""
+
+Told = list[tuple[list[str], str, str, bool]]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
+    """What a program tells. Here the interpreter's state may be changed."""
+    told: Told = []
+    monkeypatch.setattr(sys, "told", told, raising=False)
+    monkeypatch.setattr(sys, "argv", ["before"])
+    monkeypatch.setattr(sys, "path", ["the current directory", *sys.path])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.chdir(tmp_path)
+    return told
+
+
+def test_a_file(told: Told, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "app.py").write_text(PROGRAM)
+    (tmp_path / "link.py").symlink_to(folder / "app.py")
+    assert run_program(False, "link.py", ["a", "b"]) == 0
+    assert told == [(["link.py", "a", "b"], str(folder), "__main__", True)]
+    assert "the current directory" not in sys.path
+
+
+def test_a_module(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "apps").mkdir()
+    (tmp_path / "apps" / "__main__.py").write_text(PROGRAM)
+    sys.path[0] = str(tmp_path)
+    assert run_program(True, "apps", ["a"]) == 0
+    assert told == [([str(tmp_path / "apps" / "__main__.py"), "a"], str(tmp_path), "__main__", True)]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_folder_and_a_zip_file(told: Told, zipped: bool, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    if zipped:
+        with zipfile.ZipFile(program, "w") as file:
+            file.writestr("__main__.py", PROGRAM)
+    else:
+        program.mkdir()
+        (program / "__main__.py").write_text(PROGRAM)
+    assert run_program(False, "program", ["a"]) == 0
+    assert told == [(["program", "a"], str(program), "__main__", True)]
+    assert "the current directory" not in sys.path
+
+
+def test_a_folder_without_a_main(told: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run_program(False, "empty", []) == 1
+    assert capsys.readouterr().err == f"{sys.executable}: can't find '__main__' module in '{tmp_path / 'empty'}'\n"
+
+
+def test_where_only_what_is_installed_is_found(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    monkeypatch.setattr(_run_program, "_ONLY_WHAT_IS_INSTALLED", True)
+    assert run_program(False, "app.py", []) == 0
+    assert told[0][1] == "the current directory"
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "says"),
+    [
+        ("", 0, ""),
+        ("sys.exit()", 0, ""),
+        ("sys.exit(0)", 0, ""),
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit('no more')", 1, "no more\n"),
+        ("sys.exit([])", 1, "[]\n"),
+    ],
+)
+def test_the_exit_status(
+    told: object, tmp_path: Path, ending: str, status: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "app.py").write_text(f"import sys\n{ending}\n")
+    assert run_program(False, "app.py", []) == status
+    assert capsys.readouterr() == ("", says)
+
+
+def test_an_exception_passes_through(told: object, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("1 / 0")
+    with pytest.raises(ZeroDivisionError):
+        run_program(False, "app.py", [])
