@@ -16,46 +16,43 @@ import pymongo.errors
 import pymongo.results
 import pytest
 
-import gmongo
+import gmongo.collection
+import gmongo.errors
 import gmongo.gridfs.errors
-from gmongo import (
-    auth_oidc,
-    change_stream,
-    client_session,
-    collation,
-    collection,
-    command_cursor,
-    cursor,
-    database,
-    driver_info,
-    encryption,
-    encryption_options,
-    errors,
-    mongo_client,
-    monitoring,
-    operations,
-    pool_options,
-    read_concern,
-    read_preferences,
-    results,
-    server_api,
-    server_description,
-    server_type,
-    topology_description,
-    uri_parser,
-    write_concern,
-)
+import gmongo.results
 
 PAIRS: list[tuple[ModuleType, ModuleType]] = [
-    (pymongo.errors, errors),
-    (pymongo.results, results),
+    (pymongo.errors, gmongo.errors),
+    (pymongo.results, gmongo.results),
     (gridfs.errors, gmongo.gridfs.errors),
 ]
-MODULES: list[ModuleType] = [
-    *(auth_oidc, change_stream, client_session, collation, collection, command_cursor, cursor, database, driver_info),
-    *(encryption, encryption_options, errors, mongo_client, monitoring, operations, pool_options, read_concern),
-    *(read_preferences, results, server_api, server_description, server_type, topology_description, uri_parser),
-    *(write_concern, gmongo),
+MODULES = [
+    importlib.import_module("gmongo.auth_oidc"),
+    importlib.import_module("gmongo.change_stream"),
+    importlib.import_module("gmongo.client_session"),
+    importlib.import_module("gmongo.collation"),
+    importlib.import_module("gmongo.collection"),
+    importlib.import_module("gmongo.command_cursor"),
+    importlib.import_module("gmongo.cursor"),
+    importlib.import_module("gmongo.database"),
+    importlib.import_module("gmongo.driver_info"),
+    importlib.import_module("gmongo.encryption"),
+    importlib.import_module("gmongo.encryption_options"),
+    importlib.import_module("gmongo.errors"),
+    importlib.import_module("gmongo.mongo_client"),
+    importlib.import_module("gmongo.monitoring"),
+    importlib.import_module("gmongo.operations"),
+    importlib.import_module("gmongo.pool_options"),
+    importlib.import_module("gmongo.read_concern"),
+    importlib.import_module("gmongo.read_preferences"),
+    importlib.import_module("gmongo.results"),
+    importlib.import_module("gmongo.server_api"),
+    importlib.import_module("gmongo.server_description"),
+    importlib.import_module("gmongo.server_type"),
+    importlib.import_module("gmongo.topology_description"),
+    importlib.import_module("gmongo.uri_parser"),
+    importlib.import_module("gmongo.write_concern"),
+    gmongo,
 ]
 CLASSES = [
     pytest.param(value, ours, id=name)
@@ -93,7 +90,7 @@ def _pymongos(module: ModuleType) -> ModuleType:
 
 def _methods() -> Iterator[tuple[str, Any, Any]]:
     """What both drivers' modules have, and may be called: by its name, of PyMongo and of gmongo."""
-    yield "find", pymongo.cursor.Cursor.__init__, collection.Collection.find
+    yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
     for ours in MODULES:
         theirs = _pymongos(ours)
         for name in theirs.__dict__.keys() & ours.__dict__.keys():
