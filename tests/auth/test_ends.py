@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from typing import Any
+from unittest.mock import Mock
 
 import bson
 import pytest
@@ -12,14 +13,15 @@ from gmongo import MongoClient
 from gmongo.auth.aws import AwsConversation
 from gmongo.auth.aws_credentials import AwsCredentials, _moment
 from gmongo.auth.conversation import SaslConversation
+from gmongo.auth.credential import Credential, credential_of
 from gmongo.auth.http import request
-from gmongo.auth.login import SimpleLogin
+from gmongo.auth.login import AwsLogin, ScramLogin, SimpleLogin
 from gmongo.auth.oidc import PrincipalConversation, TokenConversation
 from gmongo.auth.oidc_environments import GcpToken
 from gmongo.auth.plain import PlainConversation
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
-from gmongo.auth_oidc import OIDCCallbackContext
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.endpoints import Endpoint
 
@@ -89,6 +91,107 @@ def test_which_conversations_may_begin_within_the_hello(make: Any, speculates: b
     assert bool(fields) is speculates
     if speculates:
         assert fields == {"speculativeAuthenticate": {**make().first(), "db": make().database}}
+
+
+def test_a_login_holds_a_new_conversation_each_time_but_the_first() -> None:
+    def run(database: str, command: Any) -> Any:
+        sent.append((database, next(iter(command))))
+        return {"done": True, "payload": b""}
+
+    sent: list[Any] = []
+    made: list[Any] = []
+
+    def make() -> SaslConversation:
+        made.append(plain())
+        return made[-1]
+
+    login = SimpleLogin(make)
+    assert len(made) == 1 and not sent
+    login.authenticate(run, {}, None)
+    assert len(made) == 1 and sent == [("$external", "saslStart")]
+    login.authenticate_again(run, None)
+    assert len(made) == 2 and sent == [("$external", "saslStart")] * 2
+    SimpleLogin(token).authenticate(run, {"speculativeAuthenticate": {"done": True, "payload": b""}}, None)
+    assert len(sent) == 2
+
+
+@pytest.mark.parametrize("first", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
+@pytest.mark.parametrize(
+    ("hello", "best"),
+    [
+        ({}, "SCRAM-SHA-1"),
+        ({"saslSupportedMechs": ["SCRAM-SHA-1"]}, "SCRAM-SHA-1"),
+        ({"saslSupportedMechs": ["SCRAM-SHA-1", "SCRAM-SHA-256"]}, "SCRAM-SHA-256"),
+        ({"saslSupportedMechs": "SCRAM-SHA-256"}, "SCRAM-SHA-1"),
+        ({"speculativeAuthenticate": None}, "SCRAM-SHA-1"),
+    ],
+)
+def test_the_kind_of_scram(first: str, hello: dict[str, Any], best: str) -> None:
+    """The one that was chosen, or the best that the server names for the user."""
+
+    class Sent(Exception):
+        pass
+
+    def run(database: str, command: Any) -> Any:
+        raise Sent(database, command["mechanism"])
+
+    login = ScramLogin(Credential(first, "db", "ann", "secret"), ScramKeys())
+    fields = login.hello_fields()
+    assert fields.get("saslSupportedMechs") == ("db.ann" if first == "DEFAULT" else None)
+    begun = fields["speculativeAuthenticate"]
+    assert begun["db"] == "db" and begun["mechanism"] == ("SCRAM-SHA-256" if first == "DEFAULT" else first)
+    chosen = best if first == "DEFAULT" else first
+    with pytest.raises(Sent) as caught:
+        login.authenticate(run, hello, None)
+    assert caught.value.args == ("db", chosen)
+    with pytest.raises(Sent) as caught:
+        login.authenticate_again(run, None)
+    assert caught.value.args == ("db", chosen)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("username", [None, "key"])
+def test_credentials_of_aws_are_forgotten_when_they_are_refused(fails: bool, username: str | None) -> None:
+    def run(database: str, command: Any) -> Any:
+        assert database == "$external"
+        if "saslStart" in command:
+            nonce = bson.decode(command["payload"])["r"]
+            return {"payload": bson.encode({"s": nonce + b"s" * 32, "h": "sts.amazonaws.com"}), "done": False}
+        if fails:
+            raise OperationFailure("no")
+        answers.append(bson.decode(command["payload"]))
+        return {"payload": b"", "done": True}
+
+    answers: list[Any] = []
+    cache: Any = Mock(find=lambda: CREDENTIALS)
+    credential = Credential("MONGODB-AWS", "$external", username, "own", {"AWS_SESSION_TOKEN": "token"})
+    login = AwsLogin(credential, cache)
+    assert login.hello_fields() == {}
+    for again in (lambda: login.authenticate(run, {}, None), lambda: login.authenticate_again(run, None)):
+        if fails:
+            with pytest.raises(OperationFailure):
+                again()
+        else:
+            again()
+    assert cache.clear.call_count == (2 if fails else 0)
+    assert [each.get("t") for each in answers] == ([] if fails else [None if username is None else "token"] * 2)
+    assert all(f"Credential={username or 'id'}/" in each["a"] for each in answers)
+
+
+@pytest.mark.parametrize("hosts", [5, "h", {"h": 1}, [5], ["h", 5], [5, "h"], None])
+def test_allowed_hosts_are_names(hosts: Any) -> None:
+    class Callback(OIDCCallback):
+        def fetch(self, context: Any) -> Any:
+            raise AssertionError
+
+    options = {"authmechanism": "MONGODB-OIDC"}
+    properties = {"OIDC_CALLBACK": Callback(), "ALLOWED_HOSTS": hosts}
+    with pytest.raises(ConfigurationError) as caught:
+        credential_of({**options, "authmechanismproperties": properties}, None, None, None)
+    assert str(caught.value) == "authMechanism MONGODB-OIDC: ALLOWED_HOSTS must be a list of host names"
+    for good in ([], ["h"], ("h", "*.i")):
+        given = {**options, "authmechanismproperties": {**properties, "ALLOWED_HOSTS": good}}
+        assert credential_of(given, None, None, None) is not None
 
 
 @pytest.mark.parametrize("payload", [5, None, "?", "a", {}, [b"x"]])

@@ -22,8 +22,8 @@ from gevent import GreenletExit
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
 from gmongo import _clock
+from gmongo._encryption import connect_callback, credentials, handle, hooks, kms, query_analysis
 from gmongo._encryption import context as contexts
-from gmongo._encryption import credentials, handle, hooks, kms, query_analysis
 from gmongo._encryption.collections import _CreateStateCollection, state_collections
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import AT_ONCE_BELOW, Context
@@ -585,6 +585,28 @@ def test_urls_of_proxies_that_are_refused(url: str, why: str) -> None:
 )
 def test_the_port_of_a_proxy(url: str, port: int) -> None:
     assert repr(HTTPProxyKMSConnect(url)) == f"HTTPProxyKMSConnect('h', port={port})"
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("end", ["ours", "theirs"])
+def test_a_bridge_ends_at_both_ends(end: str) -> None:
+    """Bytes go both ways, more than fit at once; whichever end is closed, the other one is, too."""
+    proxied, far = gevent.socket.socketpair()
+    ours = connect_callback._bridge(proxied)
+    data = os.urandom(300_000)
+    for source, target in ((ours, far), (far, ours)):
+        sending = gevent.spawn(source.sendall, data)
+        found = b""
+        while len(found) < len(data):
+            found += target.recv(100_000)
+        sending.join()
+        assert found == data
+    closed, left = (ours, far) if end == "ours" else (far, ours)
+    closed.close()
+    with gevent.Timeout(5):
+        assert left.recv(1) == b""
+    left.close()
+    eventually(lambda: proxied.fileno() == -1)
 
 
 # Credentials on demand

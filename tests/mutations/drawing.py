@@ -134,8 +134,11 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
         test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_FOR_A_LINE]
     ]
     if not lines:
-        direct = {*_LOOK_AT_ALL, *_importing(drawn.file)}
-        rare = _in_rounds((test for test in reaching if test.name.partition("::")[0] in direct), drawn.file)
+        rare = [
+            test
+            for files in (_LOOK_AT_ALL, _importing(drawn.file))
+            for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
+        ]
     text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(f"{name}[{drawn.file}]"))]
     return list(_in_portions(dict.fromkeys([*text, *rare, *order]), seconds)), len(reaching.union(text))
 
