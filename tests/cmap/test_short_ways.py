@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
 
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
+from gmongo.errors import AutoReconnect
 from tests.cmap.harness import make_pool
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cut
 
 
 @pytest.mark.parametrize("listens", [False, True])
@@ -127,3 +130,42 @@ def test_a_pool_says_how_it_is(new_pool: Any) -> None:
     with checked_out(pool):
         assert "total=1, available=0, pending=0, in_use=1, " in repr(pool)
     assert Waiter("find").purpose == "find"
+
+
+STEPS: dict[str, Any] = {
+    "use": lambda pool: pool.check_in(pool.check_out()),
+    "check_in": lambda pool: pool.check_in(pool.check_out(), AutoReconnect("x")),
+    "drained": lambda pool: pool.drained(Connection(("h", 1))),
+    "ready": lambda pool: pool.ready(),
+    "clear": lambda pool: pool.clear(),
+    "close": lambda pool: pool.close(),
+    "remove_perished": lambda pool: pool.remove_perished(),
+    "reset_after_fork": lambda pool: pool.reset_after_fork(),
+    "give_up": lambda pool: pool.check_out(),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_a_step_drops_is_closed_with_it(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    pool = make_pool(server.address, None)
+    real, dropped = getattr(StateMachine, step), Mock()
+
+    def dropping(machine: StateMachine, *arguments: Any) -> Any:
+        result = real(machine, *arguments)
+        machine._dropped.append(dropped)
+        closed_before.append(dropped.close.call_count)
+        return True if step == "check_in" else result
+
+    closed_before: list[int] = []
+    monkeypatch.setattr(StateMachine, step, dropping)
+    if step == "give_up":
+        server.fail("handshake", cut(0))
+        with pytest.raises(AutoReconnect):
+            STEPS[step](pool)
+    else:
+        STEPS[step](pool)
+    assert closed_before == [0] and dropped.close.call_count == 1
+    monkeypatch.undo()
+    pool.close()

@@ -1,0 +1,106 @@
+"""Limits of time: what is one, when it ends, and what is left of it."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from gmongo import _clock
+from gmongo.errors import ConfigurationError
+from gmongo.execution.deadline import (
+    check_await_time,
+    checked_timeout,
+    current_deadline,
+    deadline_after,
+    remaining,
+    timeout,
+    until,
+    without_wtimeout,
+)
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is 1000 seconds, and stays that."""
+    monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
+
+
+def test_a_deadline_and_what_is_left_of_it() -> None:
+    for seconds, deadline, left in ((None, None, None), (0, inf, None), (5, 1005.0, 5.0), (0.5, 1000.5, 0.5)):
+        assert deadline_after(seconds) == deadline and remaining(deadline) == left
+    assert remaining(999.0) == -1.0
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "found"),
+    [
+        (None, None, None),
+        (None, 5.0, 5.0),
+        (5.0, None, 5.0),
+        (5.0, 4.0, 4.0),
+        (5.0, 6.0, 5.0),
+        (5.0, 5.0, 5.0),
+        (5.0, inf, 5.0),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_earlier_of_two_deadlines_holds(outer: Any, inner: Any, found: Any, fails: bool) -> None:
+    with until(outer):
+        try:
+            with until(inner):
+                assert current_deadline() == found
+                if fails:
+                    raise KeyError
+        except KeyError:
+            pass
+        assert current_deadline() == outer
+    assert current_deadline() is None
+
+
+def test_a_limit_for_all_in_a_block() -> None:
+    for seconds, found in ((None, None), (0, inf), (2, 1002.0), (0.25, 1000.25)):
+        with timeout(seconds):
+            assert current_deadline() == found
+    for wrong in (True, "5", [5]):
+        with pytest.raises(TypeError) as caught:
+            timeout(wrong)  # type: ignore[arg-type]
+        assert str(caught.value) == f"timeout must be a number of seconds or None, not {wrong!r}"
+    with pytest.raises(ValueError, match=r"^timeout must be 0 or more seconds, not -1$"):
+        timeout(-1)
+
+
+def test_a_limit_in_milliseconds() -> None:
+    for given, seconds in ((None, None), (0, 0), (1500, 1.5), (0.5, 0.0005)):
+        assert checked_timeout("x", given) == seconds
+    for wrong in (False, "5"):
+        with pytest.raises(TypeError) as caught:
+            checked_timeout("x", wrong)
+        assert str(caught.value) == f"x must be a number of milliseconds or None, not {wrong!r}"
+    for negative in (-1, -0.5, nan):
+        with pytest.raises(ValueError) as raised:
+            checked_timeout("x", negative)
+        assert str(raised.value) == f"x must be 0 or more milliseconds, not {negative!r}"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "deadline", "left"),
+    [(2000, 1002.0, "2000"), (2001, 1002.0, "2000"), (1, 1000.001, "1"), (5, 999.0, "0")],
+)
+def test_a_wait_that_is_not_within_the_limit(milliseconds: int, deadline: float, left: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check_await_time(milliseconds, deadline)
+    assert str(caught.value) == (
+        "max_await_time_ms must be less than the time limit of the operation (timeoutMS or gmongo.timeout), "
+        f"but {milliseconds} ms is not less than {left} ms"
+    )
+
+
+@pytest.mark.parametrize(("milliseconds", "deadline"), [(1999, 1002.0), (None, 1002.0), (5000, None), (5000, inf)])
+def test_a_wait_that_is_within_the_limit(milliseconds: int | None, deadline: float | None) -> None:
+    check_await_time(milliseconds, deadline)
+
+
+def test_a_deadline_replaces_wtimeout() -> None:
+    assert without_wtimeout({"w": 2, "wtimeout": 5, "j": True}) == {"w": 2, "j": True}

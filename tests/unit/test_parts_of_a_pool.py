@@ -1,0 +1,225 @@
+"""The small parts of a pool: generations, holders, pins, the background, late replies; a server's round-trip times."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+from weakref import ref
+
+import gevent
+import pytest
+from bson import ObjectId
+from gevent import GreenletExit
+
+from gmongo import _clock
+from gmongo.cmap import draining, upkeep
+from gmongo.cmap.connection import Connection, Purpose
+from gmongo.cmap.generation import Generations
+from gmongo.cmap.holders import greenlet_name, holders
+from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.state import PoolState
+from gmongo.errors import AutoReconnect, InvalidOperation
+from gmongo.execution.late_reply import LateReply
+from gmongo.sdam.round_trip_time import RoundTripTime
+
+ONE, OTHER = ObjectId(), ObjectId()
+
+
+def test_generations_of_services() -> None:
+    found = Generations()
+    found.advance(ONE)  # is not known
+    assert (found.current, found.of(None), found.of(ONE)) == (0, 0, 0)
+    found.advance()
+    assert (found.current, found.of(None), found.of(ONE)) == (1, 1, 0)
+    assert [found.join(ONE), found.join(ONE), found.join(OTHER)] == [0, 0, 0]
+    for _ in range(2):
+        found.advance(ONE)
+    assert (found.of(ONE), found.of(OTHER), found.current, found.join(ONE)) == (2, 0, 1, 2)
+    for _ in range(2):
+        found.leave(ONE)
+        assert found.of(ONE) == 2
+    found.leave(ONE)
+    assert found.of(ONE) == 0 and found.join(ONE) == 0
+    found.leave(None)
+    found.leave(ObjectId())
+    found.advance(OTHER)
+    assert found.of(OTHER) == 1
+
+
+def held(number: int, since: float, holder: Any, **more: Any) -> Connection:
+    connection = Connection(("h", 1))
+    connection.id, connection.checked_out_at, connection.holder = number, since, holder
+    for name, value in more.items():
+        setattr(connection, name, value)
+    return connection
+
+
+def test_the_longest_holders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
+    me = ref(gevent.getcurrent())
+    first = held(1, 10.0, me, last_command="find", purpose=Purpose.CURSOR)
+    second, third = held(2, 20.0, me), held(3, 5.0, None)
+    shown = holders({first, second, third})
+    assert [each["connection"] for each in shown] == [1, 2]
+    assert shown[0] == {
+        "connection": 1, "greenlet": greenlet_name(me()), "operation": "find", "purpose": "cursors", "seconds": 90.0,
+    }  # fmt: skip
+    assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
+    assert [each["connection"] for each in holders([second, first], 1)] == [1]
+    assert holders([second, first], 0) == [] == holders([])
+
+
+def test_the_names_of_greenlets() -> None:
+    assert greenlet_name(None) == "a greenlet that is gone"
+    working = gevent.spawn(gevent.sleep, 10)
+    name = str(working.name)
+    assert greenlet_name(working) == f"{name} (sleep)"
+    working.kill()
+    assert greenlet_name(working) == f"{name}, which has ended"
+    main = gevent.get_hub().parent
+    assert greenlet_name(main) == "main"
+    named: Any = SimpleNamespace(name="n", dead=False)
+    assert greenlet_name(named) == "n"
+    raw: Any = SimpleNamespace(parent=main)
+    assert greenlet_name(raw) == "SimpleNamespace"
+
+
+def test_the_last_holder_of_a_pin_gives_it_back() -> None:
+    pool, connection = Mock(), Connection(("h", 1))
+    pin = PinnedConnection(pool, connection, Purpose.TRANSACTION)
+    assert connection.purpose is Purpose.TRANSACTION and pin.share() is pin
+    pin.release(AutoReconnect("first"))
+    assert connection.purpose is Purpose.TRANSACTION and not pool.check_in.called
+    error = AutoReconnect("last")
+    pin.release(error)
+    assert connection.purpose is Purpose.OTHER
+    pool.check_in.assert_called_once_with(connection, error)
+    soon = PinnedConnection(pool, connection, Purpose.CURSOR)
+    soon.release_soon()
+    assert pool.check_in.call_count == 1
+    gevent.sleep(0.01)
+    assert pool.check_in.call_count == 2
+
+
+def test_a_pin_has_one_user() -> None:
+    connection = Connection(("h", 1))
+    pin = PinnedConnection(Mock(), connection, Purpose.CURSOR)
+    with pin as used:
+        assert used is connection
+        pin.check_free()
+        other = gevent.spawn(pin.check_free)
+        other.join()
+        assert isinstance(other.exception, InvalidOperation)
+        assert str(other.exception) == (
+            "the connection that is pinned to this cursor or transaction is in use by another greenlet; "
+            "one greenlet at a time may use it"
+        )
+    gevent.spawn(pin.check_free).get()
+    for mid_message in (False, True):
+        connection.mid_message = mid_message
+        with pytest.raises(GreenletExit), pin:
+            raise GreenletExit
+        assert (connection.error is not None) is mid_message
+    gevent.spawn(pin.check_free).get()
+
+
+@pytest.mark.parametrize(
+    ("options", "state", "rest", "pause"),
+    [
+        ((10.0, None), PoolState.READY, 0.0, 10.0),
+        ((10.0, None), PoolState.PAUSED, 0.0, 10.0),
+        ((10.0, 5.0), PoolState.READY, 0.0, 5.0),
+        ((10.0, 0.01), PoolState.READY, 0.0, 0.1),
+        ((10.0, 20.0), PoolState.READY, 0.0, 10.0),
+        ((10.0, 5.0), PoolState.READY, 2.0, 2.0),
+        ((10.0, None), PoolState.READY, 20.0, 10.0),
+        ((0.0, None), PoolState.READY, 0.0, 0.0),
+        ((-1.0, None), PoolState.READY, 0.0, None),
+        ((10.0, None), PoolState.CLOSED, 0.0, None),
+    ],
+)
+@pytest.mark.parametrize("short", [False, True])
+def test_a_run_of_the_background(
+    monkeypatch: pytest.MonkeyPatch, options: Any, state: PoolState, rest: float, pause: float | None, short: bool
+) -> None:
+    spawned: list[Any] = []
+    monkeypatch.setattr(upkeep, "spawn", lambda function, reference: spawned.append((function, reference())))
+    pool = Mock(state=state, options=SimpleNamespace(upkeep_interval=options[0], max_idle_time=options[1]))
+    pool.machine.is_short.return_value, pool.machine.rest.return_value = short, rest
+    assert upkeep.upkeep(pool) == (upkeep.END if pause is None else pause)
+    assert pool.remove_perished.called is (pause is not None)
+    assert spawned == ([(upkeep._populate, pool)] if short and pause is not None else [])
+
+
+@pytest.mark.parametrize("raised", [None, AutoReconnect("x"), GreenletExit()])
+def test_a_connection_of_the_background(raised: BaseException | None) -> None:
+    pool, connection = Mock(), Mock()
+    pool.machine.begin_populating.return_value = connection
+    pool.establisher.establish.side_effect = raised
+    if isinstance(raised, GreenletExit):
+        with pytest.raises(GreenletExit):
+            upkeep._populate(ref(pool))
+    else:
+        upkeep._populate(ref(pool))
+    pool.establisher.establish.assert_called_once_with(connection, ref=False)
+    holds = [call.args for call in connection.hold_hub.call_args_list]
+    assert holds == ([(False,), (True,)] if raised is None else [(False,)])
+    assert pool.machine.keep.called is (raised is None) and pool.finish.call_count == 1
+    pool.machine.begin_populating.return_value = None
+    upkeep.populate(pool)
+    assert pool.finish.call_count == 1 == pool.establisher.establish.call_count
+    upkeep._populate(lambda: None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("raised", [None, AutoReconnect("x"), "killed before it begins"])
+@pytest.mark.parametrize("left", [False, True])
+def test_the_end_of_a_wait_for_a_late_reply(monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool) -> None:
+    made: list[Any] = []
+    greenlet = gevent.Greenlet
+    monkeypatch.setattr(draining, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
+    pool: Any = Mock(options=SimpleNamespace(drain_time=2.0, drain_bytes=100))
+    connection = Mock(inherited=left)
+    connection.read_late_reply.side_effect = raised if isinstance(raised, Exception) else None
+    draining.drain_soon(pool, connection)
+    if isinstance(raised, str):
+        made[0].kill()
+    gevent.joinall(made)
+    gevent.sleep(0)
+    assert connection.close.called is left
+    assert [call.args for call in pool.drained.call_args_list] == ([] if left else [(connection,)])
+    if not isinstance(raised, str):
+        connection.read_late_reply.assert_called_once_with(2.0, 100)
+    draining._ended(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]
+    assert gone.close.called
+
+
+@pytest.mark.parametrize("cursor", [None, "cursor"])
+@pytest.mark.parametrize("takes", [False, True])
+def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
+    taken: list[Any] = []
+    operation: Any = Mock()
+    operation.late_cursor.return_value = cursor
+    LateReply(operation, ("h", 1), lambda: taken.append if takes else None)(b"body")
+    operation.late_cursor.assert_called_once_with(b"body", ("h", 1))
+    assert taken == ([cursor] if takes and cursor else [])
+
+
+def test_round_trip_times() -> None:
+    times = RoundTripTime()
+    assert (times.average, times.minimum) == (None, 0.0)
+    times.add_sample(1.0)
+    assert (times.average, times.minimum) == (1.0, 0.0)
+    times.add_sample(2.0)
+    assert times.average == pytest.approx(1.2) and times.minimum == 1.0
+    times.add_sample(-5.0)
+    assert times.average == pytest.approx(0.96) and times.minimum == 0.0
+    for _ in range(9):
+        times.add_sample(3.0)
+    assert times.minimum == 0.0
+    times.add_sample(4.0)
+    assert times.minimum == 3.0
+    times.reset()
+    assert (times.average, times.minimum) == (None, 0.0)
+    times.add_sample(7.0)
+    assert (times.average, times.minimum) == (7.0, 0.0)
