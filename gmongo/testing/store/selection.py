@@ -18,6 +18,7 @@ from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import leaves_at
 from gmongo.testing.store.planning import is_point, plan_of, usable
+from gmongo.testing.store.scanning import scanned
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.surroundings import Finder, Foreign, Surroundings
 from gmongo.testing.store.values import MISSING, Key, key_of
@@ -73,7 +74,7 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
         return (collection.key(identity),)  # the short way, which most queries go
     records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
     if plan is None:
-        return list(records)
+        return scanned(records, query, collation, pace)
     found = dict.fromkeys(pace.through(plan.keys()))
     for key in access.unindexed(collection):
         found[key] = None
