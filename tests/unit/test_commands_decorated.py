@@ -1,0 +1,303 @@
+"""What goes on every command, and how the limits of an executor are derived from one another."""
+
+from __future__ import annotations
+
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import bson
+import pytest
+from bson import Timestamp
+
+from gmongo import _clock
+from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo.errors import ConfigurationError, ExecutionTimeout, InvalidOperation
+from gmongo.events.command import CommandEvents
+from gmongo.execution import decorate
+from gmongo.execution.context import OperationContext
+from gmongo.execution.deadline import until
+from gmongo.execution.decorate import Decorator
+from gmongo.execution.elsewhere import Elsewhere
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation import Operation
+from gmongo.execution.options import ExecutionOptions
+from gmongo.read_preferences import Nearest, Primary, Secondary
+
+ADDRESS = ("h", 1)
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is 1000 seconds, and stays that."""
+    monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
+
+
+def time_of(seconds: int) -> dict[str, Any]:
+    return {"clusterTime": Timestamp(seconds, 1)}
+
+
+def operation_of(**kind: Any) -> Operation:
+    context = kind.pop("context", OperationContext("db", "c"))
+    made: type[Operation] = type("Kind", (Operation,), {"name": "kind", **kind})
+    return made(context)
+
+
+def attempt_of(operation: Operation, **fields: Any) -> Any:
+    usual = {
+        "operation": operation, "deadline": None, "session": None, "server_session": None, "transaction": None,
+        "is_retryable_write": False, "selector": operation.context.selector,
+    }  # fmt: skip
+    return SimpleNamespace(**{**usual, **fields})
+
+
+def connection_of(**hello: Any) -> Any:
+    usual = {"sessions_supported": True, "is_standalone": False, "is_mongos": False}
+    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**usual, **hello}))
+
+
+def decorator(
+    *,
+    load_balanced: bool = False,
+    api: Any = None,
+    cluster_time: Any = None,
+    kind: int = TOPOLOGY_TYPE.Sharded,
+    rtt: Any = None,
+) -> tuple[Decorator, Any]:
+    servers = {} if rtt is None else {ADDRESS: SimpleNamespace(min_round_trip_time=rtt)}
+    description = SimpleNamespace(topology_type=kind, get=servers.get)
+    settings = SimpleNamespace(connection=SimpleNamespace(server_api=api or {}), load_balanced=load_balanced)
+    topology: Any = SimpleNamespace(settings=settings, description=description, cluster_time=cluster_time)
+    sessions: Any = Mock()
+    sessions.acquire.side_effect = lambda: SimpleNamespace(lsid={"id": 1}, transaction_number=0, last_used=0.0)
+    return Decorator(topology, sessions), sessions
+
+
+def decorated(made: Decorator, attempt: Any, connection: Any, **command: Any) -> dict[str, Any]:
+    made.decorate(command, attempt, connection)
+    assert command.pop("$db") == "db"
+    return command
+
+
+def test_concerns_are_for_operations_that_take_them() -> None:
+    context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2, "wtimeout": 5})
+    plain = OperationContext("db", "c", read_concern={}, write_concern={})
+    for reads in (False, True):
+        for writes in (False, True):
+            kind = {"takes_read_concern": reads, "takes_write_concern": writes, "takes_session": False}
+            for deadline, concern in ((None, {"w": 2, "wtimeout": 5}), (inf, {"w": 2})):
+                attempt = attempt_of(operation_of(context=context, **kind), deadline=deadline)
+                expected: dict[str, Any] = {"readConcern": {"level": "majority"}} if reads else {}
+                expected |= {"writeConcern": concern} if writes else {}
+                assert decorated(decorator()[0], attempt, connection_of()) == expected
+            assert decorated(decorator()[0], attempt_of(operation_of(context=plain, **kind)), connection_of()) == {}
+    only = OperationContext("db", "c", write_concern={"wtimeout": 5})
+    attempt = attempt_of(operation_of(context=only, takes_write_concern=True, takes_session=False), deadline=inf)
+    assert decorated(decorator()[0], attempt, connection_of()) == {}
+
+
+@pytest.mark.parametrize("supported", [False, True])
+@pytest.mark.parametrize("load_balanced", [False, True])
+@pytest.mark.parametrize("takes", [False, True])
+@pytest.mark.parametrize("retryable", [False, True])
+def test_a_session_is_taken_when_the_command_is_built(
+    supported: bool, load_balanced: bool, takes: bool, retryable: bool
+) -> None:
+    made, sessions = decorator(load_balanced=load_balanced)
+    attempt = attempt_of(operation_of(takes_session=takes, is_write=True), is_retryable_write=retryable)
+    has_session = takes and (supported or load_balanced)
+    for _ in range(2):  # a second try has the same session and number
+        command = decorated(made, attempt, connection_of(sessions_supported=supported))
+        expected: dict[str, Any] = {"lsid": {"id": 1}} if has_session else {}
+        if has_session and retryable:
+            expected["txnNumber"] = 1
+            assert isinstance(command["txnNumber"], bson.Int64)
+        assert command == expected
+    assert sessions.acquire.call_count == has_session
+
+
+@pytest.mark.parametrize("supported", [False, True])
+@pytest.mark.parametrize("load_balanced", [False, True])
+@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize("retryable", [False, True])
+def test_a_session_that_was_given(supported: bool, load_balanced: bool, explicit: bool, retryable: bool) -> None:
+    server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
+    state = Mock(cluster_time=time_of(5)) if explicit else None
+    session = SimpleNamespace(server_session=server_session, explicit=state)
+    attempt = attempt_of(operation_of(is_write=True), session=session, is_retryable_write=retryable)
+    made, sessions = decorator(load_balanced=load_balanced, cluster_time=time_of(3))
+    connection = connection_of(sessions_supported=supported)
+    if explicit and not supported and not load_balanced:
+        with pytest.raises(ConfigurationError, match=r"^Sessions are not supported by this MongoDB deployment$"):
+            decorated(made, attempt, connection)
+        return
+    command = decorated(made, attempt, connection)
+    assert command.pop("$clusterTime") == time_of(5 if explicit else 3)
+    used = supported or load_balanced
+    expected: dict[str, Any] = {"lsid": {"id": 7}} if used else {}
+    if used and retryable:
+        expected["txnNumber"] = 5
+    assert command == expected and server_session.last_used == (1000.0 if used else 0.0)
+    assert server_session.transaction_number == 4 + (used and retryable) and not sessions.acquire.called
+    if state is not None:
+        state.decorate.assert_called_once()
+        assert state.decorate.call_args.args[1:] == (True, connection.hello)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_command_of_a_transaction(ends: bool) -> None:
+    server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
+    state, transaction = Mock(cluster_time=None, operation_time_to_follow="after"), Mock()
+    session = SimpleNamespace(server_session=server_session, explicit=state)
+    operation = operation_of(ends_transaction=ends, is_write=True)
+    attempt = attempt_of(operation, session=session, transaction=transaction, is_retryable_write=True)
+    command = decorated(decorator()[0], attempt, connection_of())
+    assert command == {"lsid": {"id": 7}, "txnNumber": 4, **({"autocommit": False} if ends else {})}
+    assert isinstance(command["txnNumber"], bson.Int64) and not state.decorate.called
+    assert [call.args[1:] for call in transaction.decorate.call_args_list] == ([] if ends else [("after",)])
+
+
+@pytest.mark.parametrize("preference", [Primary(), Secondary(), Nearest(max_staleness=100)])
+@pytest.mark.parametrize("is_write", [False, True])
+@pytest.mark.parametrize("server", ["standalone", "mongos", "member"])
+@pytest.mark.parametrize("kind", [TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.Sharded])
+@pytest.mark.parametrize("load_balanced", [False, True])
+def test_read_preferences(preference: Any, is_write: bool, server: str, kind: int, load_balanced: bool) -> None:
+    operation = operation_of(
+        context=OperationContext("db", "c", selector=preference), is_write=is_write, takes_session=False
+    )
+    connection = connection_of(is_standalone=server == "standalone", is_mongos=server == "mongos")
+    command = decorated(decorator(load_balanced=load_balanced, kind=kind)[0], attempt_of(operation), connection)
+    expected = None
+    if not is_write and preference.mode != 0 and (server != "standalone" or load_balanced):
+        expected = preference.document
+    elif not is_write and preference.mode == 0 and server == "member" and kind == TOPOLOGY_TYPE.Single:
+        expected = {"mode": "primaryPreferred"}
+    assert command == ({} if expected is None else {"$readPreference": expected})
+
+
+def test_the_stable_api_is_declared_last() -> None:
+    made, _ = decorator(api={"apiVersion": "1", "apiStrict": True}, cluster_time=time_of(3))
+    command = decorated(made, attempt_of(operation_of()), connection_of(), find="c")
+    assert list(command) == ["find", "lsid", "$clusterTime", "apiVersion", "apiStrict"]
+
+
+@pytest.mark.parametrize("takes", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("own", [None, 100, 5000])
+@pytest.mark.parametrize(("deadline", "rtt", "left"), [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)])
+def test_the_server_gives_up_in_time(
+    takes: bool, waits: bool, own: int | None, deadline: float, rtt: Any, left: int
+) -> None:
+    operation = operation_of(takes_max_time=takes, waits_for_documents=waits, takes_session=False)
+    command = {} if own is None else {"maxTimeMS": own}
+    found = decorated(decorator(rtt=rtt)[0], attempt_of(operation, deadline=deadline), connection_of(), **command)
+    if takes:
+        assert found == {"maxTimeMS": left}
+    else:
+        assert found == ({"maxTimeMS": min(own, left)} if own is not None and waits else {})
+    assert decorated(decorator(rtt=rtt)[0], attempt_of(operation, deadline=inf), connection_of(), **command) == command
+
+
+@pytest.mark.parametrize(
+    ("deadline", "rtt", "shown"), [(1000.5, 0.5, "500.0"), (1000.5, 0.75, "750.0"), (999.0, None, "0.0")]
+)
+def test_a_command_for_which_no_time_is_left_is_not_sent(deadline: float, rtt: Any, shown: str) -> None:
+    attempt = attempt_of(operation_of(takes_session=False), deadline=deadline)
+    with pytest.raises(ExecutionTimeout) as caught:
+        decorated(decorator(rtt=rtt)[0], attempt, connection_of())
+    message = f"kind was not sent: its time limit leaves less than the {shown} ms that the network takes"
+    assert str(caught.value).startswith(message) and caught.value.code == 50
+    assert caught.value.details == {"ok": 0, "errmsg": message, "code": 50}
+
+
+def test_the_newer_of_two_cluster_times() -> None:
+    early, late = time_of(1), time_of(2)
+    for one, other, newer in (
+        (None, None, None),
+        (early, None, early),
+        (None, early, early),
+        (early, late, late),
+        (late, early, late),
+    ):
+        assert decorate._newer(one, other) is newer
+    same = time_of(1)
+    assert decorate._newer(early, same) is early
+
+
+# Limits of an executor
+
+
+def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
+    topology: Any = Mock(epoch=epoch)
+    return Executor(topology, ExecutionOptions(timeout=timeout), CommandEvents(()))
+
+
+@pytest.mark.parametrize(
+    ("timeout", "around", "deadline", "fresh"),
+    [
+        (None, None, None, None),
+        (5.0, None, 1005.0, 1005.0),
+        (0.0, None, inf, inf),
+        (5.0, 1002.0, 1002.0, 1005.0),
+        (5.0, 1009.0, 1009.0, 1005.0),
+        (None, 1002.0, 1002.0, None),
+        (0.0, 1002.0, 1002.0, inf),
+    ],
+)
+def test_the_deadline_of_an_operation(timeout: Any, around: Any, deadline: Any, fresh: Any) -> None:
+    executor = executor_of(timeout)
+    with until(around):
+        assert executor.deadline() == deadline
+        assert executor.fresh_deadline() == fresh
+        assert executor.has_limit is (deadline is not None)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "around", "deadline"),
+    [(2000, None, 1002.0), (2000, 1001.0, 1001.0), (2000, 1003.0, 1002.0), (0, 1001.0, 1001.0), (0, None, inf)],
+)
+def test_the_limit_of_a_single_operation(timeout: float, around: Any, deadline: float) -> None:
+    executor = executor_of(5.0)
+    with until(around):
+        limited = executor.for_operation(timeout, None)
+        assert limited is not executor and limited.deadline() == deadline
+        assert executor.for_operation(None, None) is executor
+    assert executor.deadline() == 1005.0
+
+
+def test_the_limit_of_an_object() -> None:
+    executor = executor_of(5.0)
+    assert executor.limited(None) is executor is executor.limited(5.0)
+    other = executor.limited(7.0)
+    assert (other.deadline(), executor.deadline(), other.sessions) == (1007.0, 1005.0, executor.sessions)
+    with until(1001.0):
+        assert other.deadline() == 1001.0
+
+
+def test_a_limit_that_is_none_is_refused() -> None:
+    for wrong, error in (("x", TypeError), (True, TypeError), (-1, ValueError)):
+        with pytest.raises(error, match=r"^timeout_ms must be "):
+            executor_of().for_operation(wrong, None)
+
+
+def test_each_executor_has_its_number() -> None:
+    first, second = executor_of(), executor_of(epoch=3)
+    assert second.number == first.number + 1 and (first.epoch, second.epoch) == (0, 3)
+    assert Executor.observers is None and first.backing_off == {}
+    with first.operation_scope("x", OperationContext("db"), None) as account:
+        assert account is None
+
+
+def test_where_operations_do_not_run() -> None:
+    elsewhere = Elsewhere({})
+    assert elsewhere.limited(5.0) is elsewhere and elsewhere.deadline() is None  # type: ignore[func-returns-value]
+    with pytest.raises(AttributeError, match=r"^__nothing__$"):
+        elsewhere.__nothing__  # noqa: B018
+    with pytest.raises(InvalidOperation) as caught:
+        elsewhere.run  # noqa: B018
+    assert str(caught.value) == (
+        "gmongo cannot run this operation on builtins.dict, which is another library's class, and the library does not "
+        "run it either: only a MongoClient of gmongo's sends operations"
+    )
