@@ -26,9 +26,9 @@ _FOR_DISPOSABLE = {
     prose.PART: lambda target, report, given: prose.run(target, report, given.case),
 }
 PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
-    answers.DOCUMENTED: lambda target, report, given: answers.documented(target, report),
+    answers.DOCUMENTED: lambda target, report, given: answers.documented(target, report, given.case),
     answers.DRAWN: lambda target, report, given: answers.drawn(target, report, given.calls, given.seed),
-    calls.PART: lambda target, report, given: calls.run(target, report),
+    calls.PART: lambda target, report, given: calls.run(target, report, given.case),
     work.CAMPAIGN: lambda target, report, given: work.campaign(target, report, given.steps, given.seed),
     work.MAIN_JOB: lambda target, report, given: work.main_job(target, report),
     **_FOR_DISPOSABLE,
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--one-mongos", metavar="URI", help="of a load balancer in front of one mongos, beside several")
     parser.add_argument("--api-version", metavar="N", help="the version of the Stable API that clients declare")
     parser.add_argument("--only", action="append", choices=PARTS, help="this part; may be given again")
-    parser.add_argument("--case", default="", help="official tests and prose tests with these words in their names")
+    parser.add_argument("--case", default="", help="cases with these words in their names, but for random ones")
     parser.add_argument("--calls", type=int, default=1000, metavar="N", help="random calls (1000)")
     parser.add_argument("--steps", type=int, default=3, metavar="N", help="of the campaign (3)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of random calls and the campaign (0)")

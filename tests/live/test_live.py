@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from tests.live.report import Differs, Report, Skip
 from tests.live.target import OWN, RefusedError, Target
 from tests.simulation.semantics import cases
 from tests.spec.unified.requirements import Offer, unmet
+from tests.support.programs import ROOT, environment
 
 # What may be sent to the databases of the deployment's own: it asks, or ends what the run has begun.
 HARMLESS = frozenset(
@@ -119,6 +123,40 @@ def test_a_difference_shows_in_the_report(
     assert differing["reason"].startswith(f"answered {cases.Error(8000)!r}, documented ")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count("Error(code=8000)") == 1
+
+
+@pytest.fixture
+def seeded() -> Iterator[str]:
+    """The connection string of a server in a process of its own whose `distinct` leaves out a value."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "tests.live.seeded", "--replica-set", "1"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.communicate()
+
+
+@pytest.mark.long
+@pytest.mark.real_time
+def test_a_seeded_difference_shows_in_each_part(seeded: str, tmp_path: Path) -> None:
+    shown = {
+        "documented answers": "differs",
+        "random calls": "differs",
+        "calls beside PyMongo": "differs",
+        "official unified tests": "failed",
+    }
+    only = [word for part in shown for word in ("--only", part)]
+    asked = ["--disposable", "rs0", "--case", "distinct", "--calls", "200", "--report", str(tmp_path)]
+    assert main([seeded, *only, *asked]) == 1
+    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    page = (tmp_path / "report.html").read_text("utf-8")
+    for part, outcome in shown.items():
+        found = [case for case in report["cases"] if case["part"] == part]
+        seen = [case for case in found if case["outcome"] in ("differs", "failed")]
+        assert {case["outcome"] for case in seen} == {outcome}
+        assert 0 < len(seen) < len(found)
+        assert all("distinct" in case["name"] + case["reason"] for case in seen), seen
+        assert all(escape(case["name"]) in page for case in seen)
 
 
 def test_outcomes_are_counted_with_their_reasons(tmp_path: Path) -> None:
