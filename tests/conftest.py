@@ -14,7 +14,7 @@ import gevent
 import pytest
 from gevent.hub import Hub
 
-from gmongo.testing import database_uri
+from gmongo.testing import EmbeddedDatabase, database_uri
 from tests.support.clients import Client, clients_of
 from tests.support.garbage import leave_out_what_lives
 from tests.support.recorder import Recorder
@@ -37,6 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="default",
         help="which tests to run: those of some milliseconds (default), those that are marked long, or all; "
         "a file that is named runs whole",
+    )
+    parser.addoption(
+        "--engine", choices=("nx", "secantus"), help="of the embedded database; by default MONGODB_URI may name another"
     )
 
 
@@ -91,10 +94,15 @@ def which_time(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[str]:
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
     """The connection string of a real database: the one that MONGODB_URI names, or an embedded one."""
-    with database_uri() as uri:
-        yield uri
+    engine = request.config.getoption("--engine")
+    if engine is None:
+        with database_uri() as uri:
+            yield uri
+    else:
+        with EmbeddedDatabase(engine=engine) as embedded:
+            yield embedded.uri
 
 
 @pytest.fixture

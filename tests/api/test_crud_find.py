@@ -14,7 +14,7 @@ from tests.support.server import ScriptedServer, cursor_reply
 
 from .recording import Recorded, recorded_collection
 
-_EXECUTOR_ADDS = ("lsid", "$db")
+_EXECUTOR_ADDS = ("lsid", "$db", "$clusterTime")
 
 
 @pytest.fixture
@@ -189,6 +189,7 @@ def test_hint_and_time_can_be_taken_back(recorded: Recorded) -> None:
 )
 def test_the_type_of_the_cursor_is_sent_as_flags(recorded: Recorded, cursor_type: int, flags: dict[str, Any]) -> None:
     collection, recorder = recorded
+    collection.database.create_collection(collection.name, capped=True, size=4096)
     with collection.find(cursor_type=cursor_type) as cursor:
         cursor.to_list(1)
     assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}, **flags}
@@ -244,6 +245,7 @@ def test_count_documents(pens: Collection[Any]) -> None:
 
 def test_count_documents_is_an_aggregation(recorded: Recorded) -> None:
     collection, recorder = recorded
+    collection.create_index("a")
     options: dict[str, Any] = {"hint": [("a", 1)], "collation": {"locale": "fr"}, "maxTimeMS": 900}
     collection.count_documents({"a": 1}, skip=1, limit=2, comment="why", **options)
     command = recorder.command("aggregate")

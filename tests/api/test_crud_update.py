@@ -217,9 +217,10 @@ def test_find_one_and_delete_takes_the_first_in_order(pens: Collection[Any]) -> 
 
 def test_find_one_and_update_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
+    collection.insert_one({"_id": 1, "a": [1, 2]})
     collection.find_one_and_update(
         {"_id": 1},
-        {"$set": {"a": 1}},
+        {"$set": {"a.$[x]": 1}},
         projection=["a"],
         sort=[("a", -1)],
         upsert=True,
@@ -235,7 +236,7 @@ def test_find_one_and_update_sends_its_options(recorded: Recorded) -> None:
     expected = {
         "findAndModify": collection.name,
         "query": {"_id": 1},
-        "update": {"$set": {"a": 1}},
+        "update": {"$set": {"a.$[x]": 1}},
         "fields": {"a": 1},
         "sort": {"a": -1},
         "upsert": True,
