@@ -24,7 +24,7 @@ from gmongo.wire.message import (
     encode_op_query,
     joined,
 )
-from gmongo.wire.reply import cut_batch
+from gmongo.wire.reply import Batch, cut_batch
 from gmongo.wire.socks5 import Proxy, connect_through
 
 EMPTY = bson.encode({})
@@ -253,6 +253,69 @@ def test_the_documents_of_a_batch_are_of_the_users_class_and_the_reply_is_not(ki
     for documents in (reply["cursor"]["firstBatch"].decode_run(), reply["cursor"]["firstBatch"].documents()):
         assert [type(document) for document in documents] == [kind, kind]
         assert type(documents[0]["a"]) is kind and documents[0]["a"]["b"] == 1
+
+
+def batch_of(*sizes: int) -> Batch:
+    documents = {str(number): {"x": bytes(size)} for number, size in enumerate(sizes)}
+    return Batch(bson.encode(documents), DEFAULT_CODEC_OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs"),
+    [
+        ((), []),
+        ((5,), [1]),
+        ((100_000, 5, 100_000), [1, 2]),
+        ((40_000,) * 3, [1, 1, 1]),
+        ((1000,) * 100, [33, 33, 33, 1]),
+        ((1,) * 1200, [1200]),
+        ((32_768 - 16 - 3 - 4,), [1]),
+    ],
+)
+def test_a_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], runs: list[int]) -> None:
+    batch, again = batch_of(*sizes), batch_of(*sizes)
+    found = []
+    while run := batch.decode_run():
+        found.append([len(document["x"]) for document in run])
+    assert [len(run) for run in found] == runs and [size for run in found for size in run] == list(sizes)
+    assert batch.decode_run() == [] and len(list(batch)) == len(sizes) == again.count()
+    ahead = 0
+    while again.decode_ahead():
+        ahead += 1
+    assert ahead == len(runs)
+    assert [len(again.decode_run()) for _ in runs] == runs and again.count() == 0
+
+
+@pytest.mark.parametrize("place", ["0", "1"])
+@pytest.mark.parametrize("value", [5, "text", [1], None])
+@pytest.mark.parametrize("options", [DEFAULT_CODEC_OPTIONS, DEFAULT_CODEC_OPTIONS.with_options(document_class=Upper)])
+def test_a_batch_has_documents_only(place: str, value: Any, options: Any) -> None:
+    array = bson.encode({"0": {"a": 1}, "1": {"a": 2}, place: value})
+    kind = {int: "0x10", str: "0x2", list: "0x4", type(None): "0xa"}[type(value)]
+    for call in (lambda batch: batch.decode_run(), lambda batch: batch.raw()):
+        with pytest.raises(ProtocolError) as caught:
+            call(Batch(array, options))
+        said = f"a batch must have documents only, but an element of it has the BSON type {kind}"
+        assert str(caught.value) == said
+    batch = Batch(array, options)
+    assert not batch.decode_ahead()
+    with pytest.raises(ProtocolError):
+        batch.decode_run()
+
+
+@pytest.mark.parametrize("size", [-1, 4, 100])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_document_of_a_false_length(size: int, place: int) -> None:
+    array = bytearray(bson.encode({"0": {"a": 1}, "1": {"a": 2}}))
+    at = 7 + place * (12 + 3)
+    assert struct.unpack_from("<i", array, at)[0] == 12
+    struct.pack_into("<i", array, at, size)
+    for call in (lambda batch: batch.decode_run(), lambda batch: batch.count(), lambda batch: batch.raw()):
+        with pytest.raises(ProtocolError) as caught:
+            call(Batch(bytes(array), DEFAULT_CODEC_OPTIONS))
+        left = len(array) - at + 3
+        words = f"the length {size}" if size < 5 else f"an element of {size + 3} bytes where {left} remain"
+        assert words in str(caught.value)
 
 
 # Checksums and proxies

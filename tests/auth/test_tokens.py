@@ -1,0 +1,410 @@
+"""The parts of MONGODB-OIDC, SCRAM and MONGODB-AWS alone: tokens, callbacks, keys and credentials that are kept."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from unittest.mock import Mock
+
+import bson
+import gevent
+import pytest
+
+from gmongo import _clock
+from gmongo._server_facts import codes
+from gmongo.auth import aws_credentials, oidc, oidc_environments, scram_keys
+from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
+from gmongo.auth.credential import Credential
+from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
+from gmongo.auth.oidc_environments import AzureToken, FileToken, GcpToken, callback_of
+from gmongo.auth.scram import ScramConversation
+from gmongo.auth.scram_keys import ScramKeys, derive_keys
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
+from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 6))
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(oidc, "sleep", clock.sleep)
+    return clock
+
+
+class Gives(OIDCCallback):
+    """Gives out one token after the other."""
+
+    def __init__(self, *results: Any) -> None:
+        self.results = list(results)
+        self.asked: list[OIDCCallbackContext] = []
+
+    def fetch(self, context: OIDCCallbackContext) -> Any:
+        self.asked.append(context)
+        if self.results:
+            return self.results.pop(0)
+        return OIDCCallbackResult(f"token {len(self.asked)}", refresh_token=f"refresh {len(self.asked)}")
+
+
+def tokens_of(
+    callback: OIDCCallback, *, human: bool = False, username: str | None = None, hosts: Any = ("h",)
+) -> OidcTokens:
+    name = "OIDC_HUMAN_CALLBACK" if human else "OIDC_CALLBACK"
+    return OidcTokens(
+        Credential("MONGODB-OIDC", "$external", username, None, {name: callback, "ALLOWED_HOSTS": list(hosts)})
+    )
+
+
+PROVIDER = OIDCIdPInfo("https://issuer", "c")
+
+
+def test_a_token_is_kept_until_it_is_refused(clock: Clock) -> None:
+    callback = Gives()
+    tokens = tokens_of(callback)
+    assert repr(tokens) == "<OidcTokens without a token>"
+    assert (tokens.get(5.0), tokens.get(5.0)) == (("token 1", False), ("token 1", True))
+    assert repr(tokens) == "<OidcTokens with a token>" and tokens.refresh == "refresh 1"
+    tokens.invalidate("another")
+    tokens.invalidate(None)
+    assert tokens.access == "token 1"
+    tokens.invalidate("token 1")
+    assert tokens.access is None and not clock.slept
+    assert tokens.get(5.0) == ("token 2", False)
+    assert clock.slept == [0.1]
+    clock.now += 0.1
+    tokens.invalidate("token 2")
+    tokens.get(5.0)
+    assert clock.slept == [0.1]
+
+
+@pytest.mark.parametrize("human", [False, True])
+@pytest.mark.parametrize(("seconds", "limit"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
+@pytest.mark.parametrize("username", [None, "ann"])
+def test_what_a_callback_is_told(clock: Clock, human: bool, seconds: Any, limit: float, username: str | None) -> None:
+    callback = Gives()
+    tokens = tokens_of(callback, human=human, username=username)
+    for provider in (None, PROVIDER, None):
+        tokens.get(seconds, provider)
+        tokens.access = None
+    first, second, third = callback.asked
+    assert {each.timeout_seconds for each in callback.asked} == {300.0 if human else limit}
+    assert {each.username for each in callback.asked} == {username or ""}
+    assert {each.version for each in callback.asked} == {1}
+    assert [each.refresh_token for each in callback.asked] == [None, None, "refresh 2"]
+    assert (first.idp_info, second.idp_info, third.idp_info) == (None, PROVIDER, PROVIDER)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (None, "an OIDC callback must return an OIDCCallbackResult with an access token, not NoneType"),
+        ("token", "an OIDC callback must return an OIDCCallbackResult with an access token, not str"),
+        (
+            OIDCCallbackResult("t", expires_in_seconds=-1),
+            "an OIDC callback must not return a negative lifetime, was -1",
+        ),
+    ],
+)
+def test_what_a_callback_may_not_return(clock: Clock, result: Any, why: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        tokens_of(Gives(result)).get(None)
+    assert str(caught.value) == why
+    assert tokens_of(Gives(OIDCCallbackResult("t", expires_in_seconds=0))).get(None) == ("t", False)
+
+
+class Server:
+    """Takes some tokens."""
+
+    def __init__(self, *good: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
+        self.good, self.code = good, code
+        self.seen: list[str] = []
+
+    def __call__(self, database: str, command: Any) -> Any:
+        assert database == "$external"
+        sent = bson.decode(command["payload"])
+        if "jwt" not in sent:
+            self.seen.append(f"principal {sent.get('n')}")
+            return {"payload": bson.encode({"issuer": "https://issuer", "clientId": "c"}), "conversationId": 1}
+        self.seen.append(sent["jwt"])
+        if sent["jwt"] not in self.good:
+            raise OperationFailure("refused", self.code)
+        return {"payload": b"", "done": True}
+
+
+def test_a_machine_gets_another_token_when_the_kept_one_is_refused(clock: Clock) -> None:
+    tokens = tokens_of(Gives())
+    server = Server("token 1", "token 2")
+    login = OidcLogin(tokens)
+    assert login.hello_fields() == {}
+    login.authenticate(server, {}, 5.0)
+    assert server.seen == ["token 1"]
+    again = OidcLogin(tokens)
+    fields = again.hello_fields()["speculativeAuthenticate"]
+    assert bson.decode(fields["payload"]) == {"jwt": "token 1"} and fields["db"] == "$external"
+    again.authenticate(server, {"speculativeAuthenticate": {"done": True}}, 5.0)
+    assert server.seen == ["token 1"]
+    again.authenticate(server, {"speculativeAuthenticate": {"done": False}}, 5.0)
+    again.authenticate(server, {}, 5.0)
+    assert server.seen == ["token 1"] * 3
+    server.good = ("token 2",)
+    again.authenticate(server, {}, 5.0)
+    assert server.seen == ["token 1"] * 4 + ["token 2"] and tokens.access == "token 2"
+    server.good = ("token 3",)
+    again.authenticate_again(server, 5.0)
+    assert server.seen[5:] == ["token 3"] and tokens.access == "token 3"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_new_token_that_is_refused_is_an_error(clock: Clock, kept: bool) -> None:
+    tokens = tokens_of(Gives())
+    if kept:
+        tokens.get(None)
+    server = Server()
+    with pytest.raises(OperationFailure):
+        OidcLogin(tokens).authenticate(server, {}, None)
+    assert server.seen == (["token 1", "token 2"] if kept else ["token 1"])
+
+
+def test_another_error_says_nothing_of_a_token(clock: Clock) -> None:
+    tokens = tokens_of(Gives())
+    tokens.get(None)
+    server = Server(code=8000)
+    with pytest.raises(OperationFailure):
+        OidcLogin(tokens).authenticate(server, {}, None)
+    assert server.seen == ["token 1"] and tokens.access == "token 1"
+
+
+def test_a_human_is_asked_last(clock: Clock) -> None:
+    callback = Gives()
+    tokens = tokens_of(callback, human=True, username="ann")
+    login = HumanOidcLogin(tokens, "h")
+    assert (login.patience, OidcLogin.patience) == (300.0, 60.0)
+    server = Server("token 1")
+    login.authenticate(server, {}, None)
+    assert server.seen == ["principal ann", "token 1"] and callback.asked[0].idp_info == PROVIDER
+    login.authenticate(server, {}, None)  # the token is good still
+    assert server.seen[2:] == ["token 1"]
+    server.good = ("token 2",)
+    login.authenticate(server, {}, None)  # it is not, and the refresh token is
+    assert server.seen[3:] == ["token 1", "token 2"] and callback.asked[1].refresh_token == "refresh 1"
+    server.good = ("token 4",)
+    login.authenticate(server, {}, None)  # nor is that: the human is asked
+    assert server.seen[5:] == ["token 2", "token 3", "principal ann", "token 4"]
+    assert [each.refresh_token for each in callback.asked] == [None, "refresh 1", "refresh 2", None]
+
+
+@pytest.mark.parametrize(
+    ("host", "patterns", "allowed"),
+    [
+        ("a.example.com", ["*.example.com"], True),
+        ("A.Example.COM", ["*.example.COM"], True),
+        ("example.com", ["*.example.com"], False),
+        ("notexample.com", ["*.example.com"], False),
+        ("h", ["x", "H"], True),
+        ("h", ["x", "y"], False),
+        ("h", [], False),
+        ("a.h", ["h"], False),
+    ],
+)
+def test_hosts_that_get_a_token(clock: Clock, host: str, patterns: list[str], allowed: bool) -> None:
+    assert is_allowed(host, patterns) is allowed
+    tokens = tokens_of(Gives(), human=True, hosts=patterns)
+    if allowed:
+        HumanOidcLogin(tokens, host)
+        return
+    with pytest.raises(ConfigurationError) as caught:
+        HumanOidcLogin(tokens, host)
+    assert str(caught.value) == (
+        f"MONGODB-OIDC: tokens must not be sent to {host!r}, as ALLOWED_HOSTS has only {', '.join(patterns)}"
+    )
+
+
+@pytest.mark.parametrize("payload", [b"", b"junk", bson.encode({}), bson.encode({"clientId": "c"})])
+def test_a_provider_that_is_not_named(payload: bytes) -> None:
+    with pytest.raises(ProtocolError, match=r"^MONGODB-OIDC: the server does not name an identity provider$"):
+        oidc._read_provider(payload)
+    found = oidc._read_provider(bson.encode({"issuer": "i", "requestScopes": ["a"]}))
+    assert (found.issuer, found.clientId, found.requestScopes) == ("i", None, ["a"])
+
+
+# The callbacks of environments
+
+
+@pytest.mark.parametrize(
+    ("properties", "kind"),
+    [
+        ({"ENVIRONMENT": "test"}, FileToken),
+        ({"ENVIRONMENT": "k8s"}, FileToken),
+        ({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "r"}, AzureToken),
+        ({"ENVIRONMENT": "gcp", "TOKEN_RESOURCE": "r"}, GcpToken),
+        ({"OIDC_CALLBACK": 1}, int),
+        ({"OIDC_HUMAN_CALLBACK": 1}, int),
+    ],
+)
+def test_the_callback_of_a_credential(properties: dict[str, Any], kind: type) -> None:
+    found = callback_of(Credential("MONGODB-OIDC", "$external", properties=properties))
+    assert type(found) is kind
+    if properties.get("ENVIRONMENT") == "k8s":
+        variables = ("AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
+        default = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+        assert (vars(found)["_variables"], vars(found)["_default"]) == (variables, default)
+    elif kind is FileToken:
+        assert (vars(found)["_variables"], vars(found)["_default"]) == (("OIDC_TOKEN_FILE",), None)
+    elif kind is not int:
+        assert vars(found)["_resource"] == "r"
+
+
+@pytest.mark.parametrize("username", ["", "a b"])
+@pytest.mark.parametrize("authority", [None, "http://own/"])
+def test_what_azure_is_asked(monkeypatch: pytest.MonkeyPatch, username: str, authority: str | None) -> None:
+    asked = Mock(return_value={"access_token": "t", "expires_in": "50"})
+    monkeypatch.setattr(oidc_environments, "request_json", asked)
+    if authority:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", authority)
+    found = AzureToken("api://x").fetch(OIDCCallbackContext(7.0, username, 1))
+    assert (found.access_token, found.expires_in_seconds) == ("t", 50.0)
+    base = "http://own" if authority else "http://169.254.169.254"
+    url = f"{base}/metadata/identity/oauth2/token?resource=api%3A%2F%2Fx&api-version=2018-02-01"
+    headers = {"Metadata": "true", "Accept": "application/json"}
+    full = url + ("&client_id=a%20b" if username else "")
+    asked.assert_called_once_with("the Azure metadata service", "GET", full, headers, 7.0)
+
+
+@pytest.mark.parametrize("host", [None, "own"])
+def test_what_google_is_asked(monkeypatch: pytest.MonkeyPatch, host: str | None) -> None:
+    asked = Mock(return_value=" t\n")
+    monkeypatch.setattr(oidc_environments, "request", asked)
+    if host:
+        monkeypatch.setenv("GCE_METADATA_HOST", host)
+    assert GcpToken("a/b").fetch(OIDCCallbackContext(7.0, "", 1)).access_token == "t"
+    url = f"http://{host or 'metadata'}/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%2Fb"
+    asked.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("5", 5.0), (5, 5.0), ("-5", 0.0), (None, None), ("soon", None), ([], None)]
+)
+def test_lifetimes(value: Any, seconds: float | None) -> None:
+    assert oidc_environments._seconds(value) == seconds
+
+
+# Credentials of AWS
+
+
+def test_credentials_are_fetched_again_before_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    made: list[AwsCredentials] = []
+
+    def fetch(variables: Any) -> AwsCredentials:
+        made.append(AwsCredentials("id", "secret", "token", expires))
+        return made[-1]
+
+    monkeypatch.setattr(aws_credentials, "_fetch", fetch)
+    cache = AwsCredentialsCache()
+    for minutes, kept in ((6, True), (4, False), (None, False)):
+        cache.clear()
+        expires = None if minutes is None else datetime.now(timezone.utc) + timedelta(minutes=minutes)
+        assert (cache.find() is cache.find()) is kept
+    expires = datetime.now(timezone.utc) + timedelta(hours=1)
+    first = cache.find()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    assert cache.find() is first
+    cache.clear()
+    assert cache.find() == AwsCredentials("k", "s") != first
+
+
+@pytest.mark.parametrize(
+    ("variables", "called"),
+    [
+        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f", "AWS_ROLE_ARN": "r"}, ("_assume_role",)),
+        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f"}, ("_from_ec2",)),
+        ({"AWS_ROLE_ARN": "r"}, ("_from_ec2",)),
+        ({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, ("_from_ecs", "http://169.254.170.2/x")),
+        ({"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h/y"}, ("_from_ecs", "http://h/y")),
+        (
+            {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h/y", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"},
+            ("_from_ecs", "http://h/y"),
+        ),
+        ({}, ("_from_ec2",)),
+    ],
+)
+def test_which_service_gives_credentials(
+    monkeypatch: pytest.MonkeyPatch, variables: Any, called: tuple[str, ...]
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+    for name in ("_assume_role", "_from_ecs", "_from_ec2"):
+        monkeypatch.setattr(aws_credentials, name, lambda *arguments, name=name: calls.append((name, *arguments[1:])))
+    aws_credentials._fetch(variables)
+    assert calls == [called]
+
+
+# Keys of SCRAM
+
+
+def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[Any] = []
+
+    def derive(*question: Any) -> Any:
+        derived.append(question)
+        return (b"client", b"%d" % len(derived))
+
+    monkeypatch.setattr(scram_keys, "derive_keys", derive)
+    keys = ScramKeys()
+    asking = [gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096) for _ in range(3)]
+    gevent.sleep(0)
+    asking[0].kill()
+    assert [each.get() for each in asking[1:]] == [(b"client", b"1")] * 2 and len(derived) == 1
+    assert repr(keys) == "<ScramKeys 1 kept>" and not keys._under_way
+    for number in range(8):
+        keys.derive("sha256", b"p", b"%d" % number, 4096)
+    assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 kept>"
+    keys._process = -1
+    keys._under_way["sha256", b"p", b"s", 4096] = Mock()  # the parent's, which does not end here
+    assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
+    monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            keys.derive("sha256", b"p", b"x", 1)
+        assert not keys._under_way
+
+
+def test_keys_of_the_specification() -> None:
+    client, server = derive_keys("sha256", b"pencil", b"salt", 1)
+    assert client != server and {len(client), len(server)} == {32}
+
+
+@pytest.mark.parametrize(
+    ("iterations", "why"),
+    [
+        (4095, "the server asks for 4095 iterations, fewer than the 4096 that are safe"),
+        (1_000_001, "the server asks for 1000001 iterations, more than 1000000"),
+        (4096, None),
+        (1_000_000, None),
+    ],
+)
+def test_the_number_of_iterations(monkeypatch: pytest.MonkeyPatch, iterations: int, why: str | None) -> None:
+    keys: Any = Mock()
+    keys.derive.return_value = (bytes(32), bytes(32))
+    client = ScramConversation("admin", "SCRAM-SHA-256", "u", "p", keys, lambda: "nonce")
+    client.begin()
+    message = f"r=nonceX,s=c2FsdA==,i={iterations}".encode()
+    if why is None:
+        client.step(message, False)
+        assert keys.derive.call_args.args == ("sha256", b"p", b"salt", iterations)
+        return
+    with pytest.raises(OperationFailure) as caught:
+        client.step(message, False)
+    assert str(caught.value) == f"SCRAM-SHA-256: {why}"
