@@ -1,0 +1,108 @@
+"""The authentication of a connection, without a server: its limits of time, and what it says of a refusal."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import bson
+import pytest
+
+from gmongo import _clock
+from gmongo.cmap import authentication
+from gmongo.cmap.authentication import Authentication
+from gmongo.cmap.connection import Connection
+from gmongo.errors import OperationFailure, ProtocolError
+
+
+class Scene:
+    def __init__(self, connect_timeout: float | None = 5.0, patience: float = 0.0) -> None:
+        self.connection = Connection(("h", 1))
+        self.login = Mock(patience=patience)
+        self.authenticator: Any = Mock()
+        self.authenticator.login.return_value = self.login
+        self.authenticator.credential = SimpleNamespace(username="anna")
+        self.options: Any = SimpleNamespace(connect_timeout=connect_timeout, server_api={"apiVersion": "1"})
+        self.made = Authentication(self.connection, self.options, self.authenticator)
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The limits that were set: seconds, and whether the timer holds the hub."""
+    found: list[Any] = []
+
+    def interrupt_after(seconds: Any, error: Any, ref: bool) -> Any:
+        found.append((seconds, str(error).partition("complete reply ")[2], ref))
+        return Mock(__enter__=Mock(), __exit__=Mock(return_value=None))
+
+    monkeypatch.setattr(authentication, "interrupt_after", interrupt_after)
+    monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
+    return found
+
+
+@pytest.mark.parametrize("arbiter", [False, True])
+@pytest.mark.parametrize("ref", [False, True])
+@pytest.mark.parametrize("deadline", [None, 1003.0])
+def test_the_first_time(limits: list[Any], arbiter: bool, ref: bool, deadline: float | None) -> None:
+    scene = Scene(patience=60.0)
+    hello: Any = SimpleNamespace(reply={"ok": 1, "speculativeAuthenticate": 1, "saslSupportedMechs": 2})
+    if arbiter:
+        hello.reply["arbiterOnly"] = True
+    whole = dict(hello.reply)
+    scene.made.begin(hello, deadline, ref)
+    assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if arbiter else {})}
+    scene.authenticator.login.assert_called_once_with("h")
+    if arbiter:
+        assert not scene.login.authenticate.called and scene.connection.authentication is None and not limits
+        return
+    scene.login.authenticate.assert_called_once_with(scene.made._run, whole, None)
+    assert scene.connection.authentication is scene.made
+    assert limits == [(None if deadline is None else 63.0, "within 5000 ms: connectTimeoutMS)", ref)]
+    assert scene.made.hello_fields() is scene.login.hello_fields.return_value
+
+
+@pytest.mark.parametrize(
+    ("seconds", "connect_timeout", "limit"),
+    [(None, None, None), (None, 5.0, 65.0), (2.0, 5.0, 62.0), (9.0, 5.0, 65.0), (9.0, None, 69.0)],
+)
+def test_once_more(
+    limits: list[Any], seconds: float | None, connect_timeout: float | None, limit: float | None
+) -> None:
+    scene = Scene(connect_timeout, patience=60.0)
+    scene.made.again(seconds)
+    scene.login.authenticate_again.assert_called_once_with(scene.made._run, seconds)
+    assert [each[::2] for each in limits] == [(limit, True)]
+
+
+def test_a_command_of_a_conversation() -> None:
+    scene = Scene()
+    sent: list[Any] = []
+
+    def exchange(request_id: int, buffers: Any, timeout: Any, decode: Any) -> Any:
+        sent.append((bson.decode(buffers[0][21:]), timeout, decode))
+        return {"ok": 1, "payload": b"x"}
+
+    scene.made._connection = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
+    assert scene.made._run("db", {"saslStart": 1}) == {"ok": 1, "payload": b"x"}
+    assert sent == [({"saslStart": 1, "apiVersion": "1", "$db": "db"}, None, bson.decode)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "code"),
+    [
+        ({"ok": 0, "errmsg": "no.", "code": 18}, "no", 18),
+        ({"ok": 0}, "Authentication failed", None),
+        ({"ok": 0, "errmsg": "no anna", "code": 18}, "no anna", 18),
+        ({"ok": 0, "errmsg": "no s3cret", "code": 18}, "refused, in words that quote what is secret", 18),
+    ],
+)
+def test_a_refusal(reply: dict[str, Any], said: str, code: int | None) -> None:
+    scene = Scene()
+    scene.made._connection = SimpleNamespace(exchange=lambda *_: reply)  # type: ignore[assignment]
+    with pytest.raises(OperationFailure) as caught:
+        scene.made._run("db", {"saslStart": 1, "payload": b"anna\x00s3cret"})
+    assert str(caught.value).startswith(f"{said} ({scene.authenticator.credential})") and caught.value.code == code
+    scene.made._connection = SimpleNamespace(exchange=lambda *_: {"ok": "x"})  # type: ignore[assignment]
+    with pytest.raises(ProtocolError):
+        scene.made._run("db", {"saslStart": 1})
