@@ -710,3 +710,13 @@ def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | N
     assert [action[1:3] for action in spawned.call_args.kwargs["file_actions"]] == [
         (each, os.devnull) for each in range(3)
     ]
+
+
+def test_the_version_of_the_library_that_analyses(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Handle(Settings(kms_providers=LOCAL))
+    text = ffi.new("char[]", b"mongo_crypt_v1-7.0")
+    for found, version in ((ffi.NULL, None), (text, "mongo_crypt_v1-7.0")):
+        asked = Mock(return_value=found)
+        monkeypatch.setattr(handle, "lib", SimpleNamespace(mongocrypt_crypt_shared_lib_version_string=asked))
+        assert opened.crypt_shared_version == version
+        asked.assert_called_once_with(opened.crypt(), ffi.NULL)

@@ -479,3 +479,37 @@ def test_too_many_files(monkeypatch):
     with pytest.raises(TransportError) as caught:
         connect(("127.0.0.1", 1), lambda transport: None)
     assert caught.value.args == error.args and caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("call", ["round trip", "receive", "send", "connect"])
+def test_a_transport_that_is_marked_while_it_waits_ends_with_what_it_was_marked_with(pair, call):
+    """As in a forked child, where the copy of a greenlet goes on when the parent's socket has something to read."""
+    transport, peer = pair
+    calls = {
+        "round trip": lambda: transport.round_trip([b"request"], 1),
+        "receive": lambda: transport.receive(1),
+        "send": lambda: transport.send([bytes(5_000_000)]),
+    }
+    if call == "connect":
+        transport.mark_forked(Interruption())
+        with pytest.raises(Interruption):
+            transport.connect(("127.0.0.1", 1))
+        return
+    waiting = gevent.spawn(calls[call])
+    gevent.sleep(0)
+    assert not waiting.ready()
+    transport.mark_forked(Interruption())
+    if call == "send":
+        pull(peer, 1000)
+        while not waiting.ready():
+            try:
+                peer.recv(1_000_000)
+            except BlockingIOError:
+                pass
+            gevent.sleep(0)
+    else:
+        push(peer, message(b"abc"))
+    waiting.join()
+    assert type(waiting.exception) is Interruption
+    with pytest.raises(Interruption):
+        transport.send([b"more"])

@@ -251,3 +251,14 @@ def test_a_closed_connection_leaves_no_timer():
     limit.end()
     connection.close()
     assert limit._timer is None
+
+
+@pytest.mark.parametrize(("more", "held"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
+def test_a_limit_of_a_block_holds_the_hub_unless_it_is_told_not_to(more, held):
+    loop = gevent.get_hub().loop
+    before = loop.activecnt
+    with interrupt_after(10, TimeoutError(), **more):
+        assert loop.activecnt - before == held
+    assert loop.activecnt == before
+    with interrupt_after(None, TimeoutError(), **more):
+        assert loop.activecnt == before

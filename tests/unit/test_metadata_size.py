@@ -33,3 +33,16 @@ def test_an_empty_field_is_none_at_all(empty: str | None) -> None:
     client.append_metadata(DriverInfo("A", ""))
     metadata = client._topology.settings.connection.metadata
     assert metadata["driver"]["name"] == "gmongo|A"
+
+
+@pytest.mark.parametrize(("name", "version"), [(600, 600), (600, 10), (10, 600), (350, 900), (900, 350)])
+def test_name_and_version_are_both_cut_if_they_have_to_be_the_longer_first(name: int, version: int) -> None:
+    document = client_metadata("a" * 100, (DriverInfo("n" * name, "v" * version),))
+    assert len(bson.encode(document)) == 512
+    driver = document["driver"]
+    if name < version:
+        assert driver["version"].count("v") < version
+        assert driver["name"] == f"gmongo|{'n' * name}" or driver["version"] == ""
+    elif name > version:
+        assert driver["name"].count("n") < name
+        assert driver["version"].endswith("|" + "v" * version) or driver["name"] == ""
