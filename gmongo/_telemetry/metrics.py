@@ -149,7 +149,11 @@ class Instruments:
                 yield each
 
 
-# Without a limit, there is no number that could be shown.
+def _limit(pool: Pool) -> dict[str, int]:
+    """Without one, there is no number that could be shown."""
+    return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
+
+
 _OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = (
     (
         "count",
@@ -161,14 +165,14 @@ _OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = 
         "idle.max",
         "{connection}",
         "The most connections that may be idle",
-        lambda pool: {"": pool.options.max_pool_size} if pool.options.max_pool_size else {},
+        _limit,
     ),
     ("idle.min", "{connection}", "How many connections are kept open", lambda pool: {"": pool.options.min_pool_size}),
     (
         "max",
         "{connection}",
         "The most connections",
-        lambda pool: {"": pool.options.max_pool_size} if pool.options.max_pool_size else {},
+        _limit,
     ),
     (
         "pending_requests",

@@ -8,7 +8,7 @@ from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, is_document, unexpected
+from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, unexpected
 from gmongo.errors import InvalidOperation
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Result, required
@@ -124,8 +124,6 @@ class BulkWriteBatch(CursorOperation):
 
         :raises ProtocolError: it is not.
         """
-        if not is_document(result):
-            raise unexpected("an element of a cursor", "a document", result)
         check(result, _ONE, "a result")
         index = required(result, "idx", _ONE["idx"])
         required(result, "ok", _ONE["ok"])

@@ -1,0 +1,276 @@
+"""The pieces of what stands in for PyMongo, in this process: nothing takes PyMongo's place here."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from importlib.machinery import PathFinder
+from io import StringIO
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gmongo._stand_in import asked as asked_module
+from gmongo._stand_in import in_pymongo, report
+from gmongo._stand_in.asked import Asked
+from gmongo._stand_in.finder import StandIn
+from gmongo._stand_in.pymongo.common import validate_read_preference
+from gmongo._stand_in.pymongo.typings import strip_optional
+from gmongo._stand_in.refused import Refused
+from gmongo.read_preferences import ReadPreference
+
+installing: Any = importlib.import_module("gmongo._stand_in.install")
+
+
+def module(name: str, **content: object) -> ModuleType:
+    made = ModuleType(name)
+    vars(made).update(content)
+    return made
+
+
+# To put it in place
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What an interpreter has loaded, and how it finds more."""
+    hook, last = object(), object()
+    interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
+    monkeypatch.setattr(installing, "sys", interpreter)
+    return interpreter
+
+
+def test_it_is_put_before_what_finds_files_and_only_once(interpreter: SimpleNamespace) -> None:
+    stand_in = installing.install()
+    assert interpreter.meta_path == [interpreter.hook, stand_in, PathFinder, interpreter.last]
+    assert installing.install() is stand_in
+    assert len(interpreter.meta_path) == 4
+
+
+def test_without_a_finder_of_files_it_is_the_last(interpreter: SimpleNamespace) -> None:
+    interpreter.meta_path.remove(PathFinder)
+    assert interpreter.meta_path[-1] is not installing.install()
+    assert isinstance(interpreter.meta_path[-1], StandIn)
+
+
+def test_only_loggers_of_gmongos_modules_are_taken_over(interpreter: SimpleNamespace) -> None:
+    loggers = {name: logging.getLogger(name) for name in ("gmongo.topology", "other")}
+    ours = module("gmongo.sdam", _log=loggers["gmongo.topology"], other=loggers["other"])
+    app = module("app", log=loggers["gmongo.topology"])
+    interpreter.modules.update({"gmongo.sdam": ours, "app": app})
+    installing.install()
+    assert vars(ours)["_log"].name == "pymongo.topology" and vars(ours)["other"] is loggers["other"]
+    assert vars(app)["log"] is loggers["gmongo.topology"]
+
+
+USED = {
+    "a module": module("pymongo.x"),
+    "a class": type("C", (), {"__module__": "pymongo.x"}),
+    "an object": type("C", (), {"__module__": "gridfs"})(),
+    "a function": type(lambda: None)(compile("0", "", "eval"), {"__name__": "pymongo.x"}),
+}
+
+
+@pytest.mark.parametrize("value", USED.values(), ids=USED)
+def test_what_uses_pymongo_is_named(interpreter: SimpleNamespace, value: object) -> None:
+    users = {f"user{number}": module(f"user{number}", it=value) for number in range(7)}
+    own = {name: module(name, it=value) for name in ("pymongo", "gmongo.x", "bson.x", "gridfs")}
+    for number, others in ((1, ""), (5, ""), (6, " and 1 more"), (7, " and 2 more")):
+        interpreter.modules = {**own, **dict([*users.items()][:number]), "none": None}
+        names = ", ".join([*users][: min(number, 5)])
+        with pytest.raises(RuntimeError) as caught:
+            installing.install()
+        assert f": pymongo and gridfs was imported before, by {names}{others}. Let 'import" in str(caught.value)
+
+
+def test_what_has_left_no_trace(interpreter: SimpleNamespace) -> None:
+    interpreter.modules = {"pymongo": module("pymongo"), "app": module("app", number=5)}
+    with pytest.raises(RuntimeError, match=r"pymongo was imported before, by a module that does not keep it\."):
+        installing.install()
+    assert not [each for each in interpreter.meta_path if isinstance(each, StandIn)]
+
+
+# To find
+
+
+def test_a_module_that_is_not_there_is_named_by_its_error() -> None:
+    finder, watched = StandIn(), []
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'pymongo\.nothing': gmongo stands in") as caught:
+        finder.find_spec("pymongo.nothing")
+    assert caught.value.name == "pymongo.nothing"
+    finder.watch = lambda *told: watched.append(told)
+    with pytest.raises(ModuleNotFoundError):
+        finder.find_spec("gridfs.nothing")
+    assert watched == [("gridfs.nothing", None, True)]
+    assert finder.find_spec("bson") is None
+
+
+# To watch
+
+
+class Asks:
+    """A program that asks for names."""
+
+    def __init__(self, name: str = "app") -> None:
+        self._globals = {"__name__": name, "getattr": getattr}
+
+    def __call__(self, thing: object, name: str) -> object:
+        return eval(
+            compile("getattr(thing, name, None)", "app.py", "eval"), {**self._globals, "thing": thing, "name": name}
+        )
+
+
+def test_names_are_noted_with_what_asks_for_them() -> None:
+    asked, watched = Asked(), module("pymongo.errors", Known=5, Gone=type("Gone", (Refused,), {"why": "x"}))
+    asked.module("pymongo.errors", watched, by_program=False)
+    asked.module("pymongo.other", watched, by_program=False)  # the same module under another name
+    app, library = Asks(), Asks("library.part")
+    assert app(watched, "Known") == 5 and app(watched, "Unknown") is None
+    assert library(watched, "Known") == 5 and library(watched, "Gone") is vars(watched)["Gone"]
+    assert Asks("gmongo.x")(watched, "Known") == 5 and Asks("pymongo.y")(watched, "Else") is None
+    app(watched, "__name__")
+    app(watched, "__version__")
+    assert asked.names == {
+        "pymongo.errors.Known": {"app", "library.part"},
+        "pymongo.errors.Unknown": {"app"},
+        "pymongo.errors.Gone": {"library.part"},
+        "pymongo.errors.__version__": {"app"},
+    }
+    assert asked.absent == {"pymongo.errors.Unknown", "pymongo.errors.__version__"}
+    assert asked.refused == {"pymongo.errors.Gone"}
+
+
+def test_attributes_that_objects_do_not_have_are_noted() -> None:
+    class Parent:
+        __module__ = "gmongo.x"
+
+    class Child(Parent):
+        __module__ = "gmongo.x"
+        known = 5
+
+        def __getattr__(self, name: str) -> object:
+            if name == "made":
+                return 6
+            raise AttributeError(name)
+
+    Foreign = type("Foreign", (), {"__module__": "elsewhere"})
+    asked, app = Asked(), Asks()
+    asked.module("pymongo.x", module("pymongo.x", __all__=["Parent", "Child", "Foreign"], Parent=Parent, Child=Child,
+                                     Foreign=Foreign), by_program=True)  # fmt: skip
+    assert app(Child(), "known") == 5 and app(Child(), "made") == 6
+    assert app(Child(), "lacking") is None and app(Parent(), "lacking") is None and app(Foreign(), "lacking") is None
+    app(Child(), "__lacking")
+    assert asked.absent == {"pymongo.x.Child.lacking", "pymongo.x.Parent.lacking"}
+
+
+def test_a_module_that_a_program_asks_for_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    monkeypatch.setattr(asked_module, "_asking", lambda passing: f"app, by {passing}")
+    asked.module("pymongo.nothing", None, by_program=True)
+    asked.module("pymongo.some", None, by_program=False)
+    assert asked.names == {"pymongo.nothing": {"app, by gmongo._stand_in.finder"}} and asked.absent == {
+        "pymongo.nothing"
+    }
+
+
+# To tell
+
+
+def test_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    asked.names = {"b": {"app"}, "a": {"m1", "m2", "m3", "m4", "m5"}, "gone": {"app"}, "old": {"app"}, "named": {"x"}}
+    asked.absent, asked.refused = {"gone", "old"}, {"named"}
+    stream = StringIO()
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(report.os, "getpid", lambda: 77)
+    report.write(asked, {"gone": "pymongo.gone"}, stream)
+    title, *lines = stream.getvalue().splitlines()
+    assert title == "process 77 asked for 5 names of pymongo and gridfs; 1 missing"
+    assert lines[:6] == [
+        "name          there                  asked for by",
+        "pymongo.gone  no                     app",
+        "old           not in PyMongo either  app",
+        "a             yes                    m1, m2, m3 and 2 more",
+        "b             yes                    app",
+        "named         to be named only       x",
+    ]
+    assert lines[6].startswith("Seen are the names of modules")
+
+
+def test_the_table_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    for name, value in (("COLUMNS", "200"), ("TERM", "xterm"), ("FORCE_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    asked = Asked()
+    asked.names = {"there": {"app"}, "gone": {"app"}, "old": {"app"}}
+    asked.absent = {"gone", "old"}
+    stream = StringIO()
+    report.write(asked, {"gone": "gone"}, stream)
+    lines = stream.getvalue().splitlines()
+    styles = {
+        word: next(line for line in lines if word in line).partition(word)[0] for word in ("there  ", "gone", "old")
+    }
+    assert "1;31m" in styles["gone"] and "2m" in styles["old"]
+
+
+# What PyMongo has
+
+
+def test_names_are_looked_for_in_pymongo() -> None:
+    names = {
+        "pymongo": True,
+        "pymongo.errors": True,
+        "pymongo.errors.AutoReconnect": True,
+        "pymongo.errors.AutoReconnect.timeout": True,
+        "pymongo.errors.AutoReconnect.timeout.fget": True,
+        "pymongo.errors.AutoReconnect._message": True,  # of objects
+        "pymongo.errors.AutoReconnect.nothing": False,
+        "pymongo.errors.Nothing": False,
+        "pymongo.errors.Nothing.more": False,
+        "pymongo.nothing": False,
+        "nothing.at.all": False,
+    }
+    assert {name: in_pymongo._is_there(name) for name in names} == names
+
+
+def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> ModuleType:
+        if name == "pymongo.daemon":
+            raise OSError("not on this system")
+        return importlib.import_module(name)
+
+    monkeypatch.setattr(in_pymongo, "importlib", SimpleNamespace(import_module=refuse))
+    assert in_pymongo._is_there("pymongo.daemon") and in_pymongo._is_there("pymongo.daemon.anything")
+    assert not in_pymongo._is_there("pymongo.nothing.anything")
+
+
+def test_what_is_asked_of_pymongo_and_what_is_not() -> None:
+    assert in_pymongo.those_in_pymongo([]) == set()
+    assert in_pymongo.those_in_pymongo(["pymongo.errors", "pymongo.nothing"]) == {"pymongo.errors"}
+
+
+def test_a_process_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_pymongo.sys, "executable", "/bin/false")
+    assert in_pymongo.those_in_pymongo(["a", "b"]) == {"a", "b"}
+
+
+def test_a_class_that_was_made_by_a_call_has_no_source() -> None:
+    assert in_pymongo._source(type("Made", (), {"__module__": __name__})) == ""
+    assert in_pymongo._source(int) == ""
+
+
+# The pieces of PyMongo's private modules
+
+
+def test_a_read_preference_is_checked() -> None:
+    assert validate_read_preference("x", ReadPreference.NEAREST) is ReadPreference.NEAREST
+    with pytest.raises(TypeError, match=r"^'nearest' is not a read preference$"):
+        validate_read_preference("x", "nearest")
+
+
+def test_what_is_not_none() -> None:
+    assert strip_optional(5) == 5
+    with pytest.raises(AssertionError):
+        strip_optional(None)
