@@ -1,0 +1,148 @@
+"""Files of GridFS beside those of Python: the same calls give the same bytes, whatever the size of chunks."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gmongo import MongoClient
+from gmongo.database import Database
+from gmongo.errors import OperationFailure
+from gmongo.gridfs import GridFSBucket, GridIn
+from gmongo.testing import Deployment
+
+DATA = bytes(random.Random(5).choice(b"abc\n") for _ in range(100))
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Database[Any]]:
+    with Deployment.standalone() as deployment, MongoClient[Any](deployment.uri) as client:
+        yield client.db
+
+
+def steps(dice: random.Random) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Calls that both kinds of files know."""
+    for _ in range(60):
+        name = dice.choice(["read", "read", "readline", "readlines", "seek", "seek", "tell", "next"])
+        if name == "seek":
+            whence = dice.choice([os.SEEK_SET, os.SEEK_CUR, os.SEEK_END])
+            yield name, (dice.randrange(-20, 120), whence)
+        elif name in ("read", "readline", "readlines"):
+            yield name, dice.choice([(), (dice.choice([-1, 0, 1, 2, 7, 8, 9, 30, 1000]),)])
+        else:
+            yield name, ()
+
+
+def outcome(file: Any, name: str, arguments: tuple[int, ...]) -> object:
+    try:
+        result = next(file, b"") if name == "next" else getattr(file, name)(*arguments)
+    except (OSError, ValueError):
+        return "refused", file.tell()
+    return result, file.tell()
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 99, 100, 101])
+def test_reading(database: Database[Any], size: int) -> None:
+    bucket = GridFSBucket(database, f"read{size}", chunk_size_bytes=size)
+    file_id = bucket.upload_from_stream("f", DATA)
+    dice = random.Random(size)
+    for _ in range(3 if size == 1 else 6):
+        ours, theirs = bucket.open_download_stream(file_id), io.BytesIO(DATA)
+        for name, arguments in steps(dice):
+            if name == "seek" and theirs.tell() + arguments[0] < 0:
+                continue  # a file of Python goes to its beginning
+            if name == "seek" and arguments[1] == os.SEEK_END and arguments[0] < -100:
+                continue
+            assert outcome(ours, name, arguments) == outcome(theirs, name, arguments), (name, arguments)
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 100, 1000])
+def test_writing(database: Database[Any], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.gridfs.grid_in._BUFFER_SIZE", 20)
+    bucket = GridFSBucket(database, f"write{size}", chunk_size_bytes=size)
+    dice = random.Random(size)
+    pieces = [bytes(dice.randrange(256) for _ in range(dice.choice([0, 1, 3, size, 2 * size]))) for _ in range(20)]
+    with bucket.open_upload_stream("f") as file:
+        for piece in pieces:
+            kind: Callable[[bytes], Any] = dice.choice([bytes, bytearray, memoryview, io.BytesIO])
+            file.write(kind(piece))
+    whole = b"".join(pieces)
+    assert bucket.open_download_stream(file._id).read() == whole
+    assert (file.length, file.chunk_size) == (len(whole), size)
+    chunks = list(database[f"write{size}.chunks"].find({"files_id": file._id}).sort("n"))
+    assert [(each["n"], each["data"]) for each in chunks] == [
+        (number, whole[start : start + size]) for number, start in enumerate(range(0, len(whole), size))
+    ]
+
+
+# However an upload ends
+
+
+def failing(file: GridIn) -> None:
+    def read(size: int) -> bytes:
+        raise ZeroDivisionError
+
+    source = io.BytesIO()
+    source.read = read  # type: ignore[method-assign, assignment]
+    with pytest.raises(ZeroDivisionError):
+        file.write(source)
+
+
+def in_a_block(file: GridIn) -> None:
+    with pytest.raises(ZeroDivisionError), file:
+        raise ZeroDivisionError
+
+
+ENDS: dict[str, Callable[[GridIn], None]] = {
+    "close": GridIn.close,
+    "abort": GridIn.abort,
+    "a source that fails": failing,
+    "a block that fails": in_a_block,
+}
+
+
+@pytest.mark.parametrize("again", ENDS)
+@pytest.mark.parametrize("end", ENDS)
+def test_an_upload_ends_once(database: Database[Any], end: str, again: str) -> None:
+    bucket = GridFSBucket(database, "ends", chunk_size_bytes=4)
+    file = bucket.open_upload_stream("f")
+    file.write(b"x" * 10)
+    file._flush()
+    file.write(b"y")
+    assert not file.closed
+    ENDS[end](file)
+    assert file.closed
+    found = {"close": (3, 1)}.get(end, (0, 0))
+    count = {"files_id": file._id}
+    assert (
+        database.ends.chunks.count_documents(count),
+        database.ends.files.count_documents({"_id": file._id}),
+    ) == found
+    with pytest.raises(ValueError, match="cannot write to a closed file"):
+        file.write(b"z")
+    if again != "a source that fails":
+        ENDS[again](file)
+    assert (
+        database.ends.chunks.count_documents(count),
+        database.ends.files.count_documents({"_id": file._id}),
+    ) == found
+
+
+def test_chunks_that_cannot_be_stored_end_it(database: Database[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = GridFSBucket(database, "refused", chunk_size_bytes=4)
+    file = bucket.open_upload_stream("f")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationFailure("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file._storage.chunks, "insert_many", refuse)
+        file.write(b"x" * 10)
+        with pytest.raises(OperationFailure, match="no"):
+            file.close()
+    assert file.closed and not file._buffer and not file._chunks
