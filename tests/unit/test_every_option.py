@@ -1,0 +1,188 @@
+"""Every option makes a difference to a client, by keyword and in a URI alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import inspect
+from typing import Any
+
+import pytest
+from bson import SON
+from bson.codec_options import DatetimeConversion, TypeRegistry
+
+from gmongo import MongoClient
+from gmongo.client_options import ClientOptions
+from gmongo.driver_info import DriverInfo
+from gmongo.monitoring import CommandListener
+from gmongo.options import srv
+from gmongo.options.table import OPTIONS, Option, Source
+from gmongo.read_preferences import ReadPreference
+from gmongo.server_api import ServerApi
+
+LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
+HOST = "mongodb://h.example.com/"
+SRV = "mongodb+srv://h.example.com/"
+
+# What each option is given, with what it needs besides.
+VALUES: dict[str, Any] = {
+    "maxPoolSize": 5, "minPoolSize": 5, "maxIdleTimeMS": 700, "maxConnecting": 5, "waitQueueTimeoutMS": 700,
+    "drainLateReplies": True, "drainLateRepliesMS": 700, "drainLateRepliesBytes": 5, "connectTimeoutMS": 700,
+    "socketTimeoutMS": 700, "timeoutMS": 700, "serverSelectionTimeoutMS": 700, "heartbeatFrequencyMS": 700,
+    "localThresholdMS": 700, "replicaSet": "rs", "directConnection": True, "loadBalanced": True,
+    "serverMonitoringMode": "poll", "srvServiceName": "other", "srvMaxHosts": 1, "srvAllowedHostsSuffix": "com",
+    "srv_host_validator": lambda host: host.startswith("b"), "server_selector": list, "connect": False, "appName": "x",
+    "compressors": "zlib", "zlibCompressionLevel": 5, "proxyHost": "p", "proxyPort": 5, "proxyUsername": "u",
+    "proxyPassword": "s", "driver": DriverInfo("x"), "server_api": ServerApi("1", True, False),
+    "event_listeners": [LISTENER], "tls": True, "tlsInsecure": True, "tlsAllowInvalidCertificates": True,
+    "tlsAllowInvalidHostnames": True, "tlsDisableCertificateRevocationCheck": True, "tlsDisableOCSPEndpointCheck": True,
+    "authMechanism": "SCRAM-SHA-1", "authSource": "other",
+    "username": "u", "password": "s", "retryReads": False, "retryWrites": False, "maxAdaptiveRetries": 7,
+    "enableOverloadRetargeting": True, "baseBackoffMS": 700, "readConcernLevel": "majority",
+    "readPreference": "nearest", "readPreferenceTags": "a:b", "maxStalenessSeconds": 100,
+    "read_preference": ReadPreference.NEAREST, "w": 2, "wTimeoutMS": 700, "journal": True, "fsync": True,
+    "tz_aware": True, "uuidRepresentation": "standard", "unicode_decode_error_handler": "ignore",
+    "datetime_conversion": DatetimeConversion.DATETIME_MS, "document_class": SON, "type_registry": REGISTRY,
+    "tzinfo": datetime.timezone.utc, "slow_operation_ms": 700, "metrics": True, "tracing": {"enabled": True},
+}  # fmt: skip
+LOGIN = {"username": "u", "password": "s"}
+BESIDES: dict[str, dict[str, Any]] = {
+    "drainLateRepliesMS": {"drainLateReplies": True},
+    "drainLateRepliesBytes": {"drainLateReplies": True},
+    "proxyPort": {"proxyHost": "p"},
+    "proxyUsername": {"proxyHost": "p", "proxyPassword": "other"},
+    "proxyPassword": {"proxyHost": "p", "proxyUsername": "other"},
+    "zlibCompressionLevel": {"compressors": "zlib"},
+    "readPreferenceTags": {"readPreference": "nearest"},
+    "maxStalenessSeconds": {"readPreference": "nearest"},
+    "tzinfo": {"tz_aware": True},
+    "username": {"password": "other"},
+    "password": {"username": "other"},
+    "authMechanism": LOGIN,
+    "authSource": LOGIN,
+    "tlsInsecure": {"tls": True},
+    "tlsAllowInvalidCertificates": {"tls": True},
+    "tlsAllowInvalidHostnames": {"tls": True},
+    "tlsDisableOCSPEndpointCheck": {"tls": True},
+    "tlsDisableCertificateRevocationCheck": {"tls": True},
+}
+# Files have tests of their own, and encryption has; and no repr shows what a mechanism is told.
+ELSEWHERE = {
+    "authMechanismProperties",
+    "tlsCAFile",
+    "tlsCRLFile",
+    "tlsCertificateKeyFile",
+    "tlsCertificateKeyFilePassword",
+    "auto_encryption_opts",
+}
+
+
+def _tls(tls: Any) -> object:
+    if tls is None:
+        return None
+    context, revocation = tls.context, getattr(tls, "revocation", None)
+    trust = getattr(context, "trust", None)
+    checks = getattr(revocation, "_asks", None) if revocation is not None else "nothing is checked"
+    return type(tls).__name__, str(getattr(context, "verify_mode", None)), context.check_hostname, repr(trust), checks
+
+
+def _shown(value: Any) -> object:
+    """A value, with what is in it, in a form that can be compared."""
+    if type(value).__name__ in ("Tls", "CheckedTls"):
+        return _tls(value)
+    if type(value).__name__ == "Authenticator":
+        return repr(value)
+    if type(value).__name__ == "EventListeners":
+        return value.all
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = (field.name for field in dataclasses.fields(value))
+        return {name: _shown(getattr(value, name)) for name in fields if name not in ("topology_id", "connection_made")}
+    return repr(value)
+
+
+def portrait(host: str, options: dict[str, Any]) -> dict[str, object]:
+    """All that the parts of the driver are told, and applications may ask for."""
+    made = ClientOptions(host, None, options)
+    names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
+    found = {name: _shown(getattr(made, name)) for name in names if name not in ("pool_options", "event_listeners")}
+    for name in ("execution", "topology", "telemetry"):
+        found[name] = _shown(getattr(made, name)())
+    pool = made.pool_options
+    found["pool_options"] = {name: repr(value) for name, value in pool._asdict().items() if name != "metadata"}
+    metadata = {name: value for name, value in made.metadata().items() if name != "env"}
+    return {**found, "metadata": metadata, "credential": repr(made.credential), "seeds": made.seeds}
+
+
+@pytest.fixture(autouse=True)
+def dns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """DNS knows three hosts; returns what it is asked."""
+    asked: list[tuple[Any, ...]] = []
+
+    def lookup(name: str, kind: str, *rest: Any) -> srv.Answer:
+        asked.append((name, kind, *rest))
+        hosts = [("a.example.com", 1), ("b.example.com", 2)]
+        return srv.Answer(hosts if kind == "SRV" else [])
+
+    monkeypatch.setattr(srv, "lookup", lookup)
+    monkeypatch.setattr("gmongo._chance.sample", lambda hosts, count: hosts[:count])
+    return asked
+
+
+def test_every_option_is_here() -> None:
+    assert {option.name for option in OPTIONS} == VALUES.keys() | ELSEWHERE
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("option", [each for each in OPTIONS if each.name not in ELSEWHERE], ids=lambda each: each.name)
+def test_an_option_makes_a_difference(option: Option) -> None:
+    if option.name in ("metrics", "tracing"):
+        pytest.importorskip("opentelemetry")
+    host = SRV if option.name.lower().startswith("srv") else HOST
+    besides = BESIDES.get(option.name, {})
+    given = {**besides, option.name: VALUES[option.name]}
+    without = portrait(host, {name: value for name, value in besides.items() if value != "other"})
+    try:
+        found: object = portrait(host, given)
+    except Exception as error:  # of no host's domain, and so on
+        found = str(error)
+    assert found != without
+    if option.source is Source.ANYWHERE and option.name not in ("username", "password"):
+        texts = [f"{name}={_in_a_uri(value)}" for name, value in given.items() if name not in LOGIN]
+        login = {name: value for name, value in given.items() if name in LOGIN}
+        try:
+            in_uri: object = portrait(f"{host}?{'&'.join(texts)}", login)
+        except Exception as error:
+            in_uri = str(error)
+        assert in_uri == found
+
+
+def _in_a_uri(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{each}" for name, each in value.items())
+    return value.name if isinstance(value, DatetimeConversion) else str(value)
+
+
+@pytest.mark.parametrize("by_keyword", [False, True])
+def test_how_dns_is_asked(dns: list[tuple[Any, ...]], by_keyword: bool) -> None:
+    options = {"srvServiceName": "other", "connectTimeoutMS": 700}
+    query = "" if by_keyword else "?srvServiceName=other&connectTimeoutMS=700"
+    portrait(SRV + query, options if by_keyword else {})
+    assert dns == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7)]
+    dns.clear()
+    portrait(SRV, {})
+    assert dns == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0)]
+
+
+def test_a_client_shows_its_options_but_no_secret() -> None:
+    plain = {name: value for name, value in VALUES.items() if not name.startswith(("srv", "proxy", "tls", "auth"))}
+    for name in ("loadBalanced", "directConnection", "metrics", "tracing", "fsync", "username", "password"):
+        plain.pop(name)
+    plain["connect"] = False
+    client: MongoClient[Any] = MongoClient(HOST, **plain)
+    shown = repr(client)
+    secret = {option.name for option in OPTIONS if option.secret}
+    for name in plain:
+        assert (f"{name.lower()}=" in shown.lower()) is (name not in secret), name
+    assert "maxidletimems=700" in shown and "localthresholdms=700" in shown
