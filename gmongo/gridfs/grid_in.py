@@ -201,7 +201,7 @@ class GridIn:
         if self._closed:
             return
         self._end()
-        if self._owns_chunks:
+        if self._owns_chunks or self._is_sole:
             self._storage.remove_chunks(self._file["_id"], self._session)
 
     def _give_up(self, error: BaseException) -> None:
