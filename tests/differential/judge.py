@@ -66,6 +66,8 @@ def _beside_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outco
     if isinstance(theirs.error, Raised):
         if theirs.error.classes[0] in ACCIDENTS:
             return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
+        if theirs.error.classes[0] == "ConfigurationError" and as_there:
+            return f"it does not have what PyMongo asks of it first: {theirs.text[:80]}"
         if "ConnectionFailure" in theirs.error.classes and as_there:
             return "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"
     is_refusal = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))

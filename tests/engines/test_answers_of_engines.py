@@ -14,6 +14,7 @@ import pytest
 import gmongo
 import gmongo.database
 import gmongo.errors
+from tests.differential.differences import ACCIDENTS
 from tests.differential.patience import SILENT, SilentServerError, interrupted
 from tests.differential.scene import Scene
 from tests.simulation.semantics.cases import Case, Error, answer, same
@@ -69,5 +70,8 @@ def test_answers(databases: tuple[Any, Any], simulation: Callable[[], Scene], ta
     if not same(found, heard[0]) and not _takes_pymongo(case, simulation()):
         tally["not for PyMongo"] += 1
         pytest.skip("its call is for gmongo: PyMongo fails it on a simulated deployment, too")
+    if heard[0] in list(ACCIDENTS) and found != heard[0]:
+        tally["PyMongo stumbles"] += 1
+        pytest.skip(f"PyMongo stumbles over its answer ({heard[0]})")
     assert same(found, heard[0]), f"PyMongo hears {heard[0]!r}, gmongo {found!r}; documented {case.expected!r}"
     tally["otherwise, to both drivers"] += 1

@@ -68,11 +68,13 @@ def test_a_row_is_skipped_for_a_reason_that_the_server_gives(known: Scene, sourc
 
 
 _LOST = Raised(("AutoReconnect", "ConnectionFailure", "PyMongoError"), (), ())
+_LACKING = Raised(("ConfigurationError", "PyMongoError"), (), ())
 _REFUSED, _BAD = Raised(("OperationFailure", "PyMongoError"), (), ()), Raised(("TypeError",), (), ())
 
 
 def _outcome(part: Any) -> Outcome:
-    return Outcome(None, part, [], None, "") if isinstance(part, Raised) else Outcome(part, None, [], None, "")
+    returned, error = (None, part) if isinstance(part, Raised) else (part, None)
+    return Outcome(returned, error, [], None, "no sessions")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,8 @@ def _outcome(part: Any) -> Outcome:
         ((1, 2), (1, 1), ""),
         ((1, _BAD), (_REFUSED, _BAD), "it takes from PyMongo what MongoDB refuses, and gmongo does not send"),
         ((1, _BAD), (_REFUSED, 1), ""),
+        ((_LACKING, 1), (1, 1), "it does not have what PyMongo asks of it first: no sessions"),
+        ((_LACKING, 2), (1, 1), ""),
         ((Raised(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from gmongo import MongoClient
 from gmongo.errors import OperationFailure
+from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.spec.unified.deployments import HARMLESS, Running
@@ -19,6 +20,7 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
 _TRIES = 3
+_OF_SEVERAL = ("replSetStepDown", "Topology lifecycle")
 
 
 class Live(Running):
@@ -93,7 +95,7 @@ def run(target: Target, report: Report, only: str) -> None:
 
     :param only: a part of the names of cases.
     """
-    live, offer = Live(target), target.offer()
+    live, offer, probes = Live(target), target.offer(), Probes(target)
     live.kill_sessions()
     try:
         for file in valid_pass():
@@ -102,8 +104,11 @@ def run(target: Target, report: Report, only: str) -> None:
                 if only in name:
                     with report.case(PART, name) as remarks:
                         _raise_if_unfit(file.path.stem, file.document, case, offer)
+                        _raise_if_alone(target, case)
                         check(file.document)
-                        _run_case(live, partial(read, file), index, {**CLIENT_OPTIONS, **target.options}, remarks)
+                        options = {**CLIENT_OPTIONS, **target.options}
+                        with probes.judged(f"{case} {file.document.get('initialData')}"):
+                            _run_case(live, partial(read, file), index, options, remarks)
     finally:
         live.close()
 
@@ -124,6 +129,13 @@ def _run_case(
             if "blockTimeMS" not in str(document["tests"][index]) or len(remarks) == _TRIES - 1:
                 raise
             remarks.append(f"it was tried again after {type(error).__name__}: {error}")
+
+
+def _raise_if_alone(target: Target, case: Mapping[str, Any]) -> None:
+    if target.topology == "replicaset" and len(target.hosts) == 1:
+        for words in _OF_SEVERAL:
+            if words in str(case):
+                raise Skip(f"the case ({words}) needs a replica set of several members")
 
 
 def _raise_if_unfit(stem: str, document: Mapping[str, Any], case: Mapping[str, Any], offer: Offer) -> None:

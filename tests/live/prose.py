@@ -16,6 +16,7 @@ import pytest
 
 from gmongo.monitoring import CommandListener
 from gmongo.testing import Deployment
+from tests.live.probes import Probes
 from tests.live.report import Outcome, Report
 from tests.live.target import OWN, Target
 from tests.support import clients
@@ -83,8 +84,8 @@ class Borrowed:
 class _Results:
     """Lets the tests run in real time, and notes what comes of them; a plugin of pytest."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, report: Report, probes: Probes) -> None:
+        self._report, self._probes = report, probes
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         item.add_marker(pytest.mark.real_time)
@@ -94,7 +95,9 @@ class _Results:
         if report.skipped:
             self._report.add(PART, name, Outcome.SKIPPED, report.longrepr[2].removeprefix("Skipped: "))
         elif report.failed:
-            self._report.add(PART, name, Outcome.FAILED, report.longrepr.reprcrash.message)
+            lacking = self._probes.lacking(name)
+            outcome = Outcome.SKIPPED if lacking else Outcome.FAILED
+            self._report.add(PART, name, outcome, lacking or report.longrepr.reprcrash.message)
         elif report.when == "call":
             self._report.add(PART, name, Outcome.PASSED)
 
@@ -109,7 +112,7 @@ def run(target: Target, report: Report, only: str) -> None:
     options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
     with pytest.MonkeyPatch.context() as patch:
         _borrow(target, patch)
-        pytest.main([*files, *options], plugins=[_Results(report)])
+        pytest.main([*files, *options], plugins=[_Results(report, Probes(target))])
 
 
 def _borrow(target: Target, patch: pytest.MonkeyPatch) -> None:
