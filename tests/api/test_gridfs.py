@@ -318,9 +318,8 @@ def test_an_exception_in_the_block_aborts_the_upload(bucket, files_database):
 
 def test_an_upload_that_fails_before_its_first_chunk_sends_nothing(database):
     recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client:
-        with pytest.raises(TypeError, match="encoding"):
-            GridFS(client.files).put("text")
+    with MongoClient(database, event_listeners=[recorder]) as client, pytest.raises(TypeError, match="encoding"):
+        GridFS(client.files).put("text")
     assert recorder.commands == []
 
 
