@@ -720,3 +720,93 @@ def test_the_version_of_the_library_that_analyses(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(handle, "lib", SimpleNamespace(mongocrypt_crypt_shared_lib_version_string=asked))
         assert opened.crypt_shared_version == version
         asked.assert_called_once_with(opened.crypt(), ffi.NULL)
+
+
+class Noting:
+    """The library, and what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(lib, name)
+
+        def call(*arguments: Any) -> Any:
+            self.calls.append((name.removeprefix("mongocrypt_"), *arguments[1:]))
+            return real(*arguments)
+
+        return call
+
+
+ALWAYS = {
+    "setopt_log_handler",
+    "setopt_kms_providers",
+    "setopt_enable_multiple_collinfo",
+    "setopt_use_need_mongo_collinfo_with_db_state",
+    "setopt_retry_kms",
+    "is_crypto_available",
+    "init",
+    "crypt_shared_lib_version_string",
+}
+FIELDS = {"escCollection": "e", "ecocCollection": "o", "fields": []}
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({}, set()),
+        ({"schema_map": {"db.c": {"bsonType": "object"}}}, {"setopt_schema_map"}),
+        ({"encrypted_fields_map": {"db.c": FIELDS}}, {"setopt_encrypted_field_config_map"}),
+        ({"bypass_query_analysis": True}, {"setopt_bypass_query_analysis"}),
+        ({"analyses": True}, {"setopt_append_crypt_shared_lib_search_path"}),
+        (
+            {"analyses": True, "crypt_shared_lib_path": "$ORIGIN/none"},
+            {"setopt_append_crypt_shared_lib_search_path", "setopt_set_crypt_shared_lib_path_override"},
+        ),
+        ({"key_expiration_ms": 5}, {"setopt_key_expiration"}),
+        ({"key_expiration_ms": 0}, {"setopt_key_expiration"}),
+        ({"kms_providers": {**LOCAL, "aws": {}}}, {"setopt_use_need_kms_credentials_state"}),
+    ],
+)
+def test_what_the_library_is_told(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], more: set[str]) -> None:
+    noting = Noting()
+    monkeypatch.setattr(handle, "lib", noting)
+    chosen = Settings(**{"kms_providers": LOCAL, **settings})
+    if "crypt_shared_lib_path" in settings:
+        with pytest.raises(MongoCryptError):
+            Handle(chosen)
+        more = more - {"init"}
+    else:
+        opened = Handle(chosen)
+        assert opened.settings is chosen
+        [handler] = [call for call in noting.calls if call[0] == "setopt_log_handler"]
+        assert handler[1] is opened._log_function
+    told = {name: arguments for name, *arguments in noting.calls}
+    assert {name for name in told if not name.startswith(("new", "destroy", "status"))} >= ALWAYS - {
+        "crypt_shared_lib_version_string"
+    }
+    assert {name for name in told if name.startswith("setopt")} == {
+        name for name in ALWAYS | more if name.startswith("setopt")
+    }
+    assert told["setopt_retry_kms"] == [True]
+    if "key_expiration_ms" in settings:
+        assert told["setopt_key_expiration"] == [settings["key_expiration_ms"]]
+    if "analyses" in settings:
+        assert told["setopt_append_crypt_shared_lib_search_path"] == [b"$SYSTEM"]
+
+
+def test_a_proxy_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: gevent.sleep(60))
+    with pytest.raises(TimeoutError, match=r"^the proxy took more than 0.01 seconds$"):
+        HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 0.01))
+    closed = Mock()
+    monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: closed)
+    monkeypatch.setattr(HTTPProxyKMSConnect, "_tunnel", Mock(side_effect=GreenletExit))
+    with pytest.raises(GreenletExit):
+        HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 5.0))
+    assert closed.close.call_count == 1
+    context = Mock()
+    with pytest.raises(GreenletExit):
+        HTTPProxyKMSConnect("https://proxy.example", context)(KMSConnectContext("h", 443, 5.0))
+    context.wrap_socket.assert_called_once_with(closed, server_hostname="proxy.example")
+    assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
