@@ -81,6 +81,13 @@ def _is_decoded(theirs: Any, ours: Any) -> bool:
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
 
 
+def _is_labelled(theirs: Any, ours: Any) -> bool:
+    """Two errors of bulks of which ours has the label that the server gave."""
+    if not (isinstance(theirs, Raised) and isinstance(ours, Raised)):
+        return False
+    return bool(theirs._replace(labels=("RetryableWriteError",)) == ours) and theirs.labels == ()
+
+
 def _is_any_successful(theirs: Any, ours: Any) -> bool:
     """PyMongo says so of an ordered bulk whose first write failed, as the others were not tried."""
     if isinstance(theirs, Own):
@@ -312,6 +319,20 @@ DIFFERENCES = (
         calls=r"filter=\{\"(options\.validator\.a|name)\": U|partialFilterExpression=\{\"a\": U|"
         r"cursor_command\(\"find\", \"things\", filter=\{\"_id\": (U|Decimal)",
         parts=("error", "returned", "commands"),
+    ),
+    Difference(
+        Kind.LAW,
+        "a write concern error ends no ordered bulk, whatever its code, where the command is not tried again",
+        "a retryable write concern error of a bulk",
+        calls=r"fail\(\"delete\",.*\"code\": 189, .*\n.*bulk_write",
+        parts=("error", "commands", "left"),
+    ),
+    Difference(
+        Kind.MORE,
+        "the error of a bulk has the label of a write concern error that is not tried again",
+        "a retryable write concern error of a bulk",
+        calls=r"errorLabels=.*\n.*insert_many",
+        judge=_is_labelled,
     ),
     Difference(
         Kind.FORM,
