@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import os
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 
 from gmongo import _clock
 from gmongo._server_facts import codes
-from gmongo.auth import aws_credentials, oidc, oidc_environments, scram_keys
+from gmongo.auth import aws, aws_credentials, oidc, oidc_environments, scram_keys
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.auth.credential import Credential
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
@@ -349,6 +352,36 @@ def test_which_service_gives_credentials(
         monkeypatch.setattr(aws_credentials, name, lambda *arguments, name=name: calls.append((name, *arguments[1:])))
     aws_credentials._fetch(variables)
     assert calls == [called]
+
+
+@pytest.mark.parametrize("token", [None, "t0ken"])
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [("sts.amazonaws.com", "us-east-1"), ("sts.eu-west-3.amazonaws.com", "eu-west-3"), ("first", "us-east-1")],
+)
+def test_a_request_of_aws_is_signed(token: str | None, host: str, region: str) -> None:
+    """By "Signature Version 4", computed here once more from its description."""
+    nonce, date = b"n" * 64, "20150830T123600Z"
+    found = aws.authorization(AwsCredentials("KEY", "SECRET", token), nonce, host, date)
+    headers = [
+        "content-length:43",
+        "content-type:application/x-www-form-urlencoded",
+        f"host:{host}",
+        f"x-amz-date:{date}",
+        *([f"x-amz-security-token:{token}"] if token else []),
+        "x-mongodb-gs2-cb-flag:n",
+        f"x-mongodb-server-nonce:{base64.b64encode(nonce).decode()}",
+    ]
+    names = ";".join(each.partition(":")[0] for each in headers)
+    body = hashlib.sha256(b"Action=GetCallerIdentity&Version=2011-06-15").hexdigest()
+    request = "\n".join(["POST", "/", "", *headers, "", names, body])
+    scope = f"20150830/{region}/sts/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    key = b"AWS4SECRET"
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    assert found == f"AWS4-HMAC-SHA256 Credential=KEY/{scope}, SignedHeaders={names}, Signature={signature}"
 
 
 # Keys of SCRAM

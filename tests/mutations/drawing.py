@@ -188,6 +188,8 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
         return set(reaching)
     lines, names = _place(drawn.file, drawn.line)
     found = {test for line in lines for test in recording.reaching(drawn.file, line)}
+    if found and lines:  # of a function's head, such as a default: whatever runs the function may see it
+        return found
     if names:  # a table may be looked at without any line of it being run
         importing = {*_importing(drawn.file), *_LOOK_AT_ALL}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
