@@ -1,0 +1,274 @@
+"""A connection on a transport that a test plays: what each end of an exchange leaves behind."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import bson
+import pytest
+from bson.errors import InvalidBSON
+from gevent import GreenletExit
+from gevent.exceptions import ConcurrentObjectUseError
+
+from gmongo.cmap.connection import Connection, Purpose
+from gmongo.cmap.hello import Hello
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, PoolClearedError, ProtocolError
+from gmongo.wire.compression import make_compressor
+from gmongo.wire.message import EXHAUST_ALLOWED, OP_MSG, encode_op_msg
+from gmongo.wire.transport import TransportError
+
+REPLY = bson.encode({"ok": 1})
+REQUEST = encode_op_msg(5, 0, bson.encode({"ping": 1}))
+STREAM = encode_op_msg(5, EXHAUST_ALLOWED, bson.encode({"ping": 1}))
+
+
+def payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
+    return memoryview(struct.pack("<IB", flags, 0) + body)
+
+
+def connected(**steps: Any) -> tuple[Connection, Any]:
+    """
+    :param steps: what the transport does.
+    """
+    usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
+    transport = Mock(**usual)
+    transport.release.return_value = True
+    transport.round_trip.return_value = REPLY
+    for name, outcome in steps.items():
+        if isinstance(outcome, BaseException):
+            getattr(transport, name).side_effect = outcome
+        else:
+            getattr(transport, name).return_value = outcome
+    connection = Connection(("h", 1), 5.0)
+    connection._attach(transport)
+    return connection, transport
+
+
+def test_an_exchange_in_one_piece() -> None:
+    connection, transport = connected()
+    assert connection.exchange(5, REQUEST, None, bson.decode) == {"ok": 1}
+    transport.round_trip.assert_called_once_with(REQUEST, 5)
+    assert connection.usable and not transport.release.called
+    assert connection._limit is None
+    connection.exchange(5, REQUEST, 10, bson.decode)
+    limit = connection._limit
+    connection.exchange(5, REQUEST, 10, bson.decode)
+    assert connection._limit is limit is not None and limit._greenlet is None
+    connection.close()
+    assert limit._timer is None and transport.close.called
+
+
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("clean", [False, True])
+def test_an_exchange_in_several_pieces(more: bool, clean: bool) -> None:
+    connection, transport = connected(
+        round_trip=None, receive=(9, 5, OP_MSG, payload(flags=2 if more else 0)), release=clean
+    )
+    assert connection.exchange(5, STREAM, None, bson.decode) == {"ok": 1}
+    transport.receive.assert_called_once_with(5, None)
+    assert connection.mid_message is more
+    assert isinstance(connection.error, ProtocolError) is (not more and not clean)
+    if connection.error is not None:
+        assert str(connection.error) == "the server sent more than the reply"
+    if more:
+        transport.receive.return_value = (10, 9, OP_MSG, payload())
+        with pytest.raises(InvalidOperation, match="is in the middle of another request"):
+            connection.exchange(6, REQUEST, None, bson.decode)
+        assert connection.exchange(6, STREAM, None, bson.decode) == {"ok": 1}
+        assert transport.receive.call_args.args == (9, 5) and not connection.mid_message
+        assert (str(connection.error) == "the server sent more than the stream") is not clean
+
+
+@pytest.mark.parametrize(
+    ("thrown", "raised", "unanswered"),
+    [
+        (TransportError("reset"), AutoReconnect, False),
+        (ProtocolError("bad"), ProtocolError, False),
+        (ConcurrentObjectUseError("two"), None, False),
+        (GreenletExit(), GreenletExit, True),
+        (NetworkTimeout("late"), NetworkTimeout, True),
+        (AutoReconnect("interrupted"), AutoReconnect, True),
+    ],
+)
+@pytest.mark.parametrize("state", ["as usual", "out of step", "closed"])
+def test_an_exchange_that_is_broken_off(thrown: BaseException, raised: Any, unanswered: bool, state: str) -> None:
+    connection, transport = connected(round_trip=thrown)
+    transport.out_of_step, transport.closed = state == "out of step", state == "closed"
+    with pytest.raises(raised or type(thrown)) as caught:
+        connection.exchange(5, REQUEST, None, bson.decode)
+    if isinstance(thrown, TransportError):
+        assert str(caught.value) == "h:1: reset" and caught.value.__cause__ is thrown
+    elif raised is not None:
+        assert caught.value is thrown
+    assert connection.mid_message and not connection.usable
+    assert connection.unanswered == (5 if unanswered and state == "as usual" else None)
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+@pytest.mark.parametrize("call", ["exchange", "next_reply", "send"])
+def test_without_time_nothing_is_sent(seconds: float, call: str) -> None:
+    connection, transport = connected()
+    with pytest.raises(NetworkTimeout) as caught:
+        if call == "exchange":
+            connection.exchange(5, REQUEST, seconds, bson.decode)
+        elif call == "send":
+            connection.send(REQUEST, seconds)
+        else:
+            connection.next_reply(seconds, bson.decode)
+    assert str(caught.value).endswith("was over before)")
+    assert not transport.round_trip.called and not transport.send.called and not transport.receive.called
+    if call == "exchange":
+        assert connection.usable
+
+
+@pytest.mark.parametrize("thrown", [TransportError("reset"), GreenletExit()])
+def test_a_request_without_a_reply(thrown: BaseException) -> None:
+    connection, transport = connected()
+    connection.send(REQUEST, None)
+    transport.send.assert_called_once_with(REQUEST)
+    assert connection.usable
+    transport.send.side_effect = thrown
+    with pytest.raises(AutoReconnect if isinstance(thrown, TransportError) else GreenletExit):
+        connection.send(REQUEST, None)
+    assert connection.mid_message
+    assert (connection.error is not None) is isinstance(thrown, TransportError)
+
+
+def test_requests_are_compressed_if_both_sides_want_that() -> None:
+    connection, transport = connected()
+    hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
+    connection.established(hello, make_compressor("zlib"))
+    assert connection.hello is hello
+    transport.limit_messages.assert_called_once_with(100 + 16 * 1024)
+    connection.exchange(5, REQUEST, None, bson.decode)
+    connection.send(REQUEST, None)
+    for sent in (transport.round_trip.call_args.args[0], transport.send.call_args.args[0]):
+        assert struct.unpack_from("<i", sent[0], 12)[0] == 2012
+    connection._compressor = SimpleNamespace(id=2, compress=Mock(side_effect=ValueError("no")))  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="no"):
+        connection.exchange(5, REQUEST, None, bson.decode)
+    assert transport.out_of_step is True and connection.mid_message
+
+
+@pytest.mark.parametrize(
+    "wire", [b"\x06\x00\x00\x00\x02\x00", bson.encode({"x": "ä"}).replace("ä".encode(), b"\xff\xfe")]
+)
+@pytest.mark.parametrize("call", ["one piece", "several", "next_reply"])
+def test_a_reply_that_cannot_be_decoded(wire: bytes, call: str) -> None:
+    """Only what no options could decode says something of the server."""
+    connection, transport = connected(round_trip=wire if call == "one piece" else None)
+    transport.receive.return_value = (9, 5, OP_MSG, payload(wire))
+    with pytest.raises(InvalidBSON):
+        if call == "next_reply":
+            connection.next_reply(None, bson.decode)
+        else:
+            connection.exchange(5, REQUEST, None, bson.decode)
+    assert connection.usable is (wire[4] == 2 and len(wire) > 6)
+
+
+def test_a_message_that_is_none_leaves_the_stream_out_of_step() -> None:
+    connection, transport = connected(round_trip=None, receive=(9, 5, 4711, payload()))
+    with pytest.raises(ProtocolError):
+        connection.exchange(5, REQUEST, None, bson.decode)
+    assert transport.out_of_step is True and connection.unanswered is None
+
+
+def test_what_becomes_of_a_connection_that_is_not_connected() -> None:
+    connection = Connection(("h", 1))
+    with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
+        connection.exchange(5, REQUEST, None, bson.decode)
+    connection.close()
+    connection.hold_hub(False)
+    assert connection._ref is False and not connection.has_socket
+
+
+def test_a_connection_is_interrupted_and_marked() -> None:
+    connection, transport = connected()
+    error = PoolClearedError("x", ("h", 1))
+    connection.interrupt(error)
+    assert transport.interrupt.call_args.args == (error,) and type(connection.error) is PoolClearedError
+    forked, transport = connected()
+    forked.mark_forked(error)
+    assert forked.inherited and forked.error is error
+    transport.mark_forked.assert_called_once_with(error)
+    late = Connection(("h", 1))
+    late.interrupt(error)
+    late._attach(transport := Mock())
+    assert type(transport.interrupt.call_args.args[0]) is PoolClearedError
+    plain, transport = connected()
+    plain.hold_hub(False)
+    transport.hold_hub.assert_called_once_with(False)
+
+
+def test_the_first_failure_is_kept() -> None:
+    connection, _ = connected()
+    first, second = AutoReconnect("first"), AutoReconnect("second")
+    connection.record_failure(first)
+    assert connection.error is None
+    connection.mid_message = True
+    for each in (first, second):
+        connection.record_failure(each)
+        assert str(connection.error) == "first"
+    connection.mark_unusable(second)
+    assert str(connection.error) == "first"
+    other, _ = connected()
+    other.mark_unusable(second)
+    assert str(other.error) == "second" and other.error is not second
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+@pytest.mark.parametrize("unanswered", [None, 5])
+def test_which_late_reply_is_waited_for(purpose: Purpose, unanswered: int | None) -> None:
+    connection, _ = connected()
+    connection.purpose, connection.unanswered = purpose, unanswered
+    connection.expect_late_reply(look := Mock())
+    assert connection.late_reply is (look if unanswered and purpose is Purpose.OTHER else None)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_reauthentication(fails: bool) -> None:
+    connection, _ = connected()
+    with pytest.raises(InvalidOperation, match="has not authenticated, so it cannot do so again"):
+        connection.reauthenticate()
+    connection.authentication = Mock()
+    connection.unanswered = 5
+    if not fails:
+        connection.reauthenticate(3.0)
+        assert connection.error is None and connection.unanswered == 5
+    else:
+        connection.authentication.again.side_effect = GreenletExit("x")
+        with pytest.raises(GreenletExit):
+            connection.reauthenticate(3.0)
+        assert isinstance(connection.error, GreenletExit) and connection.unanswered is None
+    connection.authentication.again.assert_called_once_with(3.0)
+
+
+@pytest.mark.parametrize("most", [500, 5000])
+@pytest.mark.parametrize(
+    ("clean", "flags", "looks"), [(True, 0, None), (True, 2, None), (False, 0, None), (True, 0, ProtocolError("no"))]
+)
+def test_a_late_reply(most: int, clean: bool, flags: int, looks: Any) -> None:
+    limits: list[int] = []
+    connection, transport = connected(release=clean)
+
+    def receive(request_id: int, or_to: Any) -> Any:
+        limits.append(transport.max_message_size)
+        assert (request_id, or_to) == (5, None)
+        return 9, 5, OP_MSG, payload(flags=flags)
+
+    transport.receive.side_effect = receive
+    connection.error, connection.mid_message, connection.unanswered = AutoReconnect("x"), True, 5
+    connection.late_reply = look = Mock(side_effect=looks)
+    if clean and looks is None:
+        connection.read_late_reply(2.0, most)
+        assert (connection.error, connection.late_reply, connection.unanswered) == (None, None, None)
+        assert transport.max_message_size == 1000 and connection.mid_message is bool(flags)
+        assert [call.args for call in transport.hold_hub.call_args_list] == [(False,), (True,)]
+    else:
+        with pytest.raises(ProtocolError):
+            connection.read_late_reply(2.0, most)
+        assert connection.error is not None and connection.unanswered == 5
+    assert limits == [min(1000, most)] and bytes(look.call_args.args[0]) == REPLY
