@@ -49,9 +49,14 @@ class Decorator:
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        if operation.takes_read_concern and context.read_concern:
+        # A transaction has concerns of its own, which its first command and its end carry.
+        if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
-        if operation.takes_write_concern and context.write_concern:
+        if (
+            operation.takes_write_concern
+            and context.write_concern
+            and (attempt.transaction is None or operation.ends_transaction)
+        ):
             concern = context.write_concern
             if attempt.deadline is not None:
                 concern = without_wtimeout(concern)

@@ -168,8 +168,6 @@ class Transaction:
         :param after: the time that a causally consistent session has reached, or None.
         """
         command["autocommit"] = False
-        command.pop("writeConcern", None)
-        command.pop("readConcern", None)
         if self.state is State.STARTING:
             command["startTransaction"] = True
             concern = dict(self.settings.read_concern)

@@ -98,8 +98,8 @@ MUTATIONS = (
     M(
         "e45",
         "a write in a transaction is sent with its write concern",
-        TRANSACTION,
-        '        command.pop("writeConcern", None)\n',
+        DECORATE,
+        "            and (attempt.transaction is None or operation.ends_transaction)\n",
         "",
         "execution/test_transactions",
     ),

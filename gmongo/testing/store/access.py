@@ -180,7 +180,7 @@ def store_insert(
     collection.put(key, Record(collection.next_number(), document), time)
     state.publish("insert", collection.database, collection.name, index, uuid=collection.uuid, after=document, **fields)
     if collection.is_capped:
-        _shrink(collection, time)
+        collection.shrink(time)
 
 
 def store_replace(
@@ -230,12 +230,3 @@ def store_remove(
 def has_pre_images(collection: Collection) -> bool:
     """Whether change streams of the collection can show documents as they were before."""
     return bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
-
-
-def _shrink(collection: Collection, time: Timestamp) -> None:
-    """Remove the oldest documents of a capped collection that is too large."""
-    most, size = collection.options.get("max"), collection.options.get("size")
-    while most and len(collection.records) > most:
-        collection.remove(next(iter(collection.records)), time)
-    while size and collection.stored > size and len(collection.records) > 1:
-        collection.remove(next(iter(collection.records)), time)

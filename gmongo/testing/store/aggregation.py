@@ -16,6 +16,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.diagnostics import storage_stats
 from gmongo.testing.store.errors import (
     failed_to_parse,
+    index_not_found,
     invalid_namespace,
     invalid_options,
     location,
@@ -26,8 +27,17 @@ from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.search_indexes import refuse_search
-from gmongo.testing.store.selection import documents_of, hinted_index, select, surroundings
+from gmongo.testing.store.selection import (
+    documents_of,
+    hinted_index,
+    is_geographical,
+    select,
+    surroundings,
+    text_index,
+)
 from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline
+from gmongo.testing.store.surroundings import Surroundings
+from gmongo.testing.store.text_search import search_in
 
 Documents = list[Document]
 
@@ -82,7 +92,7 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
 def results(context: Context, pipeline: list[Any]) -> Documents:
     """What the pipeline makes of the collection, or of its first stage."""
-    around = surroundings(context.access, context.database, context.variables, _collation(context), context.pace)
+    around = _around(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
     if first in _SOURCES:
@@ -92,8 +102,23 @@ def results(context: Context, pipeline: list[Any]) -> Documents:
         # All of it, whether there are documents or not.
         run = compile_pipeline(pipeline, around)
         documents, rest = _source(context, pipeline)
-        run = run if rest is pipeline else compile_pipeline(rest, around)
+        if rest is not pipeline:
+            search = search_in(pipeline[0]["$match"])
+            run = compile_pipeline(rest, around if search is None else around.searched(search))
     return list(run(documents, context.variables))
+
+
+def _around(context: Context) -> Surroundings:
+    collection = None if context.body["aggregate"] == 1 else context.collection()
+    index = text_index(collection)
+    return surroundings(
+        context.access,
+        context.database,
+        context.variables,
+        context.collation(collection),
+        context.pace,
+        text=None if index is None else index.options,
+    )
 
 
 def _collation(context: Context) -> Collation:
@@ -142,6 +167,13 @@ def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
     return [shown]
 
 
+def _by_distance(context: Context, _spec: Any) -> Documents:
+    collection = context.collection()
+    if collection is None or not is_geographical(collection):
+        raise index_not_found("$geoNear requires a 2d or 2dsphere index, but none were found")
+    raise not_supported("the stage $geoNear")
+
+
 def _index_stats(context: Context, _spec: Any) -> Documents:
     collection = context.collection()
     accesses = {"ops": Int64(0)}
@@ -181,6 +213,7 @@ _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
     "$collStats": _collection_stats,
     "$currentOp": _current_operations,
     "$documents": _documents,
+    "$geoNear": _by_distance,
     "$indexStats": _index_stats,
     "$listLocalSessions": _sessions,
     "$listSearchIndexes": _search_indexes,

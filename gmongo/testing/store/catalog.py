@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import bson
 
+from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import BUILT_IN, Context, check_name, check_writable
+from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.creation import check_capped_size, created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
-    bad_value,
+    illegal_operation,
     invalid_namespace,
-    invalid_options,
     namespace_not_found,
 )
-from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index import identity_index
-from gmongo.testing.store.index_specs import check_identity_spec
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection
-from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.surroundings import Surroundings
-from gmongo.testing.store.values import is_number, whole
+from gmongo.testing.store.values import long_of
 from gmongo.testing.store.views import check_view
-
-_NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
-_ACTIONS = frozenset({"error", "warn", "errorAndLog"})
-_LEVELS = frozenset({"off", "strict", "moderate"})
 
 
 def create(context: Context) -> Document:
     """``create``."""
-    options = {
-        name: value
-        for name, value in context.body.items()
-        if name in FIELDS["create"] and name not in _NOT_OPTIONS and value is not None
-    }
-    _check_options(options)
-    options.update({name: whole(options[name]) for name in ("size", "max") if is_number(options.get(name))})
-    if "collation" in options:
-        options["collation"] = Collation.of(options["collation"]).description()
-        if not options["collation"]:
-            del options["collation"]
-    if context.body.get("idIndex") is not None:
-        _check_identity(context.body["idIndex"], options)
+    options = created_options(context.body)
     check_view(context.access, context.database, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
@@ -61,47 +39,24 @@ def create(context: Context) -> Document:
     return {}
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
-    if options.get("capped") and not options.get("size"):
-        raise invalid_options("the 'size' field is required when 'capped' is true")
-    if "size" in options and not options.get("capped"):
-        raise invalid_options("the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
-    if "pipeline" in options and "viewOn" not in options:
-        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
-    check_contents(options)
-    Collation.of(options.get("collation"))
-    _check_clustered(options)
-
-
-def _check_identity(spec: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    if "viewOn" in options:
-        raise invalid_options("'idIndex' is not allowed with 'viewOn'")
-    check_identity_spec(spec, options.get("collation", {}))
-
-
-def check_contents(options: Mapping[str, Any]) -> None:
-    """Check the validator and the pipeline that ``create`` or ``collMod`` sets.
-
-    :raises CommandError: if a collection cannot have them.
-    """
-    for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
-        if options.get(name, next(iter(choices))) not in choices:
-            raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
-    if "pipeline" in options:
-        for stage in options["pipeline"]:
-            if isinstance(stage, dict) and OUTPUTS & set(stage):
-                raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
-        compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
-    if options.get("validator"):
-        compile_filter(options["validator"])
-
-
-def _check_clustered(options: Mapping[str, Any]) -> None:
-    clustered = options.get("clusteredIndex")
-    if clustered is None:
-        return
-    if not isinstance(clustered, dict) or clustered.get("key") != {"_id": 1} or not clustered.get("unique"):
-        raise invalid_options("a clusteredIndex must have the key {_id: 1} and be unique")
+def convert_to_capped(context: Context) -> Document:
+    """``convertToCapped``: the newest documents are kept; the indexes are not."""
+    collection = context.existing_collection()
+    check_writable(collection)
+    if collection.kind == "timeseries":
+        raise illegal_operation("convertToCapped is not supported on a time series")
+    size = long_of(context.body["size"])
+    check_capped_size("convertToCapped.size", size)
+    kept = {name: value for name, value in collection.options.items() if name not in ("capped", "size", "max")}
+    fresh = context.access.create(
+        context.database, f"tmp{new_object_id()}.convertToCapped", {"capped": True, "size": size, **kept}
+    )
+    for record in context.pace.through(list(collection.records.values())):
+        context.access.insert(fresh, record.document)
+    replaced = move_collection(context.state, fresh, collection.name)
+    if replaced is not None:
+        replaced.clear(context.pace)
+    return {}
 
 
 def drop(context: Context) -> Document:
@@ -175,9 +130,12 @@ def _description(collection: Collection) -> Document:
     described: Document = {"name": collection.name, "type": collection.kind, "options": collection.options}
     if "clusteredIndex" in collection.options:
         clustered = {"v": 2, "name": "_id_", **collection.options["clusteredIndex"]}
-        described["options"] = {**collection.options, "clusteredIndex": clustered}
+        in_order = {name: clustered[name] for name in ("v", "key", "name", "unique")}
+        described["options"] = {**collection.options, "clusteredIndex": in_order}
     if collection.is_view:
         return {**described, "info": {"readOnly": True}}
+    if collection.kind == "timeseries":
+        return {**described, "info": {"readOnly": False}}
     described["info"] = {"readOnly": False, "uuid": collection.uuid}
     return {**described, "idIndex": identity_index(collection.collation).description()}
 

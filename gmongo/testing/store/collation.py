@@ -1,35 +1,19 @@
-"""Collations: how strings compare under the rules of a language.
-
-The root order of Unicode is known here for Latin letters, digits and the punctuation of ASCII; several languages
-do not deviate from it. For everything else there is ICU, if PyICU is installed.
-"""
+"""Collations: how strings compare under the rules of a language, by ICU if PyICU is installed."""
 
 from __future__ import annotations
 
 import importlib
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gmongo.testing.command import not_supported
-from gmongo.testing.store.errors import bad_value
+from gmongo.testing.command import CommandError
+from gmongo.testing.store import root_order
+from gmongo.testing.store.errors import bad_value, location, type_mismatch
+from gmongo.testing.store.root_order import Fold
+from gmongo.testing.store.values import is_number, type_name
 
-_FIELDS = frozenset(
-    {
-        "locale",
-        "caseLevel",
-        "caseFirst",
-        "strength",
-        "numericOrdering",
-        "alternate",
-        "maxVariable",
-        "normalization",
-        "backwards",
-        "version",
-    }
-)
 _DEFAULTS: Mapping[str, Any] = {
     "caseLevel": False,
     "caseFirst": "off",
@@ -40,18 +24,27 @@ _DEFAULTS: Mapping[str, Any] = {
     "normalization": False,
     "backwards": False,
 }
-# Languages whose order of Latin letters is Unicode's root order.
-_OF_ROOT_ORDER = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
-_NOT_OF_ROOT_ORDER = frozenset({"en_US_POSIX", "fr_CA"})
-# The root order of ASCII, but for letters; and that of the accents by their combining characters.
-_ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
-_ACCENTS = "\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304"
-_PRIMARY = {letter: chr(number) for number, letter in enumerate(_ORDER, 16)} | {
-    letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
+# What ICU sets for a locale where the collation does not say otherwise.
+_OF_LOCALES: Mapping[str, Mapping[str, Any]] = {
+    "da": {"caseFirst": "upper"},
+    "fr_CA": {"backwards": True},
+    "mt": {"caseFirst": "upper"},
+    "th": {"alternate": "shifted", "normalization": True},
 }
-_SECONDARY = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
-
-Fold = Callable[[str], str]
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "caseFirst": ("off", "upper", "lower"),
+    "alternate": ("non-ignorable", "shifted"),
+    "maxVariable": ("punct", "space"),
+}
+_SWITCHES = ("caseLevel", "numericOrdering", "normalization", "backwards")
+_FIELDS = frozenset({"locale", "version", *_DEFAULTS})
+# That of the ICU which a server is built with.
+_VERSION = "57.1"
+# The languages that ICU knows an order of.
+_LANGUAGES = """af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu
+    ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms
+    mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae
+    yi yo zh zu"""
 
 
 @dataclass(frozen=True)
@@ -67,23 +60,21 @@ class Collation:
     spec: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, spec: Any) -> Collation:
+    def of(cls, spec: Any, required: bool = False) -> Collation:
         """The collation that a command, a collection or an index names.
 
+        :param required: whether an empty object names none, and is an error.
         :raises CommandError: if it is malformed, or is not supported.
         """
-        if not spec:
-            return BINARY
-        if not isinstance(spec, dict) or not isinstance(spec.get("locale"), str):
-            raise bad_value("a collation must be an object with a locale")
-        unknown = set(spec) - _FIELDS
-        if unknown:
-            raise bad_value(f"BSON field 'collation.{unknown.pop()}' is an unknown field.")
-        if spec["locale"] == "simple":
+        if not spec and not required:
             return BINARY
         _check(spec)
-        full = {**_DEFAULTS, **{name: value for name, value in spec.items() if name != "version"}}
+        if spec["locale"] == "simple":
+            return BINARY
+        given = {name: value for name, value in spec.items() if name != "version"}
+        full = {**_DEFAULTS, **_OF_LOCALES.get(spec["locale"], {}), **given}
         full["strength"] = int(full["strength"])
+        _check_together(full)
         return _made(tuple(sorted(full.items())))
 
     def description(self) -> dict[str, Any]:
@@ -91,7 +82,7 @@ class Collation:
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip
-        return {**{name: spec[name] for name in names}, "version": "57.1"} if spec else {}
+        return {**{name: spec[name] for name in names}, "version": _VERSION} if spec else {}
 
     def folded(self, value: Any) -> Any:
         """The value with its strings in a form that compares as the collation says."""
@@ -106,17 +97,44 @@ class Collation:
         return value
 
 
-def _check(spec: Mapping[str, Any]) -> None:
-    strength = spec.get("strength", 3)
-    if isinstance(strength, bool) or strength not in (1, 2, 3, 4, 5):
-        raise bad_value(f"Field 'strength' must be an integer 1 through 5, not {strength!r}")
-    for name, choices in (("caseFirst", ("off", "upper", "lower")), ("alternate", ("non-ignorable", "shifted")),
-                          ("maxVariable", ("punct", "space"))):  # fmt: skip
-        if spec.get(name, choices[0]) not in choices:
-            raise bad_value(f"Enumeration value '{spec[name]}' for field 'collation.{name}' is not a valid value.")
+def _check(spec: Any) -> None:
+    if not isinstance(spec, dict):
+        raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
+    for name, value in spec.items():
+        _check_field(name, value)
+    if "locale" not in spec:
+        raise location(40414, "BSON field 'collation.locale' is missing but a required field")
+    if spec["locale"] == "simple":
+        if len(spec) > 1:
+            raise bad_value("If 'locale' is 'simple', no other fields should be present in a collation")
+    elif spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
+        raise bad_value(f"Field 'locale' is invalid in: {spec}")
+    if spec.get("version", _VERSION) != _VERSION:
+        raise CommandError(161, "IncompatibleCollationVersion", f"Requested collation version {spec['version']} but "
+                           f"the only available collator version was {_VERSION}")  # fmt: skip
 
 
-_ICU = "PyICU (pip install 'gmongo[icu]')"
+def _check_field(name: str, value: Any) -> None:
+    if name not in _FIELDS:
+        raise location(40415, f"BSON field 'collation.{name}' is an unknown field.")
+    if name == "strength":
+        fits = is_number(value)
+    elif name in _SWITCHES:
+        fits = isinstance(value, bool) or is_number(value)
+    else:
+        fits = type(value) is str
+    if not fits:
+        raise type_mismatch(f"BSON field 'collation.{name}' is the wrong type '{type_name(value)}'")
+    choices: tuple[Any, ...] = (1, 2, 3, 4, 5) if name == "strength" else _CHOICES.get(name, (value,))
+    if value not in choices:
+        raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
+
+
+def _check_together(full: Mapping[str, Any]) -> None:
+    if full["backwards"] and full["strength"] == 1:
+        raise bad_value("'backwards' is invalid with 'strength' of 1")
+    if full["caseFirst"] != "off" and not full["caseLevel"] and full["strength"] < 3:
+        raise bad_value("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2")
 
 
 @lru_cache(maxsize=64)
@@ -125,37 +143,7 @@ def _made(items: tuple[tuple[str, Any], ...]) -> Collation:
     icu = _icu()
     if icu is not None:
         return Collation(_of_icu(icu, spec), items)
-    changed = [name for name, default in _DEFAULTS.items() if name != "strength" and spec[name] != default]
-    if changed:
-        raise not_supported(f"a collation with {changed[0]} {spec[changed[0]]!r} without {_ICU}")
-    locale = spec["locale"]
-    if locale.partition("_")[0] not in _OF_ROOT_ORDER or locale in _NOT_OF_ROOT_ORDER or "@" in locale:
-        raise not_supported(f"a collation for the locale {locale!r} without {_ICU}")
-    if spec["strength"] > 3:
-        raise not_supported(f"a collation of strength {spec['strength']} without {_ICU}")
-    return Collation(_of_root_order(spec["strength"]), items)
-
-
-def _of_root_order(strength: int) -> Fold:
-    def fold(text: str) -> str:
-        bases: list[str] = []
-        accents: list[str] = []
-        cases: list[str] = []
-        for letter in unicodedata.normalize("NFD", text):
-            if letter in _SECONDARY and bases:
-                accents[-1] += _SECONDARY[letter]
-                continue
-            lower = letter.lower()
-            if lower not in _PRIMARY:
-                raise not_supported(f"comparing the letter {letter!r} under a collation without {_ICU}")
-            bases.append(_PRIMARY[lower])
-            accents.append("")
-            cases.append("\1" if letter == lower else "\2")
-        # A level counts only where those before it are equal, and a letter without an accent is before one that has.
-        levels = ["".join(bases), "\1".join(accents), "".join(cases)]
-        return "\0".join(levels[:strength])
-
-    return fold
+    return Collation(root_order.fold_of(spec), items)
 
 
 def _icu() -> Any:

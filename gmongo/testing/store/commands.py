@@ -62,6 +62,7 @@ _COMMANDS = (
     Command("collMod", modifying.collection_modify),
     Command("collStats", diagnostics.collection_stats),
     Command("commitTransaction", finishing.not_in_transaction, in_transactions=True),
+    Command("convertToCapped", catalog.convert_to_capped),
     Command("count", reads.count, reads=True),
     Command("create", catalog.create, in_transactions=True),
     Command("createIndexes", indexes.create_indexes, in_transactions=True),

@@ -120,6 +120,14 @@ class Collection:
         self._forget(key)
         del self.records[key]
 
+    def shrink(self, time: Timestamp) -> None:
+        """Remove the oldest documents of a capped collection that is too large."""
+        most, size = self.options.get("max"), self.options.get("size")
+        while most and len(self.records) > most:
+            self.remove(next(iter(self.records)), time)
+        while size and self.stored > size and len(self.records) > 1:
+            self.remove(next(iter(self.records)), time)
+
     def clear(self, pace: Pace) -> None:
         """Let go of everything, after the collection was dropped."""
         for index in self.indexes.values():

@@ -8,6 +8,9 @@ from gmongo.testing.store.context import Context, check_writable, now_in_millise
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, namespace_not_found
 from gmongo.testing.store.pacing import Pace
+from gmongo.testing.store.values import long_of
+
+_MAX_SCALE = 2**50
 
 
 def validate(context: Context) -> Document:
@@ -51,9 +54,9 @@ def collection_stats(context: Context) -> Document:
 
 
 def _scale(context: Context) -> int:
-    scale = int(context.body.get("scale") or 1)
-    if scale < 1:
-        raise bad_value(f"BSON field 'scale' value must be >= 1, actual value '{scale}'")
+    scale = 1 if context.body.get("scale") is None else long_of(context.body["scale"])
+    if not 1 <= scale <= _MAX_SCALE:
+        raise bad_value(f"BSON field 'scale' value must be from 1 to {_MAX_SCALE}, actual value '{scale}'")
     return scale
 
 

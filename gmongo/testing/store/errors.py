@@ -39,6 +39,11 @@ def index_not_found(message: str) -> CommandError:
     return CommandError(27, "IndexNotFound", message)
 
 
+def cannot_create(message: str) -> CommandError:
+    """An index that no collection can have."""
+    return CommandError(67, "CannotCreateIndex", message)
+
+
 def invalid_options(message: str) -> CommandError:
     """Options that do not go together, or not with the command."""
     return CommandError(72, "InvalidOptions", message)

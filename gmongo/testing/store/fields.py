@@ -64,6 +64,7 @@ _SPECS: Mapping[str, str] = {
         changeStreamPreAndPostImages expireAfterSeconds timeseries dryRun""",
     "collStats": "collStats scale",
     "commitTransaction": "commitTransaction",
+    "convertToCapped": "convertToCapped size",
     "count": "count query limit skip hint collation fields rawData",
     "create": _CREATE,
     "createIndexes": "createIndexes indexes commitQuorum ignoreUnknownIndexOptions rawData",
@@ -106,6 +107,7 @@ FIELDS: Mapping[str, frozenset[str]] = {name: frozenset(spec.split()) for name, 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "aggregate": ("pipeline",),
     "bulkWrite": ("ops", "nsInfo"),
+    "convertToCapped": ("size",),
     "createIndexes": ("indexes",),
     "delete": ("deletes",),
     "delete.deletes": ("q", "limit"),
@@ -150,11 +152,11 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "object": (
         "dict",
-        "c changeStreamPreAndPostImages clusteredIndex collation constants cursor fields filter idIndex let lsid "
+        "c changeStreamPreAndPostImages collation constants cursor fields filter idIndex let lsid "
         "projection q query readConcern sort timeseries validator",
     ),
     "bool": ("bool", "ignoreUnknownIndexOptions"),
-    "number": ("number", "batchSize limit maxTimeMS scale skip size txnNumber"),
+    "number": ("number", "batchSize cappedMax cappedSize limit maxTimeMS scale skip size txnNumber"),
     "string": ("str", "validationAction validationLevel viewOn"),
 }
 _EXPECTED = {field: (kind, wanted) for wanted, (kind, fields) in _KINDS.items() for field in fields.split()}

@@ -5,29 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions import Scope, Variables
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.projection import compile_project
 from gmongo.testing.store.surroundings import Document, with_value
+from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, whole
 
 Edit = Callable[[Document, Document], Document]
 
 
 def compile_projection(
-    spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables
+    spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
     """The function that a find projects its documents with.
 
+    :param score: how well a document fits the text that is searched for; None if none is.
     :raises CommandError: if fields are both included and excluded, or an operator is not supported.
     """
     if not spec:
         return lambda document: document
-    spec = dict(_flat(spec))
+    scope = Scope(frozenset(variables), score=score)
+    metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
+    spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
     position = _position_of(spec)
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
     including = position is not None or any(map(_is_inclusion, spec.values()))
@@ -38,7 +42,7 @@ def compile_projection(
             plain[name.removesuffix(".$")] = value
         elif including:
             plain[name] = 1
-    chosen = compile_project(plain, Scope(frozenset(variables))) if plain else None
+    chosen = compile_project(plain, scope) if plain else None
     edits = [_array_operator(name, value, variables) for name, value in special.items()]
 
     def project(document: Document) -> Document:
@@ -46,6 +50,8 @@ def compile_projection(
         projected = source if chosen is None else chosen(source, variables)
         for edit in edits:
             projected = edit(document, projected)
+        for name, expression in metadata.items():
+            projected = with_value(projected, split(name), expression({**variables, "ROOT": document}))
         return projected
 
     return project
@@ -54,7 +60,7 @@ def compile_projection(
 def _flat(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The projection with the paths of array operators that are within others written out."""
     for name, value in spec.items():
-        if isinstance(value, dict) and any(map(_has_array_operator, value.values())):
+        if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
@@ -85,9 +91,11 @@ def _is_inclusion(value: Any) -> bool:
     return (isinstance(value, bool) or is_number(value)) and bool(value)
 
 
+def _is_metadata(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"$meta"}
+
+
 def _is_array_operator(value: Any) -> bool:
-    if isinstance(value, dict) and "$meta" in value:
-        raise not_supported("$meta in a projection")
     return isinstance(value, dict) and (
         "$elemMatch" in value or ("$slice" in value and not _is_slice_expression(value["$slice"]))
     )

@@ -8,36 +8,53 @@ from typing import Any
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
+from gmongo.testing.store.errors import (
+    bad_value,
+    cannot_create,
+    failed_to_parse,
+    invalid_options,
+    location,
+    type_mismatch,
+)
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators, is_wanted
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.store.text_specs import check_text, text_keys, text_options
+from gmongo.testing.store.values import is_nan, is_number, is_whole, type_name, whole
+from gmongo.testing.store.wildcards import check_keys as check_wildcards
+from gmongo.testing.store.wildcards import check_projection, is_wildcard
 
 Version = tuple[int, int]
 _TYPES: Mapping[str, str] = {
     "object": "collation key partialFilterExpression wildcardProjection",
     "string": "default_language language_override name",
     "number": "2dsphereIndexVersion bits max min textIndexVersion v",
-    "bool": "background dropDups hidden prepareUnique sparse unique",
-    "any": "bucketSize clustered expireAfterSeconds ns storageEngine weights",
+    "bool": "hidden",
+    "switch": "background clustered dropDups prepareUnique sparse unique",
+    "weights": "weights",
+    "any": "bucketSize expireAfterSeconds ns storageEngine",
 }
 _TYPE_OF = {name: wanted for wanted, names in _TYPES.items() for name in names.split()}
 _IS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "string": lambda value: type(value) is str,
     "number": is_number,
-    "bool": lambda value: isinstance(value, bool) or is_number(value),
+    "bool": lambda value: isinstance(value, bool),
+    "switch": lambda value: isinstance(value, bool) or is_number(value),
+    "weights": lambda value: isinstance(value, (dict, list, str)),
     "any": lambda value: True,
 }
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 _NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
+# They are kept only if they are true.
+_FLAGS = frozenset({"hidden", "prepareUnique", "unique"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
 # What a partial index may know of a field; `$in` since 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _PARTIAL_DEPTH = 4
 _MAX_SECONDS = 2**31 - 1
+_MOST_FIELDS = 32
 
 
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
@@ -54,13 +71,12 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     _check_fields(spec)
     _check_keys(spec["key"], version)
     _check_options(spec, version)
-    if not spec["name"]:
-        raise cannot_create("index name cannot be empty")
-    if spec["name"] == "*":
-        raise bad_value("The index name '*' is not valid.")
-    options = {name: value for name, value in spec.items() if name not in _NOT_SHOWN}
-    if not options.get("hidden", True):
-        del options["hidden"]
+    _check_name(spec["name"], spec["key"])
+    options = {
+        name: True if name in _FLAGS else value
+        for name, value in spec.items()
+        if name not in _NOT_SHOWN and (name not in _FLAGS or value)
+    }
     collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
     options.pop("collation", None)
     if collation:
@@ -69,9 +85,22 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
                 "text and 2d indexes know the simple collation only; ask for it with collation: {locale: 'simple'}"
             )
         options["collation"] = collation
+    if "2dsphere" in spec["key"].values():
+        options.setdefault("2dsphereIndexVersion", 3)
     if "text" in spec["key"].values():
-        return Index(spec["name"], _text_keys(spec["key"]), {**options, **_text_options(spec)})
+        return Index(spec["name"], text_keys(spec["key"]), {**options, **text_options(spec)})
     return Index(spec["name"], spec["key"], options)
+
+
+def _check_name(name: str, keys: Mapping[str, Any]) -> None:
+    if not name:
+        raise cannot_create("index name cannot be empty")
+    if "\0" in name:
+        raise cannot_create("index name cannot contain NUL bytes")
+    if name == "*":
+        raise bad_value("The index name '*' is not valid.")
+    if name == "_id_" and not same_keys(keys, {"_id": 1}):
+        raise bad_value("The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}")
 
 
 def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
@@ -91,11 +120,6 @@ def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
 def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     """Whether two indexes have the same fields, in the same order and directions."""
     return list(left.items()) == list(right.items())
-
-
-def cannot_create(message: str) -> CommandError:
-    """Error 67."""
-    return CommandError(67, "CannotCreateIndex", message)
 
 
 def _not_valid(name: str, what: str) -> CommandError:
@@ -122,13 +146,9 @@ def _plugin(keys: Mapping[str, Any]) -> str:
     for path, kind in keys.items():
         if isinstance(kind, str):
             return kind
-        if _is_wildcard(path):
+        if is_wildcard(path):
             return "wildcard"
     return ""
-
-
-def _is_wildcard(path: str) -> bool:
-    return path == "$**" or path.endswith(".$**")
 
 
 def _check_keys(keys: Mapping[str, Any], version: Version) -> None:
@@ -137,6 +157,8 @@ def _check_keys(keys: Mapping[str, Any], version: Version) -> None:
     plugin = _plugin(keys)
     if plugin not in _KINDS and plugin not in ("", "wildcard"):
         raise cannot_create(f"Unknown index plugin '{plugin}'")
+    if plugin == "wildcard" and version >= (7, 0):
+        check_wildcards(keys)
     for path, kind in keys.items():
         if not isinstance(kind, str) and (not is_number(kind) or not kind or kind != kind):
             raise cannot_create(f"Values in the index key pattern cannot be {kind!r}. Only numbers > 0, numbers < 0, "
@@ -144,8 +166,7 @@ def _check_keys(keys: Mapping[str, Any], version: Version) -> None:
         if isinstance(kind, str) and (kind != plugin or kind == "wildcard" or not kind):
             raise cannot_create(f"Can't use more than one index plugin for a single index, or '{kind}'")
         _check_path(path, kind, plugin)
-    wildcards = sum(map(_is_wildcard, keys)) if plugin == "wildcard" else 0
-    if wildcards > 1 or (wildcards and len(keys) > 1 and version < (7, 0)):
+    if plugin == "wildcard" and len(keys) > 1 and version < (7, 0):
         raise cannot_create("wildcard indexes do not allow compounding")
 
 
@@ -168,23 +189,51 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
     plugin = _plugin(spec["key"])
     if same_keys(spec["key"], {"_id": 1}):
         _check_identity_options(spec)
-    if spec.get("v", 2) not in (1, 2):
-        raise cannot_create(f"cannot create an index with v={spec['v']}")
+    _check_version(spec)
     if "weights" in spec and plugin != "text":
         raise cannot_create("the field 'weights' can only be specified with text indexes")
+    if spec.get("unique") and spec.get("prepareUnique"):
+        raise cannot_create("cannot create an index with the 'unique' option and the 'prepareUnique' option")
+    _check_not_clustered(spec)
     if "partialFilterExpression" in spec:
         compile_filter(spec["partialFilterExpression"])
         _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):
             raise cannot_create("cannot mix 'partialFilterExpression' and 'sparse' options")
     if "wildcardProjection" in spec:
-        _check_wildcard_projection(spec["wildcardProjection"], spec["key"], plugin)
+        check_projection(spec["wildcardProjection"], spec["key"])
+    elif "$**" in spec["key"] and plugin == "wildcard" and len(spec["key"]) > 1:
+        raise cannot_create("Compound wildcard indexes on all fields must also specify 'wildcardProjection' option")
     if plugin == "wildcard":
         _check_wildcard(spec)
     elif plugin:
         _check_other_kind(spec, plugin)
     if "expireAfterSeconds" in spec:
         _check_expiry(spec)
+    if len(spec["key"]) > _MOST_FIELDS:
+        raise location(13103, "too many compound keys")
+
+
+def _check_version(spec: Mapping[str, Any]) -> None:
+    if not is_whole(spec.get("v", 2)):
+        raise bad_value(f"Index version must be representable as a 32-bit integer, but got {spec['v']}")
+    if spec.get("v", 2) not in (1, 2):
+        raise cannot_create(f"cannot create an index with v={spec['v']}")
+    if spec.get("v") == 1 and "collation" in spec:
+        raise cannot_create("cannot create an index with the 'collation' option and v=1")
+
+
+def _check_not_clustered(spec: Mapping[str, Any]) -> None:
+    """Check that the index does not ask to be what only ``create`` makes."""
+    if "clustered" not in spec:
+        return
+    if not spec["clustered"]:
+        raise location(6492800, "Value 'false' for field 'clustered' is invalid")
+    if not spec.get("unique"):
+        raise cannot_create("The 'unique' field is required when 'clustered' is specified")
+    raise location(
+        6243700, "Cannot create index with option 'clustered' that does not match an existing clustered index"
+    )
 
 
 def _check_identity_options(spec: Mapping[str, Any]) -> None:
@@ -194,64 +243,51 @@ def _check_identity_options(spec: Mapping[str, Any]) -> None:
 
 
 def _check_wildcard(spec: Mapping[str, Any]) -> None:
-    for name in ("expireAfterSeconds", "sparse", "unique"):
+    for name in ("sparse", "unique"):
         if spec.get(name):
-            raise cannot_create(f"Index type 'wildcard' does not support the {name} option")
+            raise cannot_create(f"Index type 'wildcard' does not support the '{name}' option")
+    if "expireAfterSeconds" in spec:
+        raise cannot_create("Index type 'wildcard' does not support the 'expireAfterSeconds' option")
     if spec.get("v") == 1:
-        raise cannot_create("'wildcard' index plugin is not allowed with index version v:1")
-
-
-def _check_wildcard_projection(projection: Mapping[str, Any], keys: Mapping[str, Any], plugin: str) -> None:
-    if plugin != "wildcard":
-        raise bad_value("The field 'wildcardProjection' is only allowed in an 'wildcard' index")
-    if "$**" not in keys:
-        raise failed_to_parse("The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}")
-    if not projection:
-        raise failed_to_parse("The 'wildcardProjection' field can't be an empty object")
-    kinds = [value for name, value in projection.items() if name != "_id"]
-    if any(not isinstance(kind, (bool, dict)) and not is_number(kind) for kind in kinds):
-        raise location(51271, "Bad projection specification, cannot use computed fields when parsing a spec")
-    wanted = [bool(kind) for kind in kinds]
-    if len(set(wanted)) > 1:
-        code = 31254 if wanted[0] else 31253
-        raise location(code, "Cannot do inclusion and exclusion in one wildcardProjection")
+        raise cannot_create("Index type 'wildcard' is not allowed with index version v: 1")
 
 
 def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
+    kinds = list(spec["key"].values())
     if plugin == "hashed":
         if spec.get("unique"):
             raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
-        count = list(spec["key"].values()).count("hashed")
-        if count > 1:
-            raise location(31303, f"A maximum of one index field is allowed to be hashed but found {count}")
-    elif spec.get("unique"):
+        if kinds.count("hashed") > 1:
+            raise location(31303, f"A maximum of one index field is allowed to be hashed but found "
+                           f"{kinds.count('hashed')}")  # fmt: skip
+        return
+    if plugin == "2d":
+        _check_plane(spec, kinds)
+    if plugin == "2dsphere" and spec.get("2dsphereIndexVersion", 3) not in (1, 2, 3):
+        raise cannot_create(f"unsupported geo index version {{ 2dsphereIndexVersion: {spec['2dsphereIndexVersion']} }}")
+    if plugin == "text":
+        check_text(spec)
+    if spec.get("unique"):
         raise not_supported("unique indexes that are not of ascending or descending fields")
+
+
+def _check_plane(spec: Mapping[str, Any], kinds: list[Any]) -> None:
+    if kinds.count("2d") > 1:
+        raise location(16800, "can't have 2 geo fields")
+    if kinds[0] != "2d":
+        raise location(16801, "2d has to be first in index")
+    if not 1 <= whole(spec.get("bits", 26)) <= 32:
+        raise invalid_options(f"bits for hash must be > 0 and <= 32, but {spec['bits']} bits were specified")
+    if spec.get("min", -180) >= spec.get("max", 180):
+        raise invalid_options("region for hash must be valid and have positive area")
 
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:
     seconds = spec["expireAfterSeconds"]
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= _MAX_SECONDS:
+    if not is_number(seconds) or is_nan(seconds) or not 0 <= float(str(seconds)) <= _MAX_SECONDS:
         raise cannot_create(f"TTL index 'expireAfterSeconds' option must be numeric and within 0 to {_MAX_SECONDS}")
     if len(spec["key"]) > 1:
         raise cannot_create("TTL indexes are single-field indexes, compound indexes do not support TTL")
-
-
-def _text_keys(keys: Mapping[str, Any]) -> Document:
-    """The fields of a text index as a server keeps them: two that stand for all that are text."""
-    found: Document = {}
-    for path, kind in keys.items():
-        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
-    return found
-
-
-def _text_options(spec: Mapping[str, Any]) -> Document:
-    weights = {path: 1 for path, kind in spec["key"].items() if kind == "text"}
-    return {
-        "weights": dict(sorted({**weights, **spec.get("weights", {})}.items())),
-        "default_language": spec.get("default_language", "english"),
-        "language_override": spec.get("language_override", "language"),
-        "textIndexVersion": spec.get("textIndexVersion", 3),
-    }
 
 
 def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 0) -> None:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.testing.command import CommandError
+from gmongo.testing.store import timeseries
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.duplicates import duplicate_key
-from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options, namespace_not_found, type_mismatch
+from gmongo.testing.store.errors import (
+    bad_value,
+    cannot_create,
+    index_not_found,
+    invalid_options,
+    namespace_not_found,
+    type_mismatch,
+)
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.index_specs import cannot_create, compile_index, same_keys
+from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import type_name
 
@@ -29,6 +37,9 @@ def create_indexes(context: Context) -> Document:
     default = {} if collection is None else collection.collation.description()
     ignore = bool(context.body.get("ignoreUnknownIndexOptions"))
     wanted = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
+    if collection is not None and collection.kind == "timeseries":
+        for spec in specs:
+            timeseries.check_index(collection.options["timeseries"], spec)
     created = collection is None
     collection = context.writable_collection()
     if context.access.in_transaction and context.access.records(collection):

@@ -23,6 +23,7 @@ from gmongo.testing.store.operators import (
 )
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.text_search import TextSearch
 from gmongo.testing.store.values import MISSING, is_number, is_true
 
 Match = Callable[[Any], bool]
@@ -30,7 +31,7 @@ Clause = Callable[[Any, Variables], bool]
 
 # Conditions that hold always, or never.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
-_UNSUPPORTED = frozenset({"$where", "$text", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
+_UNSUPPORTED = frozenset({"$where", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
 
 
 class Predicate(NamedTuple):
@@ -44,14 +45,20 @@ class Predicate(NamedTuple):
     any_of: Callable[[list[Any]], bool]
 
 
-def compile_filter(query: Any, variables: Variables | None = None, collation: Collation = BINARY) -> Match:
+def compile_filter(
+    query: Any,
+    variables: Variables | None = None,
+    collation: Collation = BINARY,
+    text: Mapping[str, Any] | None = None,
+) -> Match:
     """The function that tells whether a document matches.
 
     :param variables: what ``let`` defined.
+    :param text: the options of the text index, if the collection has one.
     :raises CommandError: for an operator that does not exist, or is not supported.
     """
     known = variables or {}
-    clause = compile_query(query, Scope(frozenset(known), collation))
+    clause = compile_query(query, Scope(frozenset(known), collation, text=text))
     return lambda document: clause(document, known)
 
 
@@ -82,6 +89,9 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
     if name == "$jsonSchema":
         schema.check(condition)
         return lambda document, variables: not schema.violations(condition, document)
+    if name == "$text":
+        search = TextSearch(condition, scope.text)
+        return lambda document, variables: search.score(document) is not None
     if name == "$sampleRate":
         return _sample_rate(condition)
     if name in _UNSUPPORTED:

@@ -4,64 +4,168 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.testing.command import CommandError, not_supported
-from gmongo.testing.store.catalog import check_contents
+from gmongo.testing.command import CommandError
+from gmongo.testing.store import timeseries
 from gmongo.testing.store.context import Context
+from gmongo.testing.store.creation import check_capped_count, check_capped_size, check_contents, check_expiry
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options, type_mismatch
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.indexes import indexes_of
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.store.values import is_number, long_of, type_name
 from gmongo.testing.store.views import check_view
 
-_CHANGES = ("expireAfterSeconds", "hidden", "prepareUnique", "unique")
+_CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _OF_INDEX = frozenset({"keyPattern", "name", *_CHANGES})
+# What only collections have, and of those only ones that are no time series.
+_NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
+                 "expireAfterSeconds", "timeseries")  # fmt: skip
+_NOT_OF_SERIES = ("validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages")
+_MAX_SECONDS = 2**31 - 1
 
 
 def collection_modify(context: Context) -> Document:
     """``collMod``."""
     collection = context.existing_collection()
-    options = {name: value for name, value in context.body.items() if name in FIELDS["collMod"] and value is not None}
-    del options["collMod"]
-    index = options.pop("index", None)
-    refused = set(options) & {"timeseries", "dryRun", "cappedSize", "cappedMax"}
-    if refused:
-        raise not_supported(f"collMod with {refused.pop()}")
-    check_contents(options)
+    wanted = {name: value for name, value in context.body.items() if name in FIELDS["collMod"] and value is not None}
+    del wanted["collMod"]
+    index, only_asked = wanted.pop("index", None), wanted.pop("dryRun", False)
+    check_contents(wanted)
+    if only_asked:
+        return _asked(context, collection, index, wanted)
+    options = _changed_options(collection, wanted, index is not None)
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
-    elif {"viewOn", "pipeline"} & set(options):
-        raise invalid_options("'viewOn' and 'pipeline' are of views, and not of collections")
-    reply = _modify_index(collection, index, context.pace) if index is not None else {}
-    collection.options = {**collection.options, **options}
+    reply = _modify_index(collection, index, context.pace, alone=not wanted) if index is not None else {}
+    kept = {name: value for name, value in {**collection.options, **options}.items() if value is not None}
+    collection.options = kept
+    if {"size", "max"} & set(options):
+        collection.shrink(context.state.tick())
     context.state.tick()
-    extra = {"operationDescription": dict(options) if index is None else {"index": index}}
+    extra = {"operationDescription": dict(wanted) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
     return reply
 
 
-def _modify_index(collection: Collection, spec: Any, pace: Pace) -> Document:
+def _changed_options(collection: Collection, wanted: Document, has_index: bool) -> Document:
+    """The options that take the place of others; None for one that is taken away.
+
+    :raises CommandError: 72, if the collection or view cannot have them.
+    """
+    options = dict(wanted)
+    if {"cappedSize", "cappedMax"} & set(options):
+        options.update(_capped_options(collection, options))
+    named = {*options, "index"} if has_index else set(options)
+    for names, holds, what in (
+        (_NOT_OF_VIEWS, collection.is_view, "not supported on a view"),
+        (_NOT_OF_SERIES, collection.kind == "timeseries", "not supported on a time-series collection"),
+        (("pipeline", "viewOn"), not collection.is_view, "only supported on a view"),
+        (("timeseries",), collection.kind != "timeseries", "only supported on a time-series collection"),
+    ):
+        for name in names:
+            if holds and name in named:
+                raise invalid_options(f"option {what}: {name}")
+    if "expireAfterSeconds" in options:
+        options["expireAfterSeconds"] = _expiry(collection, options["expireAfterSeconds"])
+    if "timeseries" in options:
+        options["timeseries"] = timeseries.modified(collection.options["timeseries"], options["timeseries"])
+    return options
+
+
+def _capped_options(collection: Collection, options: Document) -> Document:
+    size, most = options.pop("cappedSize", None), options.pop("cappedMax", None)
+    if size is not None:
+        check_capped_size("collMod.cappedSize", long_of(size))
+    if most is not None:
+        check_capped_count("collMod.cappedMax", long_of(most))
+    if not collection.is_capped:
+        raise invalid_options("Collection must be capped.")
+    changed: Document = {} if size is None else {"size": long_of(size)}
+    if most is not None:
+        changed["max"] = long_of(most) if long_of(most) > 0 else None
+    return changed
+
+
+def _expiry(collection: Collection, seconds: Any) -> Any:
+    if collection.kind != "timeseries" and "clusteredIndex" not in collection.options:
+        raise invalid_options("'expireAfterSeconds' option is only supported on collections clustered by _id")
+    if isinstance(seconds, str):
+        if seconds != "off":
+            raise invalid_options(f"Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: "
+                                  f"'{seconds}'. Accepted value is 'off'")  # fmt: skip
+        return None
+    if not is_number(seconds):
+        raise type_mismatch(f"BSON field 'collMod.expireAfterSeconds' is the wrong type '{type_name(seconds)}'")
+    check_expiry(seconds)
+    return long_of(seconds)
+
+
+def _asked(context: Context, collection: Collection, index: Any, others: Document) -> Document:
+    """With ``dryRun``: only whether an index can become unique."""
+    if index is None or not index.get("unique"):
+        raise invalid_options("dry run mode requires an index modification with unique: true.")
+    _check_change(index)
+    found = _index_of(collection, index)
+    if others or set(index) & (set(_CHANGES) - {"unique"}):
+        raise invalid_options("unique: true cannot be combined with any other modification in dry run mode.")
+    _check_values_unique(collection, found, context.pace)
+    return {}
+
+
+def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool) -> Document:
     _check_change(spec)
     index = _index_of(collection, spec)
     reply: Document = {}
+    changed: Document = {}
     if "expireAfterSeconds" in spec:
+        _check_expiry(collection, index, spec["expireAfterSeconds"])
+        changed["expireAfterSeconds"] = long_of(spec["expireAfterSeconds"])
         reply["expireAfterSeconds_old"] = index.options.get("expireAfterSeconds")
-        reply["expireAfterSeconds_new"] = spec["expireAfterSeconds"]
+        reply["expireAfterSeconds_new"] = changed["expireAfterSeconds"]
+    if spec.get("unique") and not index.options.get("unique"):
+        if not index.options.get("prepareUnique"):
+            raise invalid_options("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+        _check_values_unique(collection, index, pace)
+        changed.update(unique=True, prepareUnique=False)
+        reply["unique_new"] = True
     if "hidden" in spec:
         if index.is_identity:
             raise bad_value("can't hide _id index")
-        reply["hidden_old"], reply["hidden_new"] = bool(index.options.get("hidden")), spec["hidden"]
-    if spec.get("unique") and not index.options.get("unique"):
-        if not (spec.get("prepareUnique") or index.options.get("prepareUnique")):
-            raise invalid_options("Cannot make index unique, as it is not in prepareUnique mode")
-        _check_values_unique(collection, index, pace)
-        reply["unique_new"] = True
-    changed = {name: spec[name] for name in _CHANGES if name in spec}
+        changed["hidden"] = bool(spec["hidden"])
+        if bool(index.options.get("hidden")) != changed["hidden"]:
+            reply["hidden_old"], reply["hidden_new"] = not changed["hidden"], changed["hidden"]
+    if "prepareUnique" in spec:
+        changed.update(_prepared(collection, index, spec, reply, alone))
     options = {**index.options, **changed}
-    index.options = {name: value for name, value in options.items() if name != "hidden" or value}
+    index.options = {name: value for name, value in options.items() if name not in ("hidden", "prepareUnique") or value}
     return {name: value for name, value in reply.items() if value is not None}
+
+
+def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
+    """``prepareUnique``, which a unique index does not need."""
+    before, wanted = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
+    if collection.kind == "timeseries":
+        raise invalid_options("cannot set 'prepareUnique' for indexes of a time-series collection.")
+    if before == wanted or (index.unique and not before):
+        return {}
+    if not alone or set(spec) & (set(_CHANGES) - {"prepareUnique"}):
+        raise invalid_options("prepareUnique cannot be combined with any other modification.")
+    reply["prepareUnique_old"], reply["prepareUnique_new"] = before, wanted
+    return {"prepareUnique": wanted}
+
+
+def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
+    if collection.kind == "timeseries":
+        raise invalid_options("TTL indexes are not supported for time-series collections")
+    if not 0 <= long_of(seconds) <= _MAX_SECONDS:
+        raise invalid_options(f"TTL index 'expireAfterSeconds' option must be from 0 to {_MAX_SECONDS}")
+    if "expireAfterSeconds" not in index.options:
+        if index.is_identity:
+            raise invalid_options("the _id field does not support TTL indexes")
+        if len(index.keys) > 1:
+            raise invalid_options("TTL indexes are single-field indexes, compound indexes do not support TTL")
 
 
 def _check_change(spec: Any) -> None:
@@ -69,18 +173,23 @@ def _check_change(spec: Any) -> None:
     if not isinstance(spec, dict):
         raise type_mismatch(f"BSON field 'collMod.index' is the wrong type '{type_name(spec)}', expected type 'object'")
     for name, value in spec.items():
+        field = f"BSON field 'collMod.index.{name}'"
         if name not in _OF_INDEX:
-            raise CommandError(40415, "Location40415", f"BSON field 'collMod.index.{name}' is an unknown field.")
-        if name == "expireAfterSeconds" and not is_number(value):
-            raise type_mismatch("BSON field 'collMod.index.expireAfterSeconds' must be a number")
-        if name in ("hidden", "prepareUnique", "unique") and not (isinstance(value, bool) or is_number(value)):
-            raise type_mismatch(f"BSON field 'collMod.index.{name}' must be a bool")
+            raise CommandError(40415, "Location40415", f"{field} is an unknown field.")
+        if name == "name":
+            fits = type(value) is str
+        elif name == "keyPattern":
+            fits = isinstance(value, dict)
+        else:
+            fits = is_number(value) or (name != "expireAfterSeconds" and isinstance(value, bool))
+        if not fits:
+            raise type_mismatch(f"{field} is the wrong type '{type_name(value)}'")
     if ("name" in spec) == ("keyPattern" in spec):
-        raise invalid_options("Must specify either index name or keyPattern")
+        raise invalid_options("Must specify either index name or key pattern, and not both.")
     if not set(spec) & set(_CHANGES):
-        raise invalid_options(f"no {', '.join(_CHANGES)} field")
+        raise invalid_options("no expireAfterSeconds, hidden, unique, or prepareUnique field")
     if not spec.get("unique", True):
-        raise bad_value("'unique: false' is not supported")
+        raise bad_value("Cannot make index non-unique")
 
 
 def _index_of(collection: Collection, spec: Document) -> Index:

@@ -14,21 +14,26 @@ from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 
 T = TypeVar("T")
 Sort = Callable[[Iterable[T], Callable[[T], Any]], Iterable[T]]
+Score = Callable[[Any], float | None]
 _MOST_KEYS = 32
+_BY_SCORE = 0
 
 
-def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None) -> Sort[Any]:
+def compile_sort(
+    order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None, score: Score | None = None
+) -> Sort[Any]:
     """The function that puts items into the order of their documents; equal ones stay in the order they have.
 
     An array counts as its lowest element, or as its highest one when descending.
 
     :param pace: that of the command, for what may be many items.
     :param most: how many of them are wanted; None for all.
+    :param score: how well a document fits the text that is searched for; None if none is.
     :raises CommandError: if the order is malformed.
     """
     if not isinstance(order, dict):
         raise bad_value(f"a sort order must be an object, not {order!r}")
-    directions = {path: direction_of(path, wanted) for path, wanted in order.items()}
+    directions = {path: _direction(path, wanted, score) for path, wanted in order.items()}
     if len(directions) > _MOST_KEYS:
         raise bad_value(f"too many sort keys: {len(directions)}, at most {_MOST_KEYS} are allowed")
     if "$natural" in directions:
@@ -37,6 +42,9 @@ def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, mos
         return lambda items, _document_of: list(items)[:: directions["$natural"]]
 
     paced, backwards = pace or Pace(), set(directions.values()) == {-1}
+    if _BY_SCORE in directions.values():
+        by_parts = _key_by_parts(directions, collation, score)
+        return lambda items, document_of: paced.in_order(items, lambda item: by_parts(document_of(item)), False, most)
     key = _key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
     return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards, most)
 
@@ -68,6 +76,21 @@ def _key_by_one(path: str, direction: int, collation: Collation) -> Callable[[An
     return key
 
 
+def _key_by_parts(
+    directions: Mapping[str, int], collation: Collation, score: Score | None
+) -> Callable[[Any], tuple[Any, ...]]:
+    """The key of an order that has the score of a text search in it: the best comes first."""
+
+    def part(path: str, direction: int) -> Callable[[Any], Any]:
+        if direction == _BY_SCORE:
+            return lambda document: -((score(document) if score else None) or 0.0)
+        key = _key_by_one(path, direction, collation)
+        return key if direction > 0 else lambda document: _Descending(key(document))
+
+    parts = [part(path, direction) for path, direction in directions.items()]
+    return lambda document: tuple(key(document) for key in parts)
+
+
 def _key_by_all(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:
     if len(set(directions.values())) == 1:
         return lambda document: _sort_key(document, directions, collation)
@@ -97,6 +120,28 @@ def _key(value: Any, collation: Collation) -> Key:
     if value is MISSING:
         return key_of(None)
     return key_of(value if collation.fold is None else collation.folded(value))
+
+
+def _direction(path: str, wanted: Any, score: Score | None) -> int:
+    """1, -1, or that it is the score of a text search which counts."""
+    if not isinstance(wanted, dict):
+        return direction_of(path, wanted)
+    if set(wanted) != {"$meta"}:
+        raise location(17312, "$meta is the only expression supported by $sort right now")
+    if wanted["$meta"] != "textScore":
+        if wanted["$meta"] in (
+            "geoNearDistance",
+            "indexKey",
+            "randVal",
+            "recordId",
+            "searchScore",
+            "vectorSearchScore",
+        ):
+            raise not_supported(f"sorting by {wanted!r}")
+        raise location(31138, f"Illegal $meta sort: {wanted}")
+    if score is None:
+        raise location(40218, "query requires text score metadata, but it is not available")
+    return _BY_SCORE
 
 
 def direction_of(path: str, wanted: Any) -> int:

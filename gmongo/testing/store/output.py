@@ -15,7 +15,7 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, location, wr
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.namespaces import drop_collection, move_collection
-from gmongo.testing.store.paths import value_at
+from gmongo.testing.store.paths import nested, value_at
 from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.validation import check_document, check_storable
@@ -123,6 +123,11 @@ def _merge_one(
         raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
                            "the target collection for at least one document in the source collection")  # fmt: skip
     elif unmatched == "insert":
+        if isinstance(
+            spec.get("whenMatched"), list
+        ):  # the pipeline makes the document of nothing but what it is found by
+            named = {path: value_at(document, path) for path in _fields(spec.get("on", "_id"))}
+            document = _with_identity(_by_pipeline(context, nested(named), document, spec))
         _check(context, collection, document)
         context.access.insert(collection, document)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gmongo.testing.store.errors import location
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
@@ -26,6 +27,18 @@ def value_at(document: Any, path: str) -> Any:
     """The value that the path leads to without spreading over arrays."""
     for part in split(path):
         document = step(document, part)
+    return document
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The document that has the values at their paths."""
+    document: dict[str, Any] = {}
+    for path, value in values.items():
+        *above, last = split(path)
+        parent = document
+        for part in above:
+            parent = parent.setdefault(part, {})
+        parent[last] = value
     return document
 
 
@@ -79,6 +92,7 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
     MISSING stands for what is not there, EMPTY_ARRAY for an array without elements at the end of a path.
 
     :raises ParallelArrays: two paths lead through different arrays.
+    :raises CommandError: 16746, a number in a path may be the place of an element, or the name of a field.
     """
     if len(paths) == 1 and isinstance(document, dict) and "." not in paths[0]:  # most are like this
         value = document.get(paths[0], MISSING)
@@ -109,12 +123,21 @@ def _leaves(ways: list[_Way], parts: Sequence[tuple[str, ...]]) -> Iterator[tupl
         yield from _leaves(inner, parts)
 
 
+def _check_meant(array: list[Any], part: str) -> None:
+    """Check that a number in a path is either the place of an element or the name of a field in the elements."""
+    if any(isinstance(element, dict) and part in element for element in array):
+        raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
+                       f"elements in an array), field: '{part}'")  # fmt: skip
+
+
 def _followed(way: _Way) -> _Way:
     """Follow the path up to an array, or to its end."""
     value, rest, gone = way
     while rest:
         if not isinstance(value, dict) and step(value, rest[0]) is MISSING:
             break
+        if isinstance(value, list):
+            _check_meant(value, rest[0])
         value, rest, gone = step(value, rest[0]), rest[1:], gone + 1
     if rest and not isinstance(value, list):
         return _Way(MISSING, None, gone)

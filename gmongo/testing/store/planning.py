@@ -46,13 +46,19 @@ class Plan:
 
 def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
     """The best way to find all documents that the query may select; None without one."""
-    conditions: dict[str, list[tuple[str, Any]]] = {}
-    for path, name, operand in _conditions(query):
-        conditions.setdefault(path, []).append((name, operand))
+    conditions = conditions_of(query)
     if not conditions:
         return None
     plans = [_plan(index, conditions, collation) for index in indexes]
     return max((plan for plan in plans if plan is not None), key=lambda plan: plan.worth, default=None)
+
+
+def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
+    """The conditions that all have to hold, by their paths."""
+    found: dict[str, list[tuple[str, Any]]] = {}
+    for path, name, operand in _conditions(query):
+        found.setdefault(path, []).append((name, operand))
+    return found
 
 
 def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:

@@ -19,7 +19,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import joined_values, leaves_at, split
 from gmongo.testing.store.planning import plan_of, sorting_index
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select
+from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, score_of, select
 from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of
 
@@ -34,7 +34,7 @@ def find(context: Context) -> Document:
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
         return first_reply(context, _tailing(context, collection), size)
-    documents, limit_reached = _found(context, collection)
+    documents, limit_reached = found(context, collection)
     cursor = Cursor(context.namespace, documents, limit_reached)
     cursor.no_timeout = bool(body.get("noCursorTimeout"))
     return first_reply(context, cursor, size, single=bool(body.get("singleBatch")) or collection is None)
@@ -54,17 +54,20 @@ def _tailing(context: Context, collection: Collection) -> TailingCursor:
     return TailingCursor(collection, match, project, bool(body.get("awaitData")), abs(int(body.get("limit") or 0)))
 
 
-def _found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
-    """The results, and whether there are as many as the limit allows."""
+def found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
+    """The results of a ``find``, and whether there are as many as the limit allows."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
-    project = compile_projection(body.get("projection"), query, variables)
+    score = score_of(collection, query)
+    project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
-    found = matching(context, collection, query, collation)
+    records = matching(context, collection, query, collation)
     skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
     most = skip + limit if limit else None
-    found = in_order(_within_bounds(collection, found, body), body.get("sort"), collation, context.pace, most)
-    chosen = islice(found, skip, most)
+    records = in_order(
+        _within_bounds(collection, records, body), body.get("sort"), collation, context.pace, most, score
+    )
+    chosen = islice(records, skip, most)
     documents = [_shown(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 

@@ -21,6 +21,7 @@ from gmongo.testing.store.planning import is_point, plan_of, usable
 from gmongo.testing.store.scanning import scanned
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.surroundings import Finder, Foreign, Surroundings
+from gmongo.testing.store.text_search import Score, TextSearch, check_prefix, search_in
 from gmongo.testing.store.values import MISSING, Key, key_of
 
 Found = Iterable[tuple[Key, Record]]
@@ -45,7 +46,10 @@ def select(
     :param to_write: whether to wait for the transactions that hold records which the query selects.
     :raises CommandError: for a malformed query, or a hint of an index that does not exist.
     """
-    match = compile_filter(query, variables, collation)
+    text = text_index(collection)
+    match = compile_filter(query, variables, collation, None if text is None else text.options)
+    if text is not None and search_in(query) is not None:
+        check_prefix(query, text.keys)
     index = hinted_index(collection, hint)
     records = access.records(collection)
     paced = pace or Pace()
@@ -83,6 +87,23 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
     return pace.in_order((key for key in found if key in records), lambda key: records[key].number)
 
 
+def text_index(collection: Collection | None) -> Index | None:
+    """The text index of a collection, if it has one."""
+    indexes = () if collection is None else collection.indexes.values()
+    return next((index for index in indexes if "_fts" in index.keys), None)
+
+
+def is_geographical(collection: Collection) -> bool:
+    """Whether it has an index of places."""
+    return any({"2d", "2dsphere"} & set(map(str, index.keys.values())) for index in collection.indexes.values())
+
+
+def score_of(collection: Collection | None, query: Any) -> Score | None:
+    """How well a document fits the text that a query searches for; None if it searches for none."""
+    spec, index = search_in(query), text_index(collection)
+    return None if spec is None else TextSearch(spec, None if index is None else index.options).score
+
+
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
     """The index that a hint names; None if it names none, or the natural order.
 
@@ -104,12 +125,17 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
 
 
 def in_order(
-    found: Found, order: Mapping[str, Any] | None, collation: Collation, pace: Pace, most: int | None = None
+    found: Found,
+    order: Mapping[str, Any] | None,
+    collation: Collation,
+    pace: Pace,
+    most: int | None = None,
+    score: Score | None = None,
 ) -> Found:
     """The records, sorted; at most so many."""
     if not order:
         return found
-    return compile_sort(order, collation, pace, most)(found, lambda item: item[1].document)
+    return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
 
 
 class _Collection(Foreign):
@@ -147,6 +173,15 @@ class _Collection(Foreign):
             return ((records[key].number, records[key].document) for key in keys if key in records)
 
         return find
+
+    def text(self) -> Mapping[str, Any] | None:
+        """The options of the text index, if there is one."""
+        index = text_index(self._collection)
+        return None if index is None else index.options
+
+    def is_geographical(self) -> bool:
+        """Whether there is an index of places."""
+        return self._collection is not None and is_geographical(self._collection)
 
     def _index_of(self, path: str) -> Index | None:
         if self._collection is None or self._collection.is_view:
@@ -200,11 +235,16 @@ def surroundings(
     collation: Collation,
     pace: Pace,
     depth: int = 0,
+    text: Mapping[str, Any] | None = None,
 ) -> Surroundings:
-    """What the stages of a pipeline over a database are compiled for."""
+    """What the stages of a pipeline over a database are compiled for.
+
+    :param text: the options of the text index of the collection that it reads, if there is one.
+    """
     return Surroundings.of(
         variables,
         collation,
+        text=text,
         read=lambda name: _Collection(access, database, name, variables, depth, pace),
         pace=pace,
     )

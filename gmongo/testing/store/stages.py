@@ -25,6 +25,7 @@ from gmongo.testing.store.paths import split
 from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
 from gmongo.testing.store.redacting import compile_redact
 from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings, with_value
+from gmongo.testing.store.text_search import search_in
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
 from gmongo.testing.store.window_fields import set_window_fields
 
@@ -39,9 +40,16 @@ def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
     stages = []
-    for spec, following in zip_longest(pipeline, pipeline[1:]):
+    for place, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:])):
         name = stage_name(spec)
         stages.append(STAGES[name](spec[name], replace(around, most=_most(following))))
+        search = search_in(spec[name]) if name == "$match" else None
+        if search is not None:
+            if place:
+                raise location(17313, "$match with $text is only allowed as the first pipeline stage")
+            around = around.searched(search)
+        elif name not in _OF_SAME_DOCUMENTS:
+            around = around.changed()
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -139,7 +147,7 @@ def _sort(spec: Any, around: Surroundings) -> Stage:
         raise location(15973, "the $sort key specification must be an object")
     if not spec:
         raise location(15976, "$sort stage must have at least one sort key")
-    sort = compile_sort(spec, around.collation, around.pace, around.most)
+    sort = compile_sort(spec, around.collation, around.pace, around.most, around.scope.score)
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
@@ -297,6 +305,7 @@ ELSEWHERE = frozenset(
         "$collStats",
         "$currentOp",
         "$documents",
+        "$geoNear",
         "$indexStats",
         "$listLocalSessions",
         "$listSessions",
@@ -304,10 +313,10 @@ ELSEWHERE = frozenset(
         "$out",
     }
 )
+_OF_SAME_DOCUMENTS = frozenset({"$limit", "$match", "$sample", "$skip", "$sort"})
 _IN_UPDATES = frozenset({"$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
 _UNSUPPORTED = frozenset(
     {
-        "$geoNear",
         "$listClusterCatalog",
         "$listSampledQueries",
         "$planCacheStats",

@@ -172,6 +172,13 @@ def whole(value: Any) -> int:
     return int(value.to_decimal()) if isinstance(value, Decimal128) else int(value)
 
 
+def long_of(value: Any) -> int:
+    """A number as a server reads a long: without its fraction, at most as large as a long can be, and 0 for NaN."""
+    if is_nan(value):
+        return 0
+    return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
+
+
 def milliseconds(date: Any) -> int:
     """A date as milliseconds since 1970."""
     if isinstance(date, DatetimeMS):

@@ -20,6 +20,7 @@ from . import (
     command_cases,
     conversion_cases,
     date_cases,
+    further_cases_2,
     gap_cases,
     index_cases,
     number_cases,
@@ -61,6 +62,7 @@ CASES: list[Case] = [
     *reply_cases.CASES,
     *operand_cases.CASES,
     *position_cases.CASES,
+    *further_cases_2.CASES,
 ]
 REFUSED = Error(115)
 

@@ -170,6 +170,11 @@ def indexed(shell: Shell) -> Shell:
     return shell
 
 
+def prepared(shell: Shell) -> Shell:
+    shell("collMod", "c", index={"name": "k", "prepareUnique": True})
+    return shell
+
+
 def view(shell: Shell) -> Shell:
     shell("create", "v", viewOn="c", pipeline=[])
     return shell
@@ -197,8 +202,8 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
     "sorted update": (filled, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
     "delete": (filled, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
     "createIndexes": (filled, indexed),
-    "collMod": (lambda shell: indexed(filled(shell)),
-                lambda shell: shell("collMod", "c", index={"name": "k", "unique": True, "prepareUnique": True})),
+    "collMod": (lambda shell: prepared(indexed(filled(shell))),
+                lambda shell: shell("collMod", "c", index={"name": "k", "unique": True})),
     "collStats": (filled, lambda shell: shell("collStats", "c")),
     "dbStats": (filled, lambda shell: shell("dbStats", 1)),
     "listDatabases": (filled, lambda shell: shell("listDatabases", 1, "admin")),

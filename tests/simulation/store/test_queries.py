@@ -219,7 +219,7 @@ def test_let_and_collation():
     assert shell.find(filter={"s": "ping"}, collation={"locale": "en", "strength": 2}) == [{"_id": 1, "s": "PING"}]
     assert shell.find(filter={"s": "ping"}) == []
     with pytest.raises(CommandError) as caught:
-        shell.find(collation={"locale": "en", "numericOrdering": True})
+        shell.find(filter={"s": "ping"}, collation={"locale": "sv"})
     assert caught.value.name == "CommandNotSupported"
 
 

@@ -14,6 +14,7 @@ from gmongo.testing.store.expressions import (
     dates,
     iteration,
     logic,
+    metadata,
     numbers,
     objects,
     parsing_dates,
@@ -51,6 +52,7 @@ __all__ = [
 
 for _module in (
     logic,
+    metadata,
     numbers,
     trigonometry,
     arrays,

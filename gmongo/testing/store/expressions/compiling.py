@@ -25,11 +25,15 @@ class Scope:
     :param names: the variables that it can use, besides ROOT, CURRENT and REMOVE.
     :param collation: how it compares strings.
     :param pace: that of the command.
+    :param text: the options of the text index of the collection that is queried; None without one.
+    :param score: how well a document fits the text that is searched for, or None; None if none is.
     """
 
     names: frozenset[str] = frozenset()
     collation: Collation = BINARY
     pace: Pace = field(default_factory=Pace)
+    text: Mapping[str, Any] | None = None
+    score: Callable[[Any], float | None] | None = None
 
     def within(self, names: Iterable[str]) -> Scope:
         """The scope with more variables."""
@@ -54,7 +58,6 @@ LACKING = frozenset(
         "$encStrNormalizedEq",
         "$encStrStartsWith",
         "$function",
-        "$meta",
         "$similarityCosine",
         "$similarityDotProduct",
         "$similarityEuclidean",

@@ -1,0 +1,203 @@
+"""The options of ``create``: what a collection or a view can have, and how they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing import clock
+from gmongo.testing.command import CommandError
+from gmongo.testing.store import timeseries
+from gmongo.testing.store.collation import Collation
+from gmongo.testing.store.context import BUILT_IN
+from gmongo.testing.store.data import Document
+from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
+from gmongo.testing.store.fields import FIELDS
+from gmongo.testing.store.index_specs import check_identity_spec
+from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.output import OUTPUTS
+from gmongo.testing.store.stages import compile_pipeline
+from gmongo.testing.store.surroundings import Surroundings
+from gmongo.testing.store.values import is_number, is_true, long_of, type_name
+
+_NOT_OPTIONS = frozenset({"autoIndexId", "create", "flags", "idIndex"})
+_ACTIONS = ("error", "warn", "errorAndLog")
+_LEVELS = ("strict", "off", "moderate")
+_MAX_SIZE = 2**50
+_MAX_COUNT = 2**31
+# The order in which options are listed.
+_ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
+    validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
+_OF_CLUSTERED: Mapping[str, str] = {"v": "number", "key": "object", "name": "string", "unique": "bool"}
+
+
+def created_options(body: Mapping[str, Any]) -> Document:
+    """The options that ``create`` asks for, as a collection keeps them.
+
+    :raises CommandError: if no collection or view can have them.
+    """
+    options = {
+        name: value
+        for name, value in body.items()
+        if name in FIELDS["create"] and name not in _NOT_OPTIONS and value is not None
+    }
+    options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
+    _check_ranges(options)
+    collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
+    series = timeseries.completed(options["timeseries"]) if "timeseries" in options else None
+    check_contents(options)
+    _check_together(options)
+    if body.get("idIndex") is not None:
+        if "viewOn" in options or series is not None:
+            raise invalid_options(
+                f"'idIndex' is not allowed with '{'viewOn' if 'viewOn' in options else 'timeseries'}'"
+            )
+        check_identity_spec(body["idIndex"], collation.description())
+    if "viewOn" in options:
+        options.setdefault("pipeline", [])
+    completed = {**options, "timeseries": series, "collation": collation.description()}
+    return {
+        name: completed[name] for name in _ORDER.split() if name in options and not _is_default(name, completed[name])
+    }
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Whether an option is not kept, because it says nothing."""
+    if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
+        return not value
+    return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
+
+
+def _check_ranges(options: Mapping[str, Any]) -> None:
+    """Check the numbers, as far as their types go."""
+    if "size" in options:
+        check_capped_size("create.size", options["size"])
+    if "max" in options:
+        check_capped_count("create.max", options["max"])
+    seconds = options.get("expireAfterSeconds")
+    if seconds is not None and not is_number(seconds):
+        raise type_mismatch(f"BSON field 'create.expireAfterSeconds' is the wrong type '{type_name(seconds)}'")
+
+
+def check_capped_size(field: str, size: int) -> None:
+    """Check the bytes of a capped collection.
+
+    :raises CommandError: 2, if no collection has so many.
+    """
+    if not 1 <= size <= _MAX_SIZE:
+        raise bad_value(f"BSON field '{field}' value must be from 1 to {_MAX_SIZE}, actual value '{size}'")
+
+
+def check_capped_count(field: str, count: int) -> None:
+    """Check how many documents a capped collection is to have.
+
+    :raises CommandError: 2, if it cannot have so many.
+    """
+    if count >= _MAX_COUNT:
+        raise bad_value(f"BSON field '{field}' value must be < {_MAX_COUNT}, actual value '{count}'")
+
+
+def check_expiry(seconds: Any) -> None:
+    """Check after how many seconds the documents of a clustered collection or time series expire.
+
+    :raises CommandError: 72, if they cannot.
+    """
+    if long_of(seconds) < 0:
+        raise invalid_options("TTL index 'expireAfterSeconds' option cannot be less than 0")
+    if long_of(seconds) > clock.seconds():
+        raise invalid_options("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower "
+                              "number")  # fmt: skip
+
+
+def _check_together(options: Mapping[str, Any]) -> None:
+    if options.get("clusteredIndex"):
+        _check_clustered(options)
+    else:
+        if options.get("capped") and not options.get("size"):
+            raise invalid_options("the 'size' field is required when 'capped' is true")
+        if ("size" in options or "max" in options) and not options.get("capped"):
+            raise invalid_options("the 'capped' field needs to be true when either the 'size' or 'max' fields are "
+                                  "present")  # fmt: skip
+    if "pipeline" in options and "viewOn" not in options:
+        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
+    if "timeseries" in options:
+        timeseries.check_beside({name: value for name, value in options.items() if name != "capped" or value})
+    if "expireAfterSeconds" in options:
+        if "timeseries" not in options and not options.get("clusteredIndex"):
+            raise invalid_options("'expireAfterSeconds' is only supported on time-series collections or when the "
+                                  "'clusteredIndex' option is specified")  # fmt: skip
+        check_expiry(options["expireAfterSeconds"])
+    if "viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"):
+        raise invalid_options("option not supported on a view: changeStreamPreAndPostImages")
+
+
+def _check_clustered(options: Mapping[str, Any]) -> None:
+    clustered = options["clusteredIndex"]
+    if options.get("capped"):
+        raise location(6127800, "Clustered capped collection only available with 'enableTestCommands' server parameter")
+    for name, code in (("size", 6049200), ("max", 6049204)):
+        if name in options:
+            raise location(code, f"'{name}' field for capped collections is not allowed on clustered collections")
+    if not isinstance(clustered, dict):
+        raise location(5979703, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for "
+                       "specific internal collections and vice versa")  # fmt: skip
+    if not clustered["unique"]:
+        raise location(5979700, "The clusteredIndex option requires unique: true to be specified")
+    if list(clustered["key"].items()) != [("_id", 1)]:
+        raise CommandError(197, "InvalidIndexSpecificationOption", "The clusteredIndex option is only supported for "
+                           "key: {_id: 1}")  # fmt: skip
+    if clustered.get("v", 2) != 2:
+        raise location(5979704, "The clusteredIndex option is only supported for v: 2")
+
+
+def check_contents(options: Mapping[str, Any]) -> None:
+    """Check each of the options that ``create`` and ``collMod`` set.
+
+    :raises CommandError: if no collection or view can have it.
+    """
+    for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
+        if options.get(name, choices[0]) not in choices:
+            raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
+    if options.get("viewOn") == "":
+        raise bad_value("'viewOn' cannot be empty")
+    _check_images(options.get("changeStreamPreAndPostImages"))
+    _check_clustered_fields(options.get("clusteredIndex"))
+    if "pipeline" in options:
+        for stage in options["pipeline"]:
+            if isinstance(stage, dict) and OUTPUTS & set(stage):
+                raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
+        compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
+    if options.get("validator"):
+        compile_filter(options["validator"])
+
+
+def _check_images(images: Any) -> None:
+    if images is None:
+        return
+    field = "changeStreamPreAndPostImages"
+    for name, value in images.items():
+        if name != "enabled":
+            raise location(40415, f"BSON field '{field}.{name}' is an unknown field.")
+        if not isinstance(value, bool) and not is_number(value):
+            raise type_mismatch(f"BSON field '{field}.enabled' is the wrong type '{type_name(value)}'")
+    if "enabled" not in images:
+        raise location(40414, f"BSON field '{field}.enabled' is missing but a required field")
+
+
+def _check_clustered_fields(clustered: Any) -> None:
+    if clustered is None or isinstance(clustered, bool) or is_number(clustered):
+        return
+    if not isinstance(clustered, dict):
+        raise type_mismatch(f"BSON field 'create.clusteredIndex' is the wrong type '{type_name(clustered)}', expected "
+                            "types '[bool, int, long, double, decimal, object]'")  # fmt: skip
+    for name, value in clustered.items():
+        if name not in _OF_CLUSTERED:
+            raise location(40415, f"BSON field 'create.clusteredIndex.{name}' is an unknown field.")
+        wanted = _OF_CLUSTERED[name]
+        number = is_number(value)
+        if not {"number": number, "object": isinstance(value, dict), "string": type(value) is str,
+                "bool": number or isinstance(value, bool)}[wanted]:  # fmt: skip
+            raise type_mismatch(f"BSON field 'create.clusteredIndex.{name}' is the wrong type '{type_name(value)}'")
+    for name in ("key", "unique"):
+        if name not in clustered:
+            raise location(40414, f"BSON field 'create.clusteredIndex.{name}' is missing but a required field")

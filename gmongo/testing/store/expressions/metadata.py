@@ -1,0 +1,51 @@
+"""``$meta``: what is known of a document beside its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gmongo.testing.command import not_supported
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope
+from gmongo.testing.store.values import MISSING, type_name
+
+# What is known of each document, and of those that a search or a query by distance found.
+_OF_ALL = frozenset(
+    {"indexKey", "randVal", "recordId", "sortKey", "timeseriesBucketMaxTime", "timeseriesBucketMinTime"}
+)
+_OF_FOUND = frozenset(
+    {
+        "geoNearDistance",
+        "geoNearPoint",
+        "score",
+        "scoreDetails",
+        "searchHighlights",
+        "searchScore",
+        "searchScoreDetails",
+        "searchSequenceToken",
+        "textScore",
+        "vectorSearchScore",
+    }
+)
+
+
+def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
+    if type(operand) is not str:
+        raise location(17307, f"$meta only supports string arguments, not {type_name(operand)}")
+    if operand not in _OF_ALL | _OF_FOUND:
+        raise location(17308, f"Unsupported argument to $meta: {operand}")
+    if operand in _OF_ALL:
+        raise not_supported(f"$meta: {operand!r}")
+    score = scope.score
+    if operand != "textScore" or score is None:
+        raise location(40218, f"query requires {operand} metadata, but it is not available")
+
+    def run(variables: Mapping[str, Any]) -> Any:
+        found = score(variables["ROOT"])
+        return MISSING if found is None else found
+
+    return run
+
+
+OPERATORS: dict[str, Make] = {"$meta": _meta}

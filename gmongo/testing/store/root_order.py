@@ -1,0 +1,105 @@
+"""The root order of Unicode, for Latin letters, digits and the punctuation of ASCII: where there is no ICU.
+
+Several languages do not deviate from it. What is not known here is refused when a text is compared.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gmongo.testing.command import not_supported
+
+Fold = Callable[[str], str]
+# Languages whose order of Latin letters is Unicode's root order.
+_LANGUAGES = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
+_OTHER_ORDERS = frozenset({"en_US_POSIX"})
+# The root order of ASCII, but for letters; and that of the accents by their combining characters.
+_ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
+_ACCENTS = "\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304"
+_PRIMARY = {letter: chr(number) for number, letter in enumerate(_ORDER, 16)} | {
+    letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
+}
+_SECONDARY = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
+# What `alternate: shifted` looks at only in the fourth level.
+_VARIABLE: Mapping[str, str] = {"space": _ORDER[: _ORDER.index("_")], "punct": _ORDER[: _ORDER.index("`")]}
+_LAST = "\uffff"
+_PIECES = re.compile("[0-9]+|[^0-9]")
+_ICU = "PyICU (pip install 'gmongo[icu]')"
+
+
+def fold_of(spec: Mapping[str, Any]) -> Fold:
+    """What makes of a text another one, whose code points compare as the collation says.
+
+    :param spec: the collation with all of its settings.
+    """
+    locale = spec["locale"]
+    if locale.partition("_")[0] not in _LANGUAGES or locale in _OTHER_ORDERS or "@" in locale:
+        return _refusing(locale)
+    variable = _VARIABLE[spec["maxVariable"]] if spec["alternate"] == "shifted" else ""
+    cases = ("\2", "\1") if spec["caseFirst"] == "upper" else ("\1", "\2")
+
+    def fold(text: str) -> str:
+        levels = _Levels(variable, cases)
+        normal = unicodedata.normalize("NFD", text)
+        for piece in _PIECES.findall(normal) if spec["numericOrdering"] else normal:
+            levels.add(piece, bool(spec["numericOrdering"]))
+        return levels.joined(spec, normal)
+
+    return fold
+
+
+def _refusing(locale: str) -> Fold:
+    def fold(_text: str) -> str:
+        raise not_supported(f"comparing texts under a collation for the locale {locale!r} without {_ICU}")
+
+    return fold
+
+
+class _Levels:
+    """What is compared of a text, one level after the other."""
+
+    def __init__(self, variable: str, cases: tuple[str, str]) -> None:
+        self._variable = variable
+        self._cases = cases
+        self._bases: list[str] = []
+        self._accents: list[str] = []
+        self._letter_cases: list[str] = []
+        self._shifted: list[str] = []
+
+    def add(self, piece: str, numeric: bool) -> None:
+        """Add a letter, an accent of the letter before it, or a number as a whole."""
+        if piece in _SECONDARY and self._bases:
+            self._accents[-1] += _SECONDARY[piece]
+            return
+        lower = piece.lower()
+        if lower in self._variable:
+            self._shifted.append(_PRIMARY[lower])
+            return
+        self._bases.append(_number(piece) if numeric and piece[0] in "0123456789" else _base(lower))
+        self._shifted.append(_LAST)
+        self._accents.append("")
+        self._letter_cases.append(self._cases[piece != lower])
+
+    def joined(self, spec: Mapping[str, Any], normal: str) -> str:
+        """A level counts only where those before it are equal, and a letter without an accent is before one with it."""
+        strength, direction = spec["strength"], -1 if spec["backwards"] else 1
+        levels = ["".join(self._bases), "\1".join(self._accents[::direction])][:strength]
+        if spec["caseLevel"] or strength > 2:
+            levels.append("".join(self._letter_cases))
+        if strength > 3 and self._variable:
+            levels.append("".join(self._shifted))
+        return "\0".join([*levels, normal] if strength == 5 else levels)
+
+
+def _base(letter: str) -> str:
+    if letter not in _PRIMARY:
+        raise not_supported(f"comparing the letter {letter!r} under a collation without {_ICU}")
+    return _PRIMARY[letter]
+
+
+def _number(digits: str) -> str:
+    significant = digits.lstrip("0") or "0"
+    return f"{_PRIMARY['0']}{chr(1000 + len(significant))}{significant}"
