@@ -17,6 +17,7 @@ from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
 _FOR_A_LINE = 5  # tests
+_QUICK, _MANY_QUICK = 0.02, 40  # seconds, and how many of such tests come first
 _PORTION = 5.0  # seconds
 _OVERHEAD = 0.01  # seconds for each test
 _OF_OTHERS = 20  # times what a test costs that is about something else
@@ -120,9 +121,9 @@ def _as_lines(change: Change, source: str) -> Drawn:
 
 
 def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
-    """The tests that may see a change, and how many there are: first some for each line of its function that not all of
-    them reach, such as a branch, or, if it is in no function, those of files that import the module; then the most
-    specific and cheapest of each function of the tests.
+    """The tests that may see a change, and how many there are: first some that are quick; then some for each line of its
+    function that not all of them reach, such as a branch, or, if it is in no function, those of files that import the
+    module; then the most specific and cheapest of each function of the tests.
 
     :param seconds: that they take together, at the most.
     """
@@ -140,7 +141,8 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
             for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
         ]
     text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(f"{name}[{drawn.file}]"))]
-    return list(_in_portions(dict.fromkeys([*text, *rare, *order]), seconds)), len(reaching.union(text))
+    quick = [test for test in order if test.seconds < _QUICK][:_MANY_QUICK]
+    return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(reaching.union(text))
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:

@@ -96,6 +96,15 @@ def test_tests_of_the_package_come_before_cheaper_ones(monkeypatch: pytest.Monke
     assert choose(known, a_line_of_a_function(), 0.25) == (["tests/tls/test_x.py::own"], 2)
 
 
+def test_quick_tests_come_before_those_of_a_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    branch, quick = Test(0.2, 10, "x.py::branch"), Test(0.01, 10, "y.py::quick")
+    drawn = a_line_of_a_function()
+    known = Recording({test.name: test for test in (branch, quick)})
+    lines = {drawn.line: [branch, quick], drawn.line + 2: [branch]}
+    monkeypatch.setattr(known, "reaching", lambda file, line: lines.get(line, []))
+    assert choose(known, drawn, 0.25) == (["y.py::quick", "x.py::branch"], 2)
+
+
 def test_a_test_of_the_files_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "tests/unit/test_causes.py::test_an_error_has_a_cause[wire/tls.py]"
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
