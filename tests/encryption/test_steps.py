@@ -810,3 +810,9 @@ def test_a_proxy_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         HTTPProxyKMSConnect("https://proxy.example", context)(KMSConnectContext("h", 443, 5.0))
     context.wrap_socket.assert_called_once_with(closed, server_hostname="proxy.example")
     assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
+
+
+def test_what_is_not_said_to_be_heavy_stays_in_the_thread() -> None:
+    made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_READY)
+    native.finish.side_effect = hooks._identity
+    assert made.run(lambda new: native, 0, None) == hooks._identity()
