@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import Any
 
 import gridfs.errors
+import pymongo.common
 import pymongo.cursor
+import pymongo.cursor_shared
 import pymongo.errors
 import pymongo.results
 import pytest
@@ -135,3 +137,22 @@ def test_constants_are_pymongos() -> None:
     found = [each for ours in MODULES for each in _constants(_pymongos(ours), ours, ours.__name__)]
     assert {name for name, one, other in found if one != other} == OTHER_CONSTANTS
     assert len(found) > 70
+
+
+# Numbers, texts and tables of PyMongo's private modules, which libraries take from there
+PRIVATE = [
+    (pymongo.common, "gmongo._stand_in.pymongo.common", {"MIN_SUPPORTED_WIRE_VERSION"}),
+    (pymongo.cursor_shared, "gmongo._stand_in.pymongo.cursor_shared", set()),
+]
+
+
+@pytest.mark.parametrize(("theirs", "name", "others"), PRIVATE)
+def test_constants_of_private_modules_are_pymongos(theirs: ModuleType, name: str, others: set[str]) -> None:
+    ours = importlib.import_module(name)
+    found = {
+        each: (getattr(theirs, each), value)
+        for each, value in vars(ours).items()
+        if hasattr(theirs, each) and not each.startswith("__") and isinstance(value, int | float | dict)
+    }
+    assert {each for each, (one, other) in found.items() if one != other} == others
+    assert found

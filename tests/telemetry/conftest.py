@@ -9,6 +9,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from gmongo import MongoClient
+from gmongo._safe_log import safely
 from gmongo.testing import Deployment
 
 Client = MongoClient[dict[str, Any]]
@@ -50,6 +51,23 @@ def inside(inner: ReadableSpan, outer: ReadableSpan) -> bool:
 
 def events(span: ReadableSpan) -> list[str]:
     return [event.name for event in span.events]
+
+
+@pytest.fixture(autouse=True)
+def failures_of_observers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Exception]]:
+    """What an observer raises is passed over, so that no operation fails of it. Here a test does that leaves this."""
+    failures: list[Exception] = []
+
+    def noted(method: Callable[..., object], *what: object) -> None:
+        try:
+            method(*what)
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    monkeypatch.setattr("gmongo.execution.account.safely", lambda method, *what: safely(noted, method, *what))
+    yield failures
+    assert not failures
 
 
 @pytest.fixture

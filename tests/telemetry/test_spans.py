@@ -513,7 +513,10 @@ def test_the_option_is_not_for_uris() -> None:
 
 
 def test_what_an_observer_raises_does_no_harm(
-    deployment: Deployment, spans: Collected, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment,
+    spans: Collected,
+    capsys: pytest.CaptureFixture[str],
+    failures_of_observers: list[Exception],
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise ValueError("a broken processor")
@@ -524,4 +527,6 @@ def test_what_an_observer_raises_does_no_harm(
         client.shop.orders.insert_one({"_id": 1})
         assert client.shop.orders.find_one() == {"_id": 1}
     assert "a broken processor" in capsys.readouterr().err
+    assert {str(error) for error in failures_of_observers} == {"a broken processor"}
+    failures_of_observers.clear()
     assert trace.get_current_span() is trace.INVALID_SPAN
