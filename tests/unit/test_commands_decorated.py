@@ -158,6 +158,22 @@ def test_a_command_of_a_transaction(ends: bool) -> None:
     assert [call.args[1:] for call in transaction.decorate.call_args_list] == ([] if ends else [("after",)])
 
 
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_concerns_of_a_transaction_are_its_own(inside: bool, ends: bool) -> None:
+    """Its end has a write concern. What a command of the application's says itself is sent, for the server to refuse."""
+    server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
+    session = SimpleNamespace(server_session=server_session, explicit=Mock(cluster_time=None))
+    context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2})
+    kind = {"takes_read_concern": True, "takes_write_concern": True, "is_write": True, "ends_transaction": ends}
+    attempt = attempt_of(operation_of(context=context, **kind), session=session, transaction=Mock() if inside else None)
+    command = decorated(decorator()[0], attempt, connection_of())
+    assert command.get("readConcern") == (None if inside else {"level": "majority"})
+    assert command.get("writeConcern") == (None if inside and not ends else {"w": 2})
+    given = decorated(decorator()[0], attempt_of(operation_of()), connection_of(), readConcern=1, writeConcern=2)
+    assert (given["readConcern"], given["writeConcern"]) == (1, 2)
+
+
 @pytest.mark.parametrize("preference", [Primary(), Secondary(), Nearest(max_staleness=100)])
 @pytest.mark.parametrize("is_write", [False, True])
 @pytest.mark.parametrize("server", ["standalone", "mongos", "member"])

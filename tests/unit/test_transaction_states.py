@@ -116,7 +116,7 @@ def test_what_goes_on_commands(after: Any, concern: dict[str, Any]) -> None:
     transaction = begun(concern)
 
     def decorated() -> dict[str, Any]:
-        command: dict[str, Any] = {"find": "c", "writeConcern": {"w": 1}, "readConcern": {"level": "local"}}
+        command: dict[str, Any] = {"find": "c"}
         transaction.decorate(command, after)
         return command
 
