@@ -161,7 +161,7 @@ def test_a_command_of_a_transaction(ends: bool) -> None:
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("ends", [False, True])
 def test_the_concerns_of_a_transaction_are_its_own(inside: bool, ends: bool) -> None:
-    """Its end has a write concern. What a command of the application's says itself is sent, for the server to refuse."""
+    """Its end has a write concern. What a command of the application's says itself is sent; the server refuses it."""
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     session = SimpleNamespace(server_session=server_session, explicit=Mock(cluster_time=None))
     context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2})
