@@ -1,0 +1,122 @@
+"""When a failed case is tried again, when it is skipped for what the server lacks, and when it has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gmongo.errors import OperationFailure
+from gmongo.testing import DeploymentProcess
+from tests.live import answers, official
+from tests.live.probes import PROBES, Probes
+from tests.live.report import Report, Skip
+from tests.live.target import Target
+from tests.simulation.semantics.cases import Case, Error, evaluate
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    with DeploymentProcess("--replica-set", "1") as deployment:
+        target = Target(deployment.uri)
+        yield target
+        target.close()
+
+
+class Played:
+    """Stands in for the runner of a case.
+
+    :param failures: how often it fails.
+    """
+
+    def __init__(self, failures: int, error: Exception) -> None:
+        self._failures, self._error = failures, error
+
+    def __call__(self, *_: Any) -> Played:
+        return self
+
+    def run(self) -> None:
+        """Fail, or not."""
+        self._failures -= 1
+        if self._failures >= 0:
+            raise self._error
+
+
+@pytest.mark.parametrize(
+    ("case", "failures", "remarks"),
+    [
+        ({"blockTimeMS": 5}, 0, 0),
+        ({"blockTimeMS": 5}, 2, 2),
+        ({"blockTimeMS": 5}, 3, None),
+        ({"errorCode": 5}, 1, None),
+    ],
+)
+def test_only_a_case_that_counts_on_milliseconds_is_tried_again(
+    case: dict[str, Any], failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(official, "Run", Played(failures, AssertionError("late")))
+    live: Any = None
+    noted: list[str] = []
+
+    def play() -> None:
+        official._run_case(live, lambda: {"tests": [case]}, 0, {}, noted)
+
+    if remarks is None:
+        with pytest.raises(AssertionError, match="late"):
+            play()
+    else:
+        play()
+        assert noted == ["it was tried again after AssertionError: late"] * remarks
+
+
+@pytest.mark.long
+def test_what_a_server_has_excuses_nothing(target: Target) -> None:
+    """A simulated one lacks JavaScript alone, and values that are encrypted for queries."""
+    probes = Probes(target)
+    lacking = {probe.what for probe in PROBES if probes.lacking(" ".join(probe.words))}
+    assert lacking <= {"JavaScript", "collections with encryptedFields", "`encrypt` in schemas"}
+    assert "JavaScript" in lacking
+    assert target.database("probe") not in target.client.list_database_names()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("text", "kind", "reason"),
+    [
+        ("a case with $where", Skip, "the server lacks JavaScript: .*does not support the query operator \\$where"),
+        ("a case with snapshot", ValueError, "wrong"),
+        ("a case", ValueError, "wrong"),
+    ],
+)
+def test_a_failed_case_is_skipped_only_for_what_the_server_lacks(
+    target: Target, text: str, kind: type[Exception], reason: str
+) -> None:
+    with pytest.raises(kind, match=reason), Probes(target).judged(text):
+        raise ValueError("wrong")
+
+
+def _refusal(collection: Any) -> Any:
+    raise OperationFailure("no", 20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("call", "outcome", "reason"),
+    [
+        (lambda collection: 1, "passed", ""),
+        (lambda collection: 2, "differs", "answered 2, documented 1"),
+        (_refusal, "differs", f"answered {Error(20)!r}, documented 1"),
+        (evaluate("$a"), "differs", "answered so that ValueError"),
+        (lambda collection: collection.find_one({"a": object()}), "failed", "InvalidDocument"),
+    ],
+)
+def test_what_a_documented_case_comes_to(
+    target: Target, call: Any, outcome: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "CASES", [Case("a case", [], call, 1, "here")])
+    report = Report({})
+    answers.documented(target, report, "")
+    (entry,) = report.entries
+    assert entry.outcome.value == outcome
+    assert entry.reason.startswith(reason)
