@@ -49,10 +49,11 @@ class Played:
         ({"blockTimeMS": 5}, 0, 0),
         ({"blockTimeMS": 5}, 2, 2),
         ({"blockTimeMS": 5}, 3, None),
+        ({"uriOptions": {"socketTimeoutMS": 5}}, 1, 1),
         ({"errorCode": 5}, 1, None),
     ],
 )
-def test_only_a_case_that_counts_on_milliseconds_is_tried_again(
+def test_only_a_case_with_limits_of_time_is_tried_again(
     case: dict[str, Any], failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(official, "Run", Played(failures, AssertionError("late")))
