@@ -219,8 +219,7 @@ class ReadAhead:
         :raises NetworkTimeout: the limit of time was over first.
         """
         greenlet = self._greenlet
-        if greenlet is None:
-            return
+        assert greenlet is not None
         left = remaining(deadline) if self._deadline is None else None  # that of the cursor is the `getMore`'s
         holding = hold_hub()  # the greenlet does not
         self._is_awaited = True

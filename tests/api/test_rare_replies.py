@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bson import Timestamp
+from gevent import GreenletExit
 
 from gmongo import InsertOne, MongoClient
 from gmongo._telemetry.settings import telemetry_settings
@@ -16,6 +17,7 @@ from gmongo.change_stream import _Watched
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
 from gmongo.engines.change_stream import Position
 from gmongo.engines.read_ahead import _without_frames
+from gmongo.engines.transaction import TransactionEnd, _TooLongError
 from gmongo.errors import (
     BulkWriteError,
     ClientBulkWriteException,
@@ -26,8 +28,11 @@ from gmongo.errors import (
     OperationFailure,
     WriteConcernError,
 )
+from gmongo.events import sdam as events_of_checks
 from gmongo.events.command import CommandEvents
+from gmongo.execution.context import OperationContext
 from gmongo.gridfs import GridFSBucket
+from gmongo.operations.find import Find
 from gmongo.operations.write import _Write
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import ReadPreference
@@ -125,6 +130,46 @@ def test_results_of_a_client_s_bulk_are_documents(batch: list[Any]) -> None:
         server.hello_extra = {"maxWireVersion": 25}
         with pytest.raises(Exception, match=r"^firstBatch of a cursor must be a list of documents, not \["):
             client.bulk_write([InsertOne({}, namespace="db.c")], verbose_results=True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "orphan"),
+    [
+        (cursor_reply([], 7), 7),
+        (cursor_reply([], 0), None),
+        ({"ok": 0, "code": 13, "errmsg": "not authorized"}, None),
+        ({"ok": 1, "cursor": 5}, None),
+        ({"ok": 1, "cursor": {"id": "x", "ns": "db.c", "firstBatch": []}}, None),
+    ],
+)
+def test_a_cursor_that_nothing_waits_for_any_more(reply: dict[str, Any], orphan: int | None) -> None:
+    operation = Find(OperationContext("db", "c"), {}, {})
+    found = operation.orphaned_cursor(reply, ("h", 1))
+    assert (found and found.cursor_id) == orphan
+
+
+def test_an_abort_that_takes_too_long_is_told_from_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = object.__new__(TransactionEnd)
+    foreign = _TooLongError()
+
+    def abort(*_: object) -> None:
+        raise foreign
+
+    monkeypatch.setattr(TransactionEnd, "_abort", abort)
+    with pytest.raises(_TooLongError) as caught:
+        ending.give_up(GreenletExit(), None)
+    assert caught.value is foreign
+
+
+@pytest.mark.parametrize(("known", "shown"), [(None, {}), (5, {"serverConnectionId": 5})])
+def test_the_connection_of_a_check_is_logged_as_far_as_it_is_known(known: int | None, shown: dict[str, int]) -> None:
+    hello = SimpleNamespace(connection_id=known)
+    assert events_of_checks._of(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
+        "driverConnectionId": 1,
+        **shown,
+    }
+    assert events_of_checks._of(SimpleNamespace(id=1, handshake_done=False, hello=hello)) == {"driverConnectionId": 1}
+    assert events_of_checks._of(None) == {}
 
 
 # Change streams

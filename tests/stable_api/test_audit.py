@@ -6,18 +6,21 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.monitoring import CommandStartedEvent
 from gmongo.server_api import ServerApi
 from gmongo.stable_api import Audit, Remark, Verdict
+from gmongo.stable_api.audit import _place
 from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
 from gmongo.stable_api.judgement import remarks_on
 from gmongo.stable_api.report import show, write
@@ -331,6 +334,30 @@ def test_a_report_of_one_thing() -> None:
     audit = Audit()
     audit.started(_event("distinct"))
     assert audit.report().startswith("API version 1: 1 command seen, 1 thing that ServerApi")
+
+
+def place_of(*files: str) -> str:
+    """The place that is found if the code of each file calls that of the next one, in a greenlet of its own."""
+    found: list[str] = []
+    code: dict[str, Any] = {"call": lambda: None}
+    for number, file in enumerate(reversed(files)):
+        last = "found.append(place())" if number == 0 else "call()"
+        names = {"call": code.get("f"), "found": found, "place": _place}
+        exec(compile(f"\n\ndef f():\n    {last}", file, "exec"), names)
+        code = names
+    gevent.spawn(code["f"]).get()
+    return found[0]
+
+
+def test_a_place_is_the_innermost_of_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    library, driver = f"{sysconfig.get_path('purelib')}/x.py", str(ROOT / "gmongo" / "collection.py")
+    other_library = f"{sysconfig.get_path('stdlib')}/y.py"
+    app, elsewhere = str(tmp_path / "folder" / "app.py"), "/elsewhere/app.py"
+    assert place_of(elsewhere, app, library, driver) == "folder/app.py:4"
+    assert place_of(app, elsewhere, driver, "<frozen runpy>") == "/elsewhere/app.py:4"
+    assert place_of(other_library, library, driver) == f"{library}:4"
+    assert place_of("<frozen runpy>", driver) == ""
 
 
 # The program
