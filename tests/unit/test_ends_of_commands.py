@@ -1,0 +1,105 @@
+"""What the end of a command does to its connection, its session, its server and the cursor it may have opened."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from bson.errors import InvalidBSON
+from gevent import GreenletExit
+
+from gmongo.errors import AutoReconnect, OperationFailure, ProtocolError
+from gmongo.events.command import CommandEvents
+from gmongo.execution.command import CommandRunner, _asks_to_reauthenticate
+from gmongo.execution.late_reply import LateReply
+
+
+class Scene:
+    def __init__(self, *, usable: bool = True, unanswered: int | None = None) -> None:
+        self.topology: Any = Mock()
+        self.events: Any = Mock(spec=CommandEvents)
+        self.events.wanted = lambda: False
+        self.runner = CommandRunner(self.topology, self.events, Mock())
+        self.taken: list[Any] = []
+        self.runner.orphan_taker = lambda: self.taken.append
+        self.connection: Any = Mock(usable=usable, unanswered=unanswered, address=("h", 1))
+        self.attempt: Any = SimpleNamespace(operation=Mock(), session=None, server_session=None)
+        self.attempt.operation.orphaned_cursor.return_value = "cursor"
+
+    def report(self, error: BaseException, sent: Any = None, reply: Any = None) -> None:
+        self.runner._report_error(error, self.attempt, self.connection, sent, reply)
+
+
+@pytest.mark.parametrize(
+    "error", [AutoReconnect("x"), OperationFailure("x"), ProtocolError("x"), InvalidBSON("x"), GreenletExit()]
+)
+@pytest.mark.parametrize("replied", [False, True])
+def test_an_error_takes_effect(error: BaseException, replied: bool) -> None:
+    scene = Scene()
+    scene.report(error, None, {"ok": 1} if replied else None)
+    of_driver = isinstance(error, (AutoReconnect, OperationFailure, ProtocolError))
+    assert [call.args for call in scene.topology.handle_error.call_args_list] == (
+        [(scene.connection, error)] if of_driver else []
+    )
+    assert scene.connection.mark_unusable.called is isinstance(error, ProtocolError)
+    assert scene.taken == (["cursor"] if replied and not of_driver else [])
+    assert not scene.connection.expect_late_reply.called and not scene.events.failed.called
+
+
+@pytest.mark.parametrize("usable", [False, True])
+@pytest.mark.parametrize("whose", ["given", "own", "none"])
+def test_a_session_is_dirty_when_the_server_may_be_busy_with_it(usable: bool, whose: str) -> None:
+    scene = Scene(usable=usable)
+    server_session = SimpleNamespace(dirty=False)
+    if whose == "given":
+        scene.attempt.session = SimpleNamespace(server_session=server_session)
+    elif whose == "own":
+        scene.attempt.server_session = server_session
+    scene.report(AutoReconnect("x"))
+    assert server_session.dirty is (not usable and whose != "none")
+
+
+@pytest.mark.parametrize("unanswered", [None, 5])
+def test_a_reply_that_is_outstanding_is_expected(unanswered: int | None) -> None:
+    scene = Scene(unanswered=unanswered)
+    scene.report(GreenletExit())
+    calls = scene.connection.expect_late_reply.call_args_list
+    assert [type(call.args[0]) for call in calls] == ([LateReply] if unanswered else [])
+
+
+def test_a_listener_that_is_interrupted_takes_the_place_of_the_error() -> None:
+    scene = Scene()
+    sent: Any = SimpleNamespace(started=0.0)
+    scene.report(error := AutoReconnect("x"), sent)
+    assert scene.events.failed.call_args.args[0] is sent and scene.events.failed.call_args.args[2] is error
+    assert scene.topology.handle_error.call_count == 1
+    scene.events.failed.side_effect = GreenletExit
+    with pytest.raises(GreenletExit):
+        scene.report(error, sent, {"ok": 1})
+    assert scene.topology.handle_error.call_count == 1 and scene.taken == ["cursor"]
+
+
+def test_orphans_are_taken_by_what_is_there() -> None:
+    scene = Scene()
+    scene.runner.reap(None)
+    scene.runner.reap("one")
+    scene.runner.orphan_taker = lambda: None
+    scene.runner.reap("two")
+    assert scene.taken == ["one"]
+    assert CommandRunner(scene.topology, scene.events, Mock()).orphan_taker() is None
+
+
+@pytest.mark.parametrize(
+    ("error", "authenticated", "asks"),
+    [
+        (OperationFailure("x", 391), True, True),
+        (OperationFailure("x", 391), False, False),
+        (OperationFailure("x", 18), True, False),
+        (AutoReconnect("x"), True, False),
+    ],
+)
+def test_what_asks_to_authenticate_again(error: BaseException, authenticated: bool, asks: bool) -> None:
+    connection: Any = SimpleNamespace(authentication="a" if authenticated else None)
+    assert _asks_to_reauthenticate(error, connection) is asks
