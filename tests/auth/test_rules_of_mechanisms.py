@@ -1,0 +1,78 @@
+"""What each mechanism makes of a username, a password, a source and the database of a URI: all combinations."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from gmongo.auth.credential import credential_of
+from gmongo.auth_oidc import OIDCCallback
+from gmongo.errors import ConfigurationError
+
+# For each: whether a username and a password are needed (None: both or none; "any": as one likes; False: not allowed),
+# what the source is if none is given, and whether the database of the URI comes before that.
+MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
+    "DEFAULT": (True, True, "admin", True),
+    "SCRAM-SHA-1": (True, True, "admin", True),
+    "SCRAM-SHA-256": (True, True, "admin", True),
+    "PLAIN": (True, True, "$external", True),
+    "MONGODB-X509": ("any", False, "$external", False),
+    "MONGODB-AWS": (None, None, "$external", False),
+    "GSSAPI": (True, "any", "$external", False),
+    "MONGODB-OIDC": ("any", False, "$external", False),
+}
+
+
+class Callback(OIDCCallback):
+    def fetch(self, context: Any) -> Any:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_combinations(mechanism: str) -> None:
+    username_rule, password_rule, usual, takes_database = MECHANISMS[mechanism]
+    for username, password, source, database in product((None, "ann"), (None, "secret"), (None, "own"), (None, "db")):
+        options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
+        if source is not None:
+            options["authsource"] = source
+        if mechanism == "MONGODB-OIDC":
+            options["authmechanismproperties"] = {"OIDC_CALLBACK": Callback()}
+        good = (
+            not (username_rule is True and username is None)
+            and not (password_rule is True and password is None)
+            and not (password_rule is False and password is not None)
+            and not (username_rule is None and (username is None) != (password is None))
+            and (takes_database or source is None)
+        )
+        if mechanism == "DEFAULT" and username is None:
+            assert credential_of(options, username, password, database) is None
+        elif not good:
+            with pytest.raises(ConfigurationError, match=f"^authMechanism {mechanism}: "):
+                credential_of(options, username, password, database)
+        else:
+            found = credential_of(options, username, password, database)
+            assert found is not None
+            expected = source or (database if takes_database else None) or usual
+            assert (found.mechanism, found.source) == (mechanism, expected)
+            assert (found.username, found.password) == (username, password)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("username", "password"), [("", None), ("", ""), ("ann", "")])
+def test_empty_names(mechanism: str, username: str, password: Any) -> None:
+    """A URI without a password has an empty one, where none is needed."""
+    options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
+    if mechanism == "MONGODB-OIDC":
+        options["authmechanismproperties"] = {"OIDC_CALLBACK": Callback()}
+    if mechanism == "DEFAULT" and username == "":
+        assert credential_of(options, username, password, None) is None
+        return
+    needs_both = mechanism == "MONGODB-AWS"
+    if username == "" or (needs_both and not password):
+        with pytest.raises(ConfigurationError):
+            credential_of(options, username, password, None)
+        return
+    found = credential_of(options, username, password, None)
+    assert found is not None and found.password == ("" if MECHANISMS[mechanism][1] is True else None)
