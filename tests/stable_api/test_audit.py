@@ -153,6 +153,19 @@ def test_a_malformed_command_is_the_server_s_business(command: dict[str, Any]) -
             said(name, {**command, field: value})
 
 
+def test_what_to_use_instead_is_said_under_each_name() -> None:
+    for names, advice in (
+        ("collStats", "use aggregate with {$collStats: {count: {}}}"),
+        ("distinct", "use aggregate with $group"),
+        ("isMaster ismaster", "use hello"),
+        ("mapReduce mapreduce", "use aggregate"),
+    ):
+        for name in names.split():
+            (remark,) = remarks_on(name, {name: 1})
+            assert (remark.verdict, remark.command) == (Verdict.OUTSIDE, name)
+            assert remark.advice.startswith(advice)
+
+
 def test_the_tables_agree() -> None:
     assert set(COMMANDS) >= DEPRECATED
     assert set(ALIASES.values()) <= set(COMMANDS)

@@ -160,3 +160,13 @@ def test_all_that_were_dropped_until_then_are_ended_in_one_go():
     assert executor.run_operations == []
     gevent.idle()
     assert executor.run_operations == [(0, [1]), (0, [2]), (0, [3])]
+
+
+def test_it_takes_cursors_of_interrupted_operations():
+    executor = Executor()
+    reaper = CursorReaper(executor)
+    executor.commands.orphan_taker()(SimpleNamespace(cursor_id=7, namespace="db.c", address=("h", 1), pin=None))
+    gevent.idle()
+    assert executor.run_operations == [(0, [7])]
+    del reaper
+    assert executor.commands.orphan_taker() is None  # it goes with the client
