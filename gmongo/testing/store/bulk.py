@@ -10,10 +10,10 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import bad_value, invalid_namespace
+from gmongo.testing.store.errors import bad_value, invalid_namespace, type_mismatch
 from gmongo.testing.store.fields import check_statement
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.values import MISSING
+from gmongo.testing.store.values import MISSING, is_number, is_whole, long_of, type_name
 from gmongo.testing.store.writes import (
     FATAL,
     MAX_BATCH,
@@ -58,7 +58,9 @@ def _check(context: Context, body: Document) -> None:
     for operation in context.pace.through(body["ops"]):
         kind = _kind(operation)
         check_statement(f"bulkWrite.{kind}", operation, context.state.version)
-        if type(operation[kind]) is not int or not 0 <= operation[kind] < len(body["nsInfo"]):
+        if not is_number(operation[kind]):
+            raise type_mismatch(f"BSON field 'bulkWrite.{kind}' is the wrong type '{type_name(operation[kind])}'")
+        if not is_whole(operation[kind]) or not 0 <= operation[kind] < len(body["nsInfo"]):
             raise bad_value(f"BulkWrite ops entry {operation!r} has an invalid nsInfo index.")
 
 
@@ -90,7 +92,7 @@ def _target(context: Context, entry: Any) -> Target:
 def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
     kind = _kind(operation)
     try:
-        outcome = _RUN[kind](targets[operation[kind]], operation)
+        outcome = _RUN[kind](targets[long_of(operation[kind])], operation)
     except CommandError as error:
         if error.code in FATAL or error.name == "CommandNotSupported":
             raise

@@ -15,20 +15,24 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
     illegal_operation,
     invalid_namespace,
+    invalid_options,
     namespace_not_found,
+    type_mismatch,
 )
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.values import long_of
+from gmongo.testing.store.values import long_of, type_name
 from gmongo.testing.store.views import check_view
 
 
 def create(context: Context) -> Document:
     """``create``."""
     options = created_options(context.body)
+    if "validator" in options and context.database in ("admin", "config", "local"):
+        raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")
     check_view(context.access, context.database, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
@@ -107,7 +111,9 @@ def rename_collection(context: Context) -> Document:
 
 
 def _namespace(value: Any) -> tuple[str, str]:
-    if not isinstance(value, str) or "." not in value:
+    if not isinstance(value, str):
+        raise type_mismatch(f"a namespace must be a string, and not {type_name(value)}")
+    if "." not in value:
         raise invalid_namespace(f"Invalid namespace specified '{value}'")
     database, _, name = value.partition(".")
     check_name(database, name)

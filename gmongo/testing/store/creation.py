@@ -14,7 +14,7 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index_specs import check_identity_spec
-from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.surroundings import Surroundings
@@ -168,6 +168,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
                 raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
         compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
     if options.get("validator"):
+        check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
 
 

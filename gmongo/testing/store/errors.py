@@ -54,6 +54,11 @@ def invalid_namespace(message: str) -> CommandError:
     return CommandError(73, "InvalidNamespace", message)
 
 
+def query_feature_not_allowed(message: str) -> CommandError:
+    """A part of a query that it cannot have where it is used."""
+    return CommandError(224, "QueryFeatureNotAllowed", message)
+
+
 def immutable_field(message: str) -> CommandError:
     """An update of ``_id``."""
     return CommandError(66, "ImmutableField", message)

@@ -10,14 +10,14 @@ from gmongo.testing.command import CommandError, Request, not_supported
 from gmongo.testing.store.aggregation import results
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value
+from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.fields import check_command
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.plan_trees import Node, Query, count_tree, distinct_tree, parsed, write_tree
 from gmongo.testing.store.reads import count, distinct, found, matching
 from gmongo.testing.store.replies import batch_size
 from gmongo.testing.store.updating import Update
-from gmongo.testing.store.values import identical
+from gmongo.testing.store.values import identical, type_name
 from gmongo.testing.store.writes import update_of
 
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
@@ -29,8 +29,11 @@ def explain(context: Context) -> Document:
     if verbosity not in _VERBOSITIES:
         raise bad_value(f"verbosity string must be one of {', '.join(_VERBOSITIES)}, not {verbosity!r}")
     command = context.body["explain"]
-    if not isinstance(command, dict) or not command:
-        raise CommandError(9, "FailedToParse", "explain needs a command to explain")
+    if not isinstance(command, dict):
+        raise type_mismatch(f"BSON field 'explain.explain' is the wrong type '{type_name(command)}', expected type "
+                            "'object'")  # fmt: skip
+    if not command:
+        raise CommandError(59, "CommandNotFound", "Explain failed due to unknown command: ")
     return explained(context, command, verbosity)
 
 

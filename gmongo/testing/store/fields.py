@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import bad_value, type_mismatch
-from gmongo.testing.store.values import type_name
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
+from gmongo.testing.store.values import is_number, type_name
 
 Version = tuple[int, int]
 
@@ -107,6 +107,9 @@ FIELDS: Mapping[str, frozenset[str]] = {name: frozenset(spec.split()) for name, 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "aggregate": ("pipeline",),
     "bulkWrite": ("ops", "nsInfo"),
+    "bulkWrite.delete": ("filter",),
+    "bulkWrite.insert": ("document",),
+    "bulkWrite.update": ("filter", "updateMods"),
     "convertToCapped": ("size",),
     "createIndexes": ("indexes",),
     "delete": ("deletes",),
@@ -144,28 +147,33 @@ _SINCE: Mapping[tuple[str, str], Version] = {
 }
 _RAW_DATA_SINCE = (8, 2)
 # What the values of fields must be; null stands for no value.
-_KINDS: Mapping[str, tuple[str, str]] = {
-    "array": (
-        "list",
-        "arrayFilters cursors deletes documents indexes nsInfo ops pipeline updates endSessions killSessions "
-        "refreshSessions killAllSessions killAllSessionsByPattern",
-    ),
-    "object": (
-        "dict",
-        "c changeStreamPreAndPostImages collation constants cursor fields filter idIndex let lsid "
-        "projection q query readConcern sort timeseries validator",
-    ),
-    "bool": ("bool", "ignoreUnknownIndexOptions"),
-    "number": ("number", "batchSize cappedMax cappedSize limit maxTimeMS scale skip size txnNumber"),
-    "string": ("str", "validationAction validationLevel viewOn"),
+_KINDS: Mapping[str, str] = {
+    "array": """cursors deletes documents indexes ops updates endSessions killSessions refreshSessions killAllSessions
+        killAllSessionsByPattern""",
+    "objects": "arrayFilters nsInfo pipeline",
+    "object": """c changeStreamPreAndPostImages collation constants encryptedFields fields filter idIndex
+        indexOptionDefaults let lsid projection q query readConcern sort storageEngine timeseries validator""",
+    "cursor": "cursor",
+    "bool": """allowDiskUse allowPartialResults authorizedCollections authorizedDatabases awaitData errorsOnly explain
+        multi noCursorTimeout ordered returnKey showRecordId singleBatch tailable upsert""",
+    "switch": """autoIndexId bypassDocumentValidation capped dryRun dropTarget freeStorage ignoreUnknownIndexOptions new
+        remove""",
+    "number": "batchSize cappedMax cappedSize limit maxTimeMS scale skip size txnNumber",
+    "string": "validationAction validationLevel viewOn",
+    "hint": "hint",
 }
-_EXPECTED = {field: (kind, wanted) for wanted, (kind, fields) in _KINDS.items() for field in fields.split()}
+_EXPECTED = {field: kind for kind, fields in _KINDS.items() for field in fields.split()}
 # Where a field is something else than its namesakes.
-_EXCEPTIONS: Mapping[tuple[str, str], tuple[str, str]] = {
-    ("find", "min"): ("dict", "object"),
-    ("find", "max"): ("dict", "object"),
-    ("create", "max"): ("number", "number"),
-    ("delete.deletes", "limit"): ("any", "any"),
+_EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("bulkWrite.delete", "multi"): "bool",
+    ("create", "max"): "number",
+    ("explain", "explain"): "any",
+    ("find", "max"): "object",
+    ("find", "min"): "object",
+    ("findAndModify", "upsert"): "switch",
+    ("listCollections", "nameOnly"): "bool",
+    ("listDatabases", "nameOnly"): "switch",
+    ("delete.deletes", "limit"): "one or all",
 }
 
 
@@ -210,12 +218,36 @@ def _is_there(name: str, field: str, version: Version) -> bool:
 def _check_type(name: str, field: str, value: Any) -> None:
     if field == "maxTimeMS" and _IS["number"](value) and not 0 <= value < 2**31:
         raise bad_value(f"{value} value for maxTimeMS is out of range")
-    expected = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field)
-    if expected is None or value is None or _IS[expected[0]](value):
-        return
-    raise type_mismatch(
-        f"BSON field '{name}.{field}' is the wrong type '{type_name(value)}', expected type '{expected[1]}'"
-    )
+    kind = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field, "any")
+    if value is None or _IS[kind](value):
+        _check_parts(name, field, value, kind)
+    elif kind in _UNREADABLE:
+        raise failed_to_parse(f"{_UNREADABLE[kind]}, and not {value!r}")
+    else:
+        raise _mismatch(f"{name}.{field}", value, _NAMES.get(kind, kind))
+
+
+# Kinds whose values a command reads by itself.
+_UNREADABLE = {
+    "hint": "Hint must be a string or an object",
+    "one or all": "The limit field in delete objects must be 0 or 1",
+}
+_NAMES = {"objects": "array", "cursor": "object", "switch": "[bool, long, int, decimal, double]"}
+
+
+def _mismatch(field: str, value: Any, expected: str) -> CommandError:
+    return type_mismatch(f"BSON field '{field}' is the wrong type '{type_name(value)}', expected type '{expected}'")
+
+
+def _check_parts(name: str, field: str, value: Any, kind: str) -> None:
+    if kind == "objects":
+        for place, part in enumerate(value or ()):
+            if not isinstance(part, dict):
+                raise _mismatch(f"{name}.{field}.{place}", part, "object")
+    elif kind == "cursor":
+        for part in value or ():
+            if part != "batchSize":
+                raise location(40415, f"BSON field '{name}.cursor.{part}' is an unknown field.")
 
 
 def _is_finite(value: Any) -> bool:
@@ -224,11 +256,16 @@ def _is_finite(value: Any) -> bool:
 
 _IS: Mapping[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
+    "array": lambda value: isinstance(value, list),
     "bool": lambda value: isinstance(value, bool),
-    "dict": lambda value: isinstance(value, dict),
-    "list": lambda value: isinstance(value, list),
+    "cursor": lambda value: isinstance(value, dict),
+    "hint": lambda value: type(value) is str or isinstance(value, dict),
     "number": _is_finite,
-    "str": lambda value: type(value) is str,
+    "object": lambda value: isinstance(value, dict),
+    "objects": lambda value: isinstance(value, list),
+    "one or all": lambda value: not is_number(value) or float(str(value)) in (0, 1),
+    "string": lambda value: type(value) is str,
+    "switch": lambda value: isinstance(value, bool) or is_number(value),
 }
 
 

@@ -26,9 +26,12 @@ def find_and_modify(context: Context) -> Document:
 
 def _check(body: Document) -> None:
     if body.get("remove"):
-        for name in ("update", "upsert", "new"):
+        for name in ("update", "arrayFilters"):
+            if body.get(name) is not None:
+                raise failed_to_parse(f"Cannot specify both {name} and remove=true")
+        for name in ("upsert", "new"):
             if body.get(name):
-                raise failed_to_parse(f"Cannot specify both remove=true and {name}")
+                raise failed_to_parse(f"Cannot specify both {name}=true and remove=true")
     elif "update" not in body:
         raise failed_to_parse("Either an update or remove=true must be specified")
     if not isinstance(body.get("hint", ""), (str, dict)):

@@ -84,6 +84,12 @@ def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
         raise location(5392900, "FieldPath cannot be constructed with empty string before '.$'")
     if isinstance(spec[found[0]], dict):
         raise location(31271, "positional projection cannot be used with an expression or sub object")
+    if not _is_inclusion(spec[found[0]]):
+        raise location(31395, "positional projection cannot be used with exclusion")
+    place = list(spec).index(found[0])
+    for number, value in enumerate(spec.values()):
+        if isinstance(value, dict) and "$elemMatch" in value:
+            raise location(31256 if number < place else 31255, "Cannot specify positional operator and $elemMatch.")
     return split(found[0][:-2])
 
 
@@ -107,6 +113,8 @@ def _is_slice_expression(operand: Any) -> bool:
 
 def _array_operator(name: str, value: Any, variables: Variables) -> Edit:
     if "$elemMatch" in value:
+        if not isinstance(value["$elemMatch"], dict):
+            raise location(31274, "elemMatch: Invalid argument, object required")
         if "." in name:
             raise location(31275, "Cannot use $elemMatch projection on a nested field")
         return _first_element(name, value["$elemMatch"], variables)

@@ -17,7 +17,7 @@ from gmongo.testing.store.errors import (
     type_mismatch,
 )
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.operators import is_operators, is_wanted
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.text_specs import check_text, text_keys, text_options
@@ -195,7 +195,10 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
     if spec.get("unique") and spec.get("prepareUnique"):
         raise cannot_create("cannot create an index with the 'unique' option and the 'prepareUnique' option")
     _check_not_clustered(spec)
+    if "storageEngine" in spec and (not isinstance(spec["storageEngine"], dict) or not spec["storageEngine"]):
+        raise cannot_create('"storageEngine" options must be a document with valid options')
     if "partialFilterExpression" in spec:
+        check_allowed(spec["partialFilterExpression"], SPECIAL)
         compile_filter(spec["partialFilterExpression"])
         _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):

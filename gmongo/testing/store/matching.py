@@ -9,7 +9,7 @@ from gmongo import _chance
 from gmongo.testing.command import not_supported
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
@@ -31,6 +31,8 @@ Clause = Callable[[Any, Variables], bool]
 
 # Conditions that hold always, or never.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
+# What not every query can have.
+SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 _UNSUPPORTED = frozenset({"$where", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
 
 
@@ -43,6 +45,19 @@ class Predicate(NamedTuple):
 
     single: Test
     any_of: Callable[[list[Any]], bool]
+
+
+def check_allowed(query: Any, banned: frozenset[str]) -> None:
+    """Check that a query has none of some operators.
+
+    :raises CommandError: 224 for an expression or a schema, 2 for others that are not allowed here.
+    """
+    for name, operand in query.items() if isinstance(query, dict) else ():
+        if name in banned:
+            message = f"{name} is not allowed in this context"
+            raise query_feature_not_allowed(message) if name in ("$expr", "$jsonSchema") else bad_value(message)
+        for part in operand if isinstance(operand, list) else [operand]:
+            check_allowed(part, banned)
 
 
 def compile_filter(

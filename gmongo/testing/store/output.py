@@ -11,20 +11,21 @@ from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location, write_conflict
+from gmongo.testing.store.errors import bad_value, location, type_mismatch, write_conflict
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.namespaces import drop_collection, move_collection
-from gmongo.testing.store.paths import nested, value_at
+from gmongo.testing.store.paths import value_at
 from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.validation import check_document, check_storable
-from gmongo.testing.store.values import MISSING, Key, identical
+from gmongo.testing.store.values import MISSING, Key, identical, type_name
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
 # Writes are not in order: after these errors others go on, and the first of them is told in the end.
 _PASSED_OVER = frozenset({121, 11000, 13113})
+_OF_MERGE = frozenset({"into", "on", "let", "whenMatched", "whenNotMatched"})
 _UNMATCHED = frozenset({"insert", "discard", "fail"})
 
 
@@ -87,14 +88,7 @@ def _check(context: Context, collection: Collection, document: Document) -> None
 
 
 def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
-    if isinstance(spec, str):
-        spec = {"into": spec}
-    unknown = set(spec) - {"into", "on", "let", "whenMatched", "whenNotMatched"}
-    if unknown or "into" not in spec:
-        raise failed_to_parse(f"$merge needs 'into', and does not know {sorted(unknown)}")
-    matched, unmatched = spec.get("whenMatched", "merge"), spec.get("whenNotMatched", "insert")
-    if (not isinstance(matched, list) and matched not in _MATCHED) or unmatched not in _UNMATCHED:
-        raise bad_value(f"Unknown $merge modes: whenMatched {matched!r}, whenNotMatched {unmatched!r}")
+    spec = _checked(spec)
     on = _fields(spec.get("on", "_id"))
     database, name = _target(context, spec["into"])
     collection = context.access.find(database, name) or context.access.create(database, name, {})
@@ -113,6 +107,42 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
         raise failure
 
 
+def _checked(spec: Any) -> Document:
+    """The specification of a ``$merge``.
+
+    :raises CommandError: there is no such stage.
+    """
+    if not isinstance(spec, (str, dict)):
+        raise location(51182, f"$merge only supports a string or object argument, not {type_name(spec)}")
+    options: Document = {"into": spec} if isinstance(spec, str) else spec
+    for name in options:
+        if name not in _OF_MERGE:
+            raise location(40415, f"BSON field '$merge.{name}' is an unknown field.")
+    if "into" not in options:
+        raise location(40414, "BSON field '$merge.into' is missing but a required field")
+    if not isinstance(options["into"], (str, dict)):
+        raise location(51178, f"$merge 'into' field must be either a string or an object, but found "
+                       f"{type_name(options['into'])}")  # fmt: skip
+    _check_modes(options)
+    return options
+
+
+def _check_modes(options: Document) -> None:
+    matched, unmatched = options.get("whenMatched", "merge"), options.get("whenNotMatched", "insert")
+    if not isinstance(matched, (str, list)):
+        raise location(51191, f"$merge 'whenMatched' field must be either a string or an array, but found "
+                       f"{type_name(matched)}")  # fmt: skip
+    if type(unmatched) is not str or not isinstance(options.get("let", {}), dict):
+        raise type_mismatch("BSON field '$merge.whenNotMatched' must be a string, and '$merge.let' an object")
+    if (isinstance(matched, str) and matched not in _MATCHED) or unmatched not in _UNMATCHED:
+        raise bad_value(f"Enumeration value '{matched}' or '{unmatched}' of $merge is not a valid value.")
+    if isinstance(matched, list):
+        if options.get("let", {}).get("new", "$$ROOT") != "$$ROOT":
+            raise location(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
+    elif "let" in options:
+        raise location(51199, f"Cannot use 'let' variables with 'whenMatched: {matched}' mode")
+
+
 def _merge_one(
     context: Context, collection: Collection, found: tuple[Key, Record] | None, document: Document, spec: Document
 ) -> None:
@@ -123,11 +153,6 @@ def _merge_one(
         raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
                            "the target collection for at least one document in the source collection")  # fmt: skip
     elif unmatched == "insert":
-        if isinstance(
-            spec.get("whenMatched"), list
-        ):  # the pipeline makes the document of nothing but what it is found by
-            named = {path: value_at(document, path) for path in _fields(spec.get("on", "_id"))}
-            document = _with_identity(_by_pipeline(context, nested(named), document, spec))
         _check(context, collection, document)
         context.access.insert(collection, document)
 
@@ -185,7 +210,7 @@ def _merge_into(
 
 
 def _by_pipeline(context: Context, stored: Document, document: Document, spec: Mapping[str, Any]) -> Document:
-    let = spec.get("let", {"new": "$$ROOT"})
+    let = {"new": "$$ROOT", **spec.get("let", {})}
     variables = {name: evaluate(expression, document, context.variables) for name, expression in let.items()}
     return compile_update_pipeline(spec["whenMatched"], {**context.variables, **variables})(stored)
 

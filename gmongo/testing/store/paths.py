@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gmongo.testing.store.errors import location
@@ -27,18 +27,6 @@ def value_at(document: Any, path: str) -> Any:
     """The value that the path leads to without spreading over arrays."""
     for part in split(path):
         document = step(document, part)
-    return document
-
-
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The document that has the values at their paths."""
-    document: dict[str, Any] = {}
-    for path, value in values.items():
-        *above, last = split(path)
-        parent = document
-        for part in above:
-            parent = parent.setdefault(part, {})
-        parent[last] = value
     return document
 
 

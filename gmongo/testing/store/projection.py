@@ -39,7 +39,9 @@ def compile_project(spec: Any, scope: Scope) -> Project:
 
     :raises CommandError: it is malformed, or both includes and excludes fields.
     """
-    if not isinstance(spec, dict) or not spec:
+    if not isinstance(spec, dict):
+        raise location(15969, "$project specification must be an object")
+    if not spec:
         raise location(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
     tree: Tree = {}
     _grow(tree, spec, lambda value: _leaf(value, scope))

@@ -12,6 +12,7 @@ from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, cursor_not_found, type_mismatch
+from gmongo.testing.store.values import is_number, long_of, type_name
 
 AWAIT_SECONDS = 1.0
 
@@ -23,9 +24,11 @@ def batch_size(value: Any, name: str = "batchSize") -> int | None:
     """
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+    if not is_number(value):
+        raise type_mismatch(f"BSON field '{name}' is the wrong type '{type_name(value)}'")
+    if long_of(value) < 0:
         raise bad_value(f"BSON field '{name}' value must be >= 0, actual value '{value}'")
-    return int(value)
+    return long_of(value)
 
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:

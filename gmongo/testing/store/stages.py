@@ -42,11 +42,11 @@ def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
     stages = []
     for place, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:])):
         name = stage_name(spec)
-        stages.append(STAGES[name](spec[name], replace(around, most=_most(following))))
         search = search_in(spec[name]) if name == "$match" else None
+        if search is not None and place:
+            raise location(17313, "$match with $text is only allowed as the first pipeline stage")
+        stages.append(STAGES[name](spec[name], replace(around, most=_most(following))))
         if search is not None:
-            if place:
-                raise location(17313, "$match with $text is only allowed as the first pipeline stage")
             around = around.searched(search)
         elif name not in _OF_SAME_DOCUMENTS:
             around = around.changed()
@@ -195,8 +195,10 @@ def _count(spec: Any, _around: Surroundings) -> Stage:
 def _sample(spec: Any, _around: Surroundings) -> Stage:
     if not isinstance(spec, dict):
         raise location(28745, "the $sample stage specification must be an object")
-    if set(spec) != {"size"}:
-        raise location(28749, "$sample stage must specify a size, and nothing else")
+    if set(spec) - {"size"}:
+        raise location(28748, f"unrecognized option to $sample: {(set(spec) - {'size'}).pop()}")
+    if not spec:
+        raise location(28749, "$sample stage must specify a size")
     size = _count_of("$sample", spec["size"], 28746)
     if size < 1:
         raise location(28747, "size argument to $sample must be a positive integer")

@@ -10,7 +10,7 @@ from typing import Any
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field
+from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, query_feature_not_allowed
 from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
 from gmongo.testing.store.modifiers import MODIFIERS, Edit
 from gmongo.testing.store.operators import is_operators
@@ -270,7 +270,7 @@ def _top_names(query: Any) -> Iterator[str]:
             for part in condition:
                 yield from _top_names(part)
         elif path == "$expr":
-            raise CommandError(224, "QueryFeatureNotAllowed", "$expr is not allowed in this context")
+            raise query_feature_not_allowed("$expr is not allowed in this context")
         elif path not in CONSTANTS:
             yield split(path)[0]
 

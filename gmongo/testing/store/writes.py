@@ -13,7 +13,7 @@ from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import failed_to_parse, write_conflict
+from gmongo.testing.store.errors import failed_to_parse, location, type_mismatch, write_conflict
 from gmongo.testing.store.fields import check_statement
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.ordering import compile_sort
@@ -21,7 +21,7 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
 from gmongo.testing.store.updating import Update
 from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
-from gmongo.testing.store.values import MISSING, Key, copy_value, identical
+from gmongo.testing.store.values import MISSING, Key, copy_value, identical, type_name
 
 MAX_BATCH = 100_000
 # Errors that end the whole command, rather than being one statement's.
@@ -147,7 +147,10 @@ def update_of(
     statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
 ) -> Update:
     """The update that a statement describes."""
-    variables = {**variables, **(statement.get("c", statement.get("constants")) or {})}
+    constants = statement.get("c", statement.get("constants"))
+    if constants and not isinstance(spec, list):
+        raise location(51198, "Constant values may only be specified for pipeline updates")
+    variables = {**variables, **(constants or {})}
     return Update(spec, query, variables, statement.get("arrayFilters"), _collation_of(statement, collection))
 
 
@@ -189,6 +192,9 @@ def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 def insert(context: Context) -> Document:
     """``insert``."""
     target = target_of(context)
+    for document in context.pace.through(context.body["documents"]):
+        if not isinstance(document, dict):
+            raise type_mismatch(f"BSON field 'insert.documents' must contain objects, not {type_name(document)}")
     tally = run_statements(context, context.body["documents"], lambda document: insert_one(target, document))
     return tally.reply({"n": tally.matched})
 

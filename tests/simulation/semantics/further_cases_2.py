@@ -1547,10 +1547,10 @@ STAGES = [
         f"{SOURCES}/geonear/requires_geo_index.js",
     ),
     Case(
-        "$merge by a pipeline, or as an upsert of it",
+        "$merge by a pipeline, or as an insert of the document itself (since 4.4)",
         [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}],
         after(_merging(whenMatched=[{"$addFields": {"x": {"$add": ["$b", 1]}}}]), _others),
-        [{"_id": 1, "b": 1, "x": 2}, {"_id": 2, "x": None}],
+        [{"_id": 1, "b": 1, "x": 2}, {"_id": 2, "a": 2}],
         MERGED,
         [{"_id": 1, "b": 1}],
     ),
