@@ -401,8 +401,12 @@ def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None
     asking[0].kill()
     assert [each.get() for each in asking[1:]] == [(b"client", b"1")] * 2 and len(derived) == 1
     assert repr(keys) == "<ScramKeys 1 kept>" and not keys._under_way
-    for number in range(8):
+    for number in range(7):
         keys.derive("sha256", b"p", b"%d" % number, 4096)
+        assert repr(keys) == f"<ScramKeys {number + 2} kept>"
+    keys.derive("sha256", b"p", b"s", 4096)
+    assert len(derived) == 8
+    keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 kept>"
     keys._process = -1
     keys._under_way["sha256", b"p", b"s", 4096] = Mock()  # the parent's, which does not end here
