@@ -267,6 +267,8 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.If) and _text(node.test) == "TYPE_CHECKING":
         return
+    if isinstance(node, ast.AnnAssign) and _text(node.annotation) == "TypeAlias":
+        return
     if isinstance(node, ast.Assign) and _text(node.targets[0]) in ("__all__", "__slots__"):
         return
     if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNALS | _FOR_CHECKERS:

@@ -69,6 +69,7 @@ def test_what_a_kind_makes(kind: str, source: str, expected: set[str]) -> None:
         "__all__ = ['name']",
         "if TYPE_CHECKING:\n    import a\n    b = 1 < 2",
         "T = TypeVar('T')",
+        "Either: TypeAlias = A | B",
         "done = os.kill(process, 0)",
     ],
 )
