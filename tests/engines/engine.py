@@ -29,6 +29,7 @@ _SOURCES = Path(__file__).with_name("sources")
 _ROOT = Path(__file__).resolve().parents[2]
 _BUILD_LIMIT = 900
 _START_LIMIT = 60.0
+_PATIENCE = 5
 _HOST = "127.0.0.1"
 
 
@@ -202,6 +203,21 @@ class Server:
         except pymongo.errors.PyMongoError as error:  # it answers, and no driver can work with that
             raise MissingEngineError(f"{self.engine.name} answers {error}") from error
         return True
+
+    def revive(self) -> bool:
+        """Start it anew if it does not tell PyMongo which databases it has.
+
+        :returns: whether that was so.
+        """
+        limit = 1000 * _PATIENCE
+        with pymongo.MongoClient(self.uri, socketTimeoutMS=limit, serverSelectionTimeoutMS=limit) as client:
+            try:
+                client.list_database_names()
+            except pymongo.errors.ConnectionFailure:
+                self.kill()
+                self.start()
+                return True
+        return False
 
     def signal(self, number: int) -> None:
         """Send a signal to it, and whatever it has started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socketserver
 import struct
 import sys
@@ -19,7 +20,7 @@ from tests.differential.portrait import Raised
 from tests.differential.scene import GMONGO, PYMONGO, Driver, Outcome, Scene, _fault_of_unacknowledged
 from tests.differential.test_seeded_bugs import SEEDS
 
-from .engine import Engine, MissingEngineError, run
+from .engine import Engine, MissingEngineError, Server, run
 
 _ROW = "c.find_one({'_id': 1})"
 _SEEDED = """c = Client(uuidRepresentation="standard").differential.things
@@ -130,6 +131,18 @@ def test_a_server_is_asked_what_it_does_with_unacknowledged_commands(answers: bo
 
 def test_a_good_server_has_no_such_fault(known: Scene) -> None:
     assert _judged(known, "c.with_options(write_concern=WriteConcern(w=0)).insert_one({}).acknowledged").reason == ""
+
+
+@pytest.mark.long
+def test_a_server_that_hangs_is_started_anew(tmp_path: Path) -> None:
+    def command(built: Path, data: Path, port: int) -> list[str]:
+        return [sys.executable, "-m", "gmongo.testing", "--port", str(port)]
+
+    with Server(Engine("simulated", "1", "python3", lambda folder: None, command), tmp_path, tmp_path) as server:
+        assert not server.revive()
+        server.signal(signal.SIGSTOP)
+        assert server.revive()
+        assert not server.revive()
 
 
 def test_an_engine_whose_builder_is_missing_is_left_out_by_name(tmp_path: Path) -> None:
