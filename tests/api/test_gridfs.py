@@ -170,7 +170,7 @@ def test_a_closed_file_cannot_be_written(files):
 def test_a_grid_in_is_for_writing_only(files):
     file = files.new_file()
     assert (file.readable(), file.seekable(), file.writeable()) == (False, False, True)
-    with pytest.raises(io.UnsupportedOperation):
+    with pytest.raises(io.UnsupportedOperation, match=r"^read$"):
         file.read()
     file.abort()
 
@@ -484,9 +484,9 @@ def test_seek_ahead_fetches_only_what_is_read(database):
 def test_a_grid_out_is_for_reading_only(files, lines):
     file = files.get(lines)
     assert (file.readable(), file.writable(), file.seekable(), file.isatty()) == (True, False, True, False)
-    for attempt in (lambda: file.write(b""), lambda: file.writelines([]), file.truncate, file.fileno):
-        with pytest.raises(io.UnsupportedOperation):
-            attempt()
+    for name, arguments in (("write", (b"",)), ("writelines", ([],)), ("truncate", ()), ("fileno", ())):
+        with pytest.raises(io.UnsupportedOperation, match=f"^{name}$"):
+            getattr(file, name)(*arguments)
     with file:
         assert not file.closed
     assert file.closed

@@ -16,6 +16,7 @@ from gmongo._stand_in import asked as asked_module
 from gmongo._stand_in import in_pymongo, report
 from gmongo._stand_in.asked import Asked
 from gmongo._stand_in.finder import StandIn
+from gmongo._stand_in.pymongo import grid_file
 from gmongo._stand_in.pymongo.common import validate_read_preference
 from gmongo._stand_in.pymongo.typings import strip_optional
 from gmongo._stand_in.refused import Refused
@@ -262,6 +263,22 @@ def test_a_class_that_was_made_by_a_call_has_no_source() -> None:
 
 
 # The pieces of PyMongo's private modules
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("Collection", ["storage"]), ("Database", ["bucket", "grid_fs"]), ("GridOutCursor", ["bucket", "grid_fs"])],
+)
+def test_what_replaces_a_class_of_gridfs_replaces_it_in_gridfs(
+    name: str, users: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules = [importlib.import_module(f"gmongo.gridfs.{user}") for user in users]
+    before = [getattr(each, name) for each in modules]
+    fake = type(name, (), {})
+    with monkeypatch.context() as patch:
+        patch.setattr(grid_file, name, fake)
+        assert [getattr(each, name) for each in (grid_file, *modules)] == [fake] * (1 + len(modules))
+    assert [getattr(each, name) for each in modules] == before
 
 
 def test_a_read_preference_is_checked() -> None:
