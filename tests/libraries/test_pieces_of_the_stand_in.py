@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+import gmongo
 from gmongo._stand_in import asked as asked_module
 from gmongo._stand_in import in_pymongo, report
 from gmongo._stand_in.asked import Asked
 from gmongo._stand_in.finder import StandIn
+from gmongo._stand_in.names import PYMONGO_VERSION
 from gmongo._stand_in.pymongo import grid_file
 from gmongo._stand_in.pymongo.common import validate_read_preference
 from gmongo._stand_in.pymongo.typings import strip_optional
@@ -279,6 +281,14 @@ def test_what_replaces_a_class_of_gridfs_replaces_it_in_gridfs(
         patch.setattr(grid_file, name, fake)
         assert [getattr(each, name) for each in (grid_file, *modules)] == [fake] * (1 + len(modules))
     assert [getattr(each, name) for each in modules] == before
+
+
+def test_the_version_is_that_of_the_pymongo_whose_api_is_kept() -> None:
+    package = importlib.import_module("gmongo._stand_in.pymongo")
+    assert package.version == package.__version__ == package.get_version_string() == PYMONGO_VERSION
+    assert ".".join(map(str, package.version_tuple)) == PYMONGO_VERSION
+    assert all(isinstance(each, int) for each in package.version_tuple)
+    assert {*gmongo.__all__, "AsyncMongoClient"} == {*package.__all__}
 
 
 def test_a_read_preference_is_checked() -> None:

@@ -166,6 +166,23 @@ def test_what_to_use_instead_is_said_under_each_name() -> None:
             assert remark.advice.startswith(advice)
 
 
+@pytest.mark.parametrize(
+    ("command", "remark"),
+    [
+        ({"find": "c", "filter": {"$text": {}}}, ("operator $text", "text indexes are not in the version")),
+        (
+            {"aggregate": "c", "pipeline": [{"$collStats": {"x": 1}}]},
+            ("stage $collStats with x", "only count is in the version"),
+        ),
+        ({"find": "c", "sort": {"a": {"$meta": "textScore"}}}, ("operator $meta: textScore", "")),
+        ({"find": "c", "max": {}}, ("parameter max", "")),
+    ],
+)
+def test_a_part_is_remarked_on_with_the_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
+    name = next(iter(command))
+    assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]
+
+
 def test_the_tables_agree() -> None:
     assert set(COMMANDS) >= DEPRECATED
     assert set(ALIASES.values()) <= set(COMMANDS)

@@ -1,0 +1,122 @@
+"""How many statements one message takes: as many as fit, to the byte, and never none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import bson
+import pytest
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
+
+from gmongo._server_facts import sizes
+from gmongo.cmap.hello import Hello
+from gmongo.errors import DocumentTooLarge, ProtocolError
+from gmongo.execution.context import OperationContext
+from gmongo.operations.find import Find, FindOne
+from gmongo.operations.write import Statements
+
+DOCUMENTS = [{"_id": 0, "x": "y" * length} for length in (3, 0, 10, 4, 4, 1, 30, 2)]
+SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
+
+
+def server(room: int, count: int = 100, message: int = 1 << 20, document: int = 1 << 20) -> Any:
+    """A server whose messages have room for so many bytes of statements."""
+    return SimpleNamespace(
+        max_batch_size=room + sizes.COMMAND_OVERHEAD,
+        max_write_batch_size=count,
+        max_message_size=message + sizes.COMMAND_OVERHEAD,
+        max_bson_size=document,
+    )
+
+
+def taken_from(hello: Hello, statements: Statements) -> list[int]:
+    """How many statements each message takes."""
+    counts = []
+    place = 0
+    while True:
+        taken, encoded = statements.take(hello)
+        if not taken:
+            return counts
+        assert taken == DOCUMENTS[place : place + len(taken)]
+        assert encoded == [bson.encode(each) for each in taken]
+        counts.append(len(taken))
+        place += len(taken)
+
+
+def expected(room: int, count: int) -> list[int]:
+    counts, left = [], [*SIZES]
+    while left:
+        fitting = 1
+        while fitting < min(count, len(left)) and sum(left[: fitting + 1]) <= room:
+            fitting += 1
+        counts.append(fitting)
+        left = left[fitting:]
+    return counts
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 100])
+def test_a_message_takes_as_many_as_fit(count: int) -> None:
+    for room in range(sum(SIZES) + 2):
+        statements = Statements("insert", DOCUMENTS, DEFAULT_CODEC_OPTIONS)
+        assert taken_from(server(room, count), statements) == expected(room, count), room
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_one_that_fits_into_no_message(off: int) -> None:
+    message = SIZES[0] - off
+    statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
+    if not off:
+        assert statements.take(server(0, message=message))[0] == DOCUMENTS[:1]
+        return
+    with pytest.raises(
+        DocumentTooLarge, match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server"
+    ):
+        statements.take(server(0, message=message))
+
+
+@pytest.mark.parametrize("has_reply", [True, False])
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_document_that_is_too_large_is_the_server_s_to_refuse_if_it_replies(off: int, has_reply: bool) -> None:
+    statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
+    statements.has_reply = has_reply
+    hello = server(1000, document=SIZES[0] - off)
+    if has_reply or not off:
+        assert statements.take(hello)[0] == DOCUMENTS[:1]
+        return
+    with pytest.raises(DocumentTooLarge):
+        statements.take(hello)
+
+
+# What comes back
+
+
+def found_in(reply: Any) -> Any:
+    return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
+
+
+@pytest.mark.parametrize(("documents", "found"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})])
+def test_the_first_document(documents: list[Any], found: Any) -> None:
+    assert found_in({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == found
+
+
+BAD_REPLIES: list[Any] = [
+    {},
+    {"cursor": 5},
+    {"cursor": None},
+    {"cursor": []},
+    {"cursor": {}},
+    {"cursor": {"id": 0, "ns": "db.c"}},
+    {"cursor": {"id": 0, "ns": "db.c", "firstBatch": 5}},
+    {"cursor": {"id": 0, "ns": "db.c", "firstBatch": [5]}},
+    {"cursor": {"id": "0", "ns": "db.c", "firstBatch": {}}},
+]
+
+
+@pytest.mark.parametrize("reply", BAD_REPLIES, ids=str)
+def test_a_reply_without_a_batch_breaks_the_protocol(reply: Any) -> None:
+    for operation in (FindOne(OperationContext("db", "c"), {}, {}), Find(OperationContext("db", "c"), {}, {})):
+        with pytest.raises(
+            ProtocolError, match=r"^(a reply|a cursor|cursor|firstBatch|id) .*(must be|lacks the field) "
+        ):
+            operation.result(reply, ("h", 1))
