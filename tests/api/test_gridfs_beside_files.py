@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import os
 import random
@@ -146,3 +147,37 @@ def test_chunks_that_cannot_be_stored_end_it(database: Database[Any], monkeypatc
         with pytest.raises(OperationFailure, match="no"):
             file.close()
     assert file.closed and not file._buffer and not file._chunks
+
+
+DESCRIPTION = {
+    "filename": "f",
+    "contentType": "text/plain",
+    "length": 3,
+    "chunkSize": 4,
+    "uploadDate": datetime.datetime(2020, 1, 2),
+    "aliases": ["g"],
+    "metadata": {"a": 1},
+    "md5": "900150983cd24fb0d6963f7d28e17f72",
+}
+ATTRIBUTES = {
+    "name": "filename",
+    "content_type": "contentType",
+    "chunk_size": "chunkSize",
+    "upload_date": "uploadDate",
+    **{name: name for name in ("filename", "length", "aliases", "metadata", "md5")},
+}
+
+
+def test_what_a_file_says_of_itself(database: Database[Any]) -> None:
+    """Older programs have written fields that newer ones do not."""
+    database.said.files.insert_many([{"_id": 1, **DESCRIPTION, "own": 5}, {"_id": 2, "chunkSize": 4}])
+    bucket = GridFSBucket(database, "said")
+    file, bare = bucket.open_download_stream(1), bucket.open_download_stream(2)
+    assert file._id == 1 and file.own == 5
+    for attribute, field in ATTRIBUTES.items():
+        assert getattr(file, attribute) == DESCRIPTION[field], attribute
+        if field not in ("length", "chunkSize"):
+            assert getattr(bare, attribute) is None, attribute
+    assert (bare.length, bare.chunk_size) == (0, 4)
+    with pytest.raises(AttributeError, match=r"^GridOut object has no attribute 'own'$"):
+        _ = bare.own

@@ -236,6 +236,15 @@ class TestOptions:
         assert options["MAXPOOLSIZE"] == options["maxPoolSize"] == options.get("maxpoolsize") == 5
         assert dict(options) == {"maxpoolsize": 5}
 
+    def test_what_is_unknown_is_refused_unless_a_warning_is_asked_for(self) -> None:
+        for read in (read_uri, parse_uri):
+            with pytest.raises(ConfigurationError, match="Unknown option 'nosuch'"):
+                read("mongodb://h/?nosuch=5")
+            with pytest.warns(UserWarning, match="Unknown option 'nosuch'"):
+                assert read("mongodb://h/?nosuch=5", warn=True)["options"] == {}
+            assert read("mongodb://h/?nosuch=5", validate=False)["options"] == {"nosuch": "5"}
+            assert read("mongodb://h/?ssl=true")["options"] == {"tls": True}
+
     def test_a_unix_domain_socket_has_no_port(self) -> None:
         result = parse_uri("mongodb://%2Ftmp%2FMongo.sock,h/db")
         assert result["nodelist"] == [("/tmp/Mongo.sock", None), ("h", 27017)]
