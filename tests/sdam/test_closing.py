@@ -24,6 +24,24 @@ from tests.support.wait import eventually
 MANY = 100
 
 
+def test_a_client_of_another_native_thread_is_refused_wherever_it_is_opened(
+    polled: ScriptedServer, connect: Any
+) -> None:
+    """The hub is that of the thread; another one stands for it here."""
+    client = connect(polled)
+    client.db.command("ping")
+    topology = client._topology
+    own, topology.hub = topology.hub, object()
+    for use in (topology.open, topology.check_thread, topology.ensure_open, lambda: client.db.command("ping")):
+        with pytest.raises(InvalidOperation, match=r"^a MongoClient belongs to the native thread that first used it"):
+            use()
+    topology.hub = own
+    assert client.db.command("ping")["ok"] == 1
+    topology.hub = None
+    topology.check_thread()
+    topology.hub = own
+
+
 def greenlets() -> int:
     """How many greenlets of the driver are alive."""
     return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living())

@@ -95,8 +95,9 @@ TOO_NEW, TOO_OLD = {"minWireVersion": 99, "maxWireVersion": 99}, {"minWireVersio
 def test_one_incompatible_server_is_enough_whichever_it_is(host: str, wire: Any, others: dict[str, Any]) -> None:
     known = [member(each, "abc", **others) for each in "abc" if each != host and others]
     topology = after(*known, secondary(host, "abc", **wire), uri="mongodb://a,b,c/?replicaSet=rs")
-    with pytest.raises(ConfigurationError, match=f"Server at {host}:27017 re(quires|ports) wire version"):
+    with pytest.raises(ConfigurationError, match=f"Server at {host}:27017 re(quires|ports) wire version") as caught:
         topology.check_compatible()
+    assert topology.compatibility_error == str(caught.value)
     after(*known, member(host, "abc", secondary=True), uri="mongodb://a,b,c/?replicaSet=rs").check_compatible()
 
 
