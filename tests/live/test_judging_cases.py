@@ -109,6 +109,7 @@ def _refusal(collection: Any) -> Any:
         (lambda collection: 2, "differs", "answered 2, documented 1"),
         (_refusal, "differs", f"answered {Error(20)!r}, documented 1"),
         (evaluate("$a"), "differs", "answered so that ValueError"),
+        (lambda collection: [[59, "CommandNotFound"]], "skipped", "the server does not have what the case asks for"),
         (lambda collection: collection.find_one({"a": object()}), "failed", "InvalidDocument"),
     ],
 )
