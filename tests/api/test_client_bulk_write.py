@@ -268,6 +268,7 @@ def two_large_upserts():
 def test_reads_the_results_to_the_end(client, recorder):
     result = client.bulk_write(two_large_upserts(), verbose_results=True)
     assert (result.upserted_count, len(result.update_results)) == (2, 2)
+    assert all("batchSize" not in command for command in recorder.sent("getMore"))
     assert "getMore" in recorder.commands
     sessions = {bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}
     assert len(sessions) == 1

@@ -353,3 +353,27 @@ def test_how_much_of_commands_spans_show(text: str, length: int, monkeypatch: py
     assert telemetry_settings(None, None, None).query_text_max_length == length
     assert bool(recwarn) is (text.strip() not in ("", "12"))
     assert telemetry_settings({"query_text_max_length": 7}, None, None).query_text_max_length == 7
+
+
+# The end of a client
+
+
+def test_a_client_that_knows_no_server_says_no_good_bye(monkeypatch: pytest.MonkeyPatch) -> None:
+    client: MongoClient[Any] = MongoClient("127.0.0.1:1", connect=False)
+    client.start_session().end_session()
+    assert len(client._executor.sessions._idle) == 1
+    sent: list[Any] = []
+    monkeypatch.setattr(client._executor, "run", sent.append)
+    client.close()
+    assert sent == []
+    assert client._topology.closed
+
+
+def test_a_client_that_knows_its_server_ends_its_sessions() -> None:
+    with ScriptedServer() as server:
+        with MongoClient[Any](server.name) as client:
+            client.db.c.find_one()
+        (command,) = server.commands("endSessions")
+        assert len(command["endSessions"]) == 1
+        client.close()
+        assert len(server.commands("endSessions")) == 1
