@@ -13,6 +13,7 @@ from zlib import crc32
 import gevent
 import pytest
 from gevent.hub import Hub
+from hypothesis import HealthCheck, settings
 
 from gmongo.testing import EmbeddedDatabase, database_uri
 from tests.support.clients import Client, clients_of
@@ -41,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine", choices=("nx", "secantus"), help="of the embedded database; by default MONGODB_URI may name another"
     )
+
+
+# How long an example takes is the machine's business.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -30,7 +30,7 @@ def forked(fork, waitpid):
     if child == 0:
         status = 1
         try:
-            with gevent.Timeout(8):
+            with gevent.Timeout(30):
                 work()
             status = 0
         except BaseException as error:
@@ -105,7 +105,7 @@ child = gevent.os.fork()
 if child == 0:
     status = 1
     try:
-        with gevent.Timeout(8):
+        with gevent.Timeout(30):
             notes.insert_one({"_id": "child"})
             assert len(list(notes.find(batch_size=5))) == 21
             client.close()

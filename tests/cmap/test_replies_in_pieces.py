@@ -154,7 +154,7 @@ def test_in_one_piece_as_in_several(forger: Forger, name: str) -> None:
 FALSE = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     response_to=st.sampled_from([REQUEST_ID, REQUEST_ID, REQUEST_ID, 0, 8, -1]),
     opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),

@@ -24,12 +24,22 @@ assert type(gevent.get_hub().loop).__module__.split(".")[1] == os.environ["GEVEN
 FORK = {"os": os.fork, "gevent": gevent.os.fork}[sys.argv[2]]
 client = MongoClient(sys.argv[1], **json.loads(sys.argv[3]))
 
+def until(holds):
+    with gevent.Timeout(30):
+        while not holds():
+            gevent.sleep(0.002)
+
+def until_sent():
+    # One operation waits for its reply: it has the connection, and had its turn.
+    until(lambda: [client.pool_stats()[0][name] for name in ("in_use", "pending")] == [1, 0])
+    gevent.sleep(0.02)
+
 def in_child(work):
     child = FORK()
     if child == 0:
         status = 1
         try:
-            with gevent.Timeout(5):
+            with gevent.Timeout(30):
                 work()
             sys.stdout.flush()
             status = 0
@@ -37,7 +47,7 @@ def in_child(work):
             print("child:", repr(error), file=sys.stderr, flush=True)
         finally:
             os._exit(status)
-    with gevent.Timeout(8):
+    with gevent.Timeout(40):
         while True:
             ended, status = os.waitpid(child, os.WNOHANG) if sys.argv[2] == "os" else gevent.os.waitpid(child, 0)
             if ended:
@@ -66,7 +76,7 @@ def way(request):
 
 @pytest.fixture
 def server(way):
-    with gevent.Timeout(20), ScriptedServer(streams=way[1] == "streaming") as server:
+    with gevent.Timeout(90), ScriptedServer(streams=way[1] == "streaming") as server:
         yield server
 
 
@@ -84,7 +94,7 @@ def fork(way, server):
             env={**os.environ, "GEVENT_LOOP": way[2]},
         )
         try:
-            output, errors = child.communicate(timeout=12)
+            output, errors = child.communicate(timeout=60)
         finally:
             child.kill()
         assert (child.returncode, errors) == (0, "")
@@ -260,7 +270,7 @@ def hanging(server):
 
 READER = """
 reader = gevent.spawn(client.db.c.find_one, {"_id": "parent"})
-gevent.sleep(0.1)
+until_sent()
 """
 
 
@@ -484,7 +494,7 @@ def test_inherited_session_of_the_application_ends_the_copy_of_its_operation(for
         OUTCOME
         + """
 reader = gevent.spawn(outcome, client.db.c.find_one, session=client.start_session())
-gevent.sleep(0.1)
+until_sent()
 def work():
     client.admin.command("ping")
     print(reader.get())
@@ -592,7 +602,7 @@ def test_a_late_reply_is_the_parents(fork, server, hanging, child):
     """The child closes its copy of the connection and reads nothing; the parent gets the reply, and goes on with it."""
     program = f"""
 cut = gevent.spawn(client.db.c.find_one, {{"_id": "cut"}})
-gevent.sleep(0.1)
+until_sent()
 cut.kill()
 def pool():
     return [client.pool_stats()[0][name] for name in ("total", "available", "draining")]
@@ -605,7 +615,7 @@ def work():
 in_child(work)
 print(pool())
 client.admin.command("release")
-gevent.sleep(0.2)
+until(lambda: pool()[2] == 0)
 print(pool())
 print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
 """
@@ -617,7 +627,7 @@ print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
 def test_a_late_reply_that_comes_while_a_child_lives_is_read_by_the_parent(fork, server, hanging):
     program = """
 cut = gevent.spawn(client.db.c.find_one, {"_id": "cut"})
-gevent.sleep(0.1)
+until_sent()
 cut.kill()
 parent = os.getpid()
 def release():
@@ -631,7 +641,7 @@ def work():
     gevent.sleep(0.5)
     print(draining.inherited, draining.mid_message)
 in_child(work)
-gevent.sleep(0.1)
+until(lambda: not client.pool_stats()[0]["draining"])
 print([client.pool_stats()[0][name] for name in ("total", "available", "draining")])
 """
     options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}

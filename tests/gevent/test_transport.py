@@ -293,7 +293,7 @@ def listener():
 def test_connect():
     sock, port = listener()
     attached = []
-    with gevent.Timeout(5):
+    with gevent.Timeout(30):
         connect(("127.0.0.1", port), attached.append)
         connect(("localhost", port), attached.append)
     assert not attached[0].closed

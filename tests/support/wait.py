@@ -10,7 +10,7 @@ import gevent
 
 from gmongo import _clock
 
-PATIENCE = 5.0  # seconds that a test waits for what must happen
+PATIENCE = 30.0  # seconds that a test waits for what must happen
 
 T = TypeVar("T")
 

@@ -6,8 +6,9 @@ import pytest
 from gevent.server import StreamServer
 
 import gmongo
-from gmongo.errors import ConfigurationError, ServerSelectionTimeoutError
+from gmongo.errors import ConfigurationError
 from tests.support.middlemen import Socks5
+from tests.support.refusal import why_refused
 from tests.support.server import ScriptedServer
 from tests.support.tls import TlsServer, server_context
 
@@ -21,14 +22,12 @@ def server():
 
 
 def client_of(server, proxy, host="127.0.0.1", **options):
-    options = {"proxyHost": "127.0.0.1", "proxyPort": proxy.port, "serverSelectionTimeoutMS": 300, **options}
+    options = {"proxyHost": "127.0.0.1", "proxyPort": proxy.port, **options}
     return gmongo.MongoClient(host, server.port, **options)
 
 
 def refusal(server, proxy, **options):
-    with client_of(server, proxy, **options) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
-        client.db.c.find_one()
-    return str(caught.value)
+    return why_refused(lambda patience: client_of(server, proxy, serverSelectionTimeoutMS=patience, **options))
 
 
 def test_without_an_account(server):

@@ -47,7 +47,7 @@ def wrapped(content, size, identifier=2, opcode=OP_MSG):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     fields=st.dictionaries(st.text("abc", min_size=1, max_size=5), st.text() | st.binary(max_size=2000), max_size=5),
     documents=st.lists(st.binary(max_size=500), max_size=5),
@@ -121,7 +121,7 @@ def test_truncated(name, keep):
 
 
 @pytest.mark.parametrize("identifier", [0, 1, 2, 3])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.binary(max_size=200), size=st.integers(-10, 10_000))
 def test_garbage(identifier, data, size):
     try:

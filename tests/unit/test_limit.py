@@ -87,7 +87,7 @@ class Loop:
         self.fire = None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from([0.0, 0.04, 0.051, 0.3, 1.0, 7.0]), max_size=8), st.sampled_from([0.2, 1.0, 3.0]))
 def test_the_time_for_which_the_loop_was_held_is_granted_again_up_to_the_limit(lates, seconds):
     """Whatever the timers are late by, one after the other."""

@@ -13,7 +13,8 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.needed import SortedDict
-from gmongo.testing.store.paths import ParallelArrays, leaves_at
+from gmongo.testing.store.paths import ParallelArrays, leaves_at, value_at
+from gmongo.testing.store.places import check_place
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 
 Document = dict[str, Any]
@@ -72,6 +73,10 @@ class Index:
         return None if condition is None else compile_filter(condition, collation=self.collation)
 
     @cached_property
+    def _places(self) -> list[str]:
+        return [path for path, kind in self.keys.items() if kind == "2dsphere"]
+
+    @cached_property
     def _paths(self) -> list[str]:
         return list(self.keys)
 
@@ -83,13 +88,15 @@ class Index:
         """The document's entries.
 
         :raises CommandError: 171, two of the fields are in different arrays; 16766, the index is hashed and one is in
-            an array.
+            an array; 16755, it is one of places, and one is none.
         """
         if self._partial is not None and not self._partial(document):
             return []
         if not self.is_ordered:
             if "hashed" in self.keys.values():
                 self._check_no_array(document)
+            for path in self._places:
+                check_place(value_at(document, path))
             return []
         try:
             found = leaves_at(document, self._paths)

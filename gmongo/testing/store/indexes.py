@@ -23,6 +23,7 @@ from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import type_name
 
+_MOST_INDEXES = 64
 # What distinguishes two indexes of the same keys, and what makes no difference.
 _SIGNATURE = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
 _NO_DIFFERENCE = frozenset({"2dsphereIndexVersion", "background", "textIndexVersion"})
@@ -46,6 +47,10 @@ def create_indexes(context: Context) -> Document:
         raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
     before = len(collection.indexes)
+    if before + sum(not _exists(collection, index) for index in wanted) > _MOST_INDEXES:
+        raise cannot_create(
+            f"add index fails, too many indexes for {collection.namespace}: there may be {_MOST_INDEXES}"
+        )
     for index in wanted:
         if not _exists(collection, index):
             _build(context, collection, index)

@@ -11,7 +11,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, cursor_not_found, type_mismatch
+from gmongo.testing.store.errors import bad_value, cursor_not_found, location, type_mismatch
 from gmongo.testing.store.values import is_number, long_of, type_name
 
 AWAIT_SECONDS = 1.0
@@ -27,7 +27,7 @@ def batch_size(value: Any, name: str = "batchSize") -> int | None:
     if not is_number(value):
         raise type_mismatch(f"BSON field '{name}' is the wrong type '{type_name(value)}'")
     if long_of(value) < 0:
-        raise bad_value(f"BSON field '{name}' value must be >= 0, actual value '{value}'")
+        raise location(51024, f"BSON field '{name}' value must be >= 0, actual value '{value}'")
     return long_of(value)
 
 

@@ -11,6 +11,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.refusals import details
+from gmongo.testing.store.values import MISSING, type_name
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 
@@ -60,6 +61,16 @@ def check_storable(document: Any, version: tuple[int, int]) -> None:
         for name in document:
             if name.startswith("$"):
                 raise bad_value(f"Document can't have $ prefixed field names: {name}")
+
+
+def check_time(collection: Collection, document: Document) -> None:
+    """Check that a measurement of a time series has a time.
+
+    :raises CommandError: 2, if it has none.
+    """
+    field = collection.options["timeseries"]["timeField"] if collection.kind == "timeseries" else None
+    if field is not None and type_name(document.get(field, MISSING)) != "date":
+        raise bad_value(f"'{field}' must be present and contain a valid BSON UTC datetime value")
 
 
 def check_updated(value: Any, version: tuple[int, int]) -> None:

@@ -32,7 +32,7 @@ MEANWHILE = 0.8 if sys.argv[4] == "busy" else 0
 def work(client: Any) -> None:
     """The child's first use."""
     try:
-        with gevent.Timeout(5):
+        with gevent.Timeout(30):
             client.test.c.insert_one({"_id": "child"})
             found = client.test.c.find_one({"_id": "child"})
             gevent.sleep(MEANWHILE)

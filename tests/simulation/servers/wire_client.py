@@ -13,7 +13,7 @@ from gevent import socket
 from gmongo.testing import Deployment
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, next_request_id
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 
 
 @contextmanager
