@@ -20,7 +20,10 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.establishing import Establisher
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import NetworkTimeout, OperationFailure
+from gmongo.events.command import CommandEvents
 from gmongo.execution.classify import raise_error_of
+from gmongo.execution.executor import Executor
+from gmongo.execution.options import ExecutionOptions
 from gmongo.wire import connect as connecting
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.transport import TransportError
@@ -145,3 +148,31 @@ def test_an_error_of_encryption_leaves_nothing() -> None:
     from gmongo.errors import EncryptionError
 
     assert goes_at_once(a_step_that_fails, EncryptionError)
+
+
+def under_a_limit() -> None:
+    with interrupt_after(60, TooLate()):
+        gevent.sleep(60)
+
+
+def between_two_tries() -> None:
+    executor = Executor(Mock(epoch=0), ExecutionOptions(), CommandEvents(()))
+    executor._wait(60, Mock())
+
+
+@pytest.mark.parametrize("call", [under_a_limit, between_two_tries], ids=lambda call: call.__name__)
+def test_a_greenlet_that_was_killed_leaves_nothing(call: Callable[[], None]) -> None:
+    """It keeps what has ended it, with its frames, which must not keep the greenlet."""
+
+    def use(request: Request) -> None:
+        call()
+
+    request = Request()
+    reference = weakref.ref(request)
+    waiting = gevent.spawn(use, request)
+    del request
+    gevent.sleep(0)
+    waiting.kill()
+    del waiting
+    gevent.sleep(0)  # which lets go of what has waited for its end
+    assert reference() is None
