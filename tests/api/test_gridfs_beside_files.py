@@ -14,7 +14,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.database import Database
 from gmongo.errors import OperationFailure
-from gmongo.gridfs import GridFSBucket, GridIn
+from gmongo.gridfs import GridFS, GridFSBucket, GridIn, NoFile
 from gmongo.testing import Deployment
 
 DATA = bytes(random.Random(5).choice(b"abc\n") for _ in range(100))
@@ -181,3 +181,19 @@ def test_what_a_file_says_of_itself(database: Database[Any]) -> None:
     assert (bare.length, bare.chunk_size) == (0, 4)
     with pytest.raises(AttributeError, match=r"^GridOut object has no attribute 'own'$"):
         _ = bare.own
+
+
+def test_versions_are_counted_from_either_end(database: Database[Any]) -> None:
+    files = GridFS(database, "versions")
+    for day, text in ((3, b"newest"), (1, b"oldest"), (2, b"between")):
+        files.put(text, filename="f", _id=day)
+        database.versions.files.update_one({"_id": day}, {"$set": {"uploadDate": datetime.datetime(2020, 1, day)}})
+    found = {version: files.get_version("f", version).read() for version in (None, -1, -2, -3, 0, 1, 2)}
+    assert found == {
+        **{None: b"newest", -1: b"newest", -2: b"between", -3: b"oldest"},
+        **{0: b"oldest", 1: b"between", 2: b"newest"},
+    }
+    assert files.get_version("f").read() == files.get_last_version("f").read() == b"newest"
+    for version in (3, -4):
+        with pytest.raises(NoFile):
+            files.get_version("f", version)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gmongo import __main__ as gmongo_command
 from gmongo import _run_program
 from gmongo._run_program import run_program
+from gmongo.stable_api import __main__ as audit_command
+from gmongo.status import __main__ as status_command
 
 PROGRAM = """
 import sys
@@ -99,3 +104,30 @@ def test_an_exception_passes_through(told: object, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("1 / 0")
     with pytest.raises(ZeroDivisionError):
         run_program(False, "app.py", [])
+
+
+@pytest.mark.parametrize(
+    ("main", "usage", "options"),
+    [
+        (
+            gmongo_command.main,
+            "python -m gmongo [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]",
+            "--check",
+        ),
+        (audit_command.main, "python -m gmongo.stable_api [-h] [-m] [--json] [-o FILE] [--check]", "--output FILE"),
+        (status_command.main, "python -m gmongo.status [-h] [--once] directory", "--once"),
+    ],
+)
+def test_the_commands_say_how_they_are_used(
+    main: Callable[[Sequence[str]], int], usage: str, options: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as ending:
+        main(["--help"])
+    assert ending.value.code == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"usage: {usage}") and options in said
+    with pytest.raises(SystemExit) as ending:
+        main([])
+    assert ending.value.code == 2
+    assert capsys.readouterr().err.startswith(f"usage: {usage}")
