@@ -1,0 +1,139 @@
+"""What the calls of further cases are made of: refusals by their names, and commands as drivers send them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gmongo.errors import OperationFailure
+
+from .calls import Call, after, command, stored
+
+QUERY = "server: jstests/core/query"
+WRITE = "server: jstests/core/write"
+DDL = "server: jstests/core/ddl"
+CATALOG = "server: jstests/core/catalog"
+INDEX = "server: jstests/core/index"
+EXPRESSIONS = "server: jstests/aggregation/expressions"
+SOURCES = "server: jstests/aggregation/sources"
+TRANSACTIONS = "server: jstests/core/txns"
+ONE = [{"_id": 1, "a": 1}]
+BAD_VALUE = [2, "BadValue"]
+UNPARSED = [9, "FailedToParse"]
+UNAUTHORIZED = [13, "Unauthorized"]
+MISMATCH = [14, "TypeMismatch"]
+NO_NAMESPACE = [26, "NamespaceNotFound"]
+NO_INDEX = [27, "IndexNotFound"]
+NOT_CREATED = [67, "CannotCreateIndex"]
+OPTIONS = [72, "InvalidOptions"]
+DUPLICATE = [11000, "DuplicateKey"]
+
+
+def refusal(call: Call) -> Call:
+    """The code of a refusal, and its name; None if there is none."""
+
+    def run(collection: Any) -> Any:
+        try:
+            call(collection)
+        except OperationFailure as error:
+            return [error.code, (error.details or {}).get("codeName")]
+        return None
+
+    return run
+
+
+def location(code: int) -> list[Any]:
+    """A code without a name of its own."""
+    return [code, f"Location{code}"]
+
+
+def write_code(name: str, **fields: Any) -> Call:
+    """The code with which a write, or the whole command, is refused."""
+
+    def run(collection: Any) -> Any:
+        try:
+            reply = collection.database.command({name: collection.name, **fields})
+        except OperationFailure as error:
+            return error.code
+        return reply["writeErrors"][0]["code"] if reply.get("writeErrors") else None
+
+    return run
+
+
+def batch(name: str, **fields: Any) -> Call:
+    """The first batch of a command's cursor."""
+    return command(name, of=lambda reply: reply["cursor"]["firstBatch"], **fields)
+
+
+def piped(*stages: Any, **fields: Any) -> Call:
+    """The documents that a pipeline makes; other collections are named by strings."""
+    return batch("aggregate", pipeline=list(stages), cursor={}, **fields)
+
+
+def computed(expression: Any) -> Call:
+    """The refusal of an expression."""
+    return refusal(piped({"$project": {"r": expression}}))
+
+
+def make_index(key: Any, **options: Any) -> Call:
+    """Creates an index; its name is as drivers make it."""
+    name = options.pop("name", "_".join(f"{field}_{kind}" for field, kind in key.items()))
+    return command("createIndexes", indexes=[{"key": key, "name": name, **options}])
+
+
+def indexed(key: Any, call: Call, **options: Any) -> Call:
+    return after(make_index(key, **options), call)
+
+
+def changed(filter: Any, change: Any, **fields: Any) -> Call:
+    """The documents after an update by the command."""
+    return after(command("update", updates=[{"q": filter, "u": change, **fields}]), stored)
+
+
+def admin(*, of: Callable[[Any], Any] = lambda reply: reply["ok"], **fields: Any) -> Call:
+    """A part of the reply of a command of the database ``admin``."""
+    return lambda collection: of(collection.database.client.admin.command(fields))
+
+
+def database_command(*, of: Callable[[Any], Any] = lambda reply: reply["ok"], **fields: Any) -> Call:
+    """A part of the reply of a command that names no collection."""
+    return lambda collection: of(collection.database.command(fields))
+
+
+def make(**options: Any) -> Call:
+    """Makes the collection by the command, where there is none."""
+    return after(lambda collection: collection.drop(), command("create", **options))
+
+
+def other_documents(collection: Any) -> Any:
+    return stored(collection.database.others)
+
+
+def by_name(value: Any) -> Any:
+    """A document with its fields in the order of their names."""
+    return dict(sorted(value.items()))
+
+
+def integers(value: Any) -> Any:
+    """Numbers as plain ones, where their type is not documented."""
+    return [int(each) for each in value]
+
+
+def floats(value: Any) -> Any:
+    return [float(each) if each is not None else None for each in value]
+
+
+def each(field: str, call: Call, made_of: Callable[[Any], Any] = list) -> Call:
+    """The values of one field of all documents."""
+    return lambda collection: made_of(each.get(field) for each in call(collection))
+
+
+SPARSE = [{"_id": 1, "x": 1}, {"_id": 2, "x": 1}, {"_id": 3, "x": 1, "s": 0}, {"_id": 4, "x": 1, "s": 0}]
+
+
+TENS = [{"_id": number, "a": 1} for number in range(10)]
+
+
+def listed_collections(filter: Any, **options: Any) -> Call:
+    """The collections that are listed."""
+    return database_command(of=lambda reply: reply["cursor"]["firstBatch"], listCollections=1, filter=filter, **options)
