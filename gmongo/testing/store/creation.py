@@ -110,6 +110,8 @@ def check_expiry(seconds: Any) -> None:
 
 
 def _check_together(options: Mapping[str, Any]) -> None:
+    if "timeseries" in options:
+        timeseries.check_beside({name: value for name, value in options.items() if name != "capped" or value})
     if options.get("clusteredIndex"):
         _check_clustered(options)
     else:
@@ -120,8 +122,6 @@ def _check_together(options: Mapping[str, Any]) -> None:
                                   "present")  # fmt: skip
     if "pipeline" in options and "viewOn" not in options:
         raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
-    if "timeseries" in options:
-        timeseries.check_beside({name: value for name, value in options.items() if name != "capped" or value})
     if "expireAfterSeconds" in options:
         if "timeseries" not in options and not options.get("clusteredIndex"):
             raise invalid_options("'expireAfterSeconds' is only supported on time-series collections or when the "

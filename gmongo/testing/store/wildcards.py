@@ -58,8 +58,13 @@ def check_projection(projection: Mapping[str, Any], keys: Mapping[str, Any]) -> 
         )
 
 
-def _check_compound(included: Sequence[Path], excluded: Sequence[Path], fields: Sequence[Path]) -> None:
+def _check_compound(included: list[Path], excluded: list[Path], fields: list[Path]) -> None:
     """Check the projection of an index with fields beside the wildcard, which it must not stand for."""
+    if included and excluded:
+        if [("_id",)] not in (included, excluded):
+            raise location(7246211, "Inclusion and exclusion statements cannot combine in the wildcardProjection with "
+                           "an exception of explicitly including _id field")  # fmt: skip
+        included, excluded = ([], excluded) if included == [("_id",)] else (included, [])
     for paths in (included, excluded):
         for first, second in pairwise(paths):
             if _holds(first, second):
@@ -71,9 +76,6 @@ def _check_compound(included: Sequence[Path], excluded: Sequence[Path], fields: 
                            f"'{'.'.join(field)}' is in both")  # fmt: skip
     if excluded:
         _check_excluded(excluded, fields)
-    if included and excluded and [("_id",)] not in (list(included), list(excluded)):
-        raise location(7246211, "Inclusion and exclusion statements cannot combine in the wildcardProjection with an "
-                       "exception of explicitly including _id field")  # fmt: skip
 
 
 def _check_excluded(excluded: Sequence[Path], fields: Sequence[Path]) -> None:
