@@ -9,10 +9,11 @@ import bson
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.context import Context, check_name, check_writable
-from gmongo.testing.store.creation import check_capped_size, created_options
+from gmongo.testing.store.creation import MAX_CAPPED_SIZE, created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
+    bad_value,
     illegal_operation,
     invalid_namespace,
     invalid_options,
@@ -50,7 +51,8 @@ def convert_to_capped(context: Context) -> Document:
     if collection.kind == "timeseries":
         raise illegal_operation("convertToCapped is not supported on a time series")
     size = long_of(context.body["size"])
-    check_capped_size("convertToCapped.size", size)
+    if not 1 <= size <= MAX_CAPPED_SIZE:
+        raise bad_value(f"Capped collection size must be from 1 to {MAX_CAPPED_SIZE}, and not {size}")
     kept = {name: value for name, value in collection.options.items() if name not in ("capped", "size", "max")}
     fresh = context.access.create(
         context.database, f"tmp{new_object_id()}.convertToCapped", {"capped": True, "size": size, **kept}

@@ -23,7 +23,7 @@ from gmongo.testing.store.values import is_number, is_true, long_of, type_name
 _NOT_OPTIONS = frozenset({"autoIndexId", "create", "flags", "idIndex"})
 _ACTIONS = ("error", "warn", "errorAndLog")
 _LEVELS = ("strict", "off", "moderate")
-_MAX_SIZE = 2**50
+MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order in which options are listed.
 _ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
@@ -82,19 +82,19 @@ def _check_ranges(options: Mapping[str, Any]) -> None:
 def check_capped_size(field: str, size: int) -> None:
     """Check the bytes of a capped collection.
 
-    :raises CommandError: 2, if no collection has so many.
+    :raises CommandError: 51024, if no collection has so many.
     """
-    if not 1 <= size <= _MAX_SIZE:
-        raise bad_value(f"BSON field '{field}' value must be from 1 to {_MAX_SIZE}, actual value '{size}'")
+    if not 1 <= size <= MAX_CAPPED_SIZE:
+        raise location(51024, f"BSON field '{field}' value must be from 1 to {MAX_CAPPED_SIZE}, actual value '{size}'")
 
 
 def check_capped_count(field: str, count: int) -> None:
     """Check how many documents a capped collection is to have.
 
-    :raises CommandError: 2, if it cannot have so many.
+    :raises CommandError: 51024, if it cannot have so many.
     """
     if count >= _MAX_COUNT:
-        raise bad_value(f"BSON field '{field}' value must be < {_MAX_COUNT}, actual value '{count}'")
+        raise location(51024, f"BSON field '{field}' value must be < {_MAX_COUNT}, actual value '{count}'")
 
 
 def check_expiry(seconds: Any) -> None:

@@ -25,6 +25,7 @@ class Cursor:
     """A cursor over results that are all known.
 
     :param limit_reached: whether the server knows, when the last result has been returned, that it was the last.
+    :ivar is_lost: whether its collection was dropped.
     """
 
     capped = False
@@ -44,6 +45,7 @@ class Cursor:
         self._documents = documents
         self._next = 0
         self._limit_reached = limit_reached
+        self.is_lost = False
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """The next results, at most so many, and at most what fits in a message."""
@@ -134,8 +136,12 @@ class Cursors:
         self._kill_where(lambda cursor: cursor.session == session and cursor.transaction == number)
 
     def kill_of_collection(self, namespace: str) -> None:
-        """Kill the cursors over a collection that is dropped; change streams go on to say so."""
+        """Kill the cursors over a collection that is dropped; change streams go on to say so, and finds when they are
+        read on.
+        """
         self._kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
+        for cursor in self._open.values():
+            cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
 
     def expire(self) -> None:
         """Kill the idle cursors, as if their time had come."""

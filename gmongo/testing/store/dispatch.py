@@ -74,7 +74,9 @@ def check(state: State, request: Request, command: Command) -> None:
         raise bad_value(f"Enumeration value '{level}' for field 'readConcern.level' is not a valid value.")
     if "atClusterTime" in concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
-    if request.in_transaction:
+    if request.body.get("startTransaction") is False:
+        raise invalid_options("Specifying startTransaction=false is not allowed.")
+    if request.in_transaction and request.transaction_number is not None:
         if "writeConcern" in request.body and request.name not in ("commitTransaction", "abortTransaction"):
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         return

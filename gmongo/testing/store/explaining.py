@@ -147,7 +147,7 @@ def _update(context: Context) -> Node:
         "nWouldModify": modified,
         "nWouldUpsert": int(not matched and bool(statement.get("upsert"))),
     }
-    return write_tree("UPDATE", counters, 0, _asked(context, limit=0 if statement.get("multi") else 1))
+    return write_tree("UPDATE", counters, 0, _asked(context, limit=int(not statement.get("multi"))))
 
 
 def _delete(context: Context) -> Node:
@@ -158,7 +158,7 @@ def _delete(context: Context) -> Node:
     matched = len(_matched(context))
     stage = "BATCHED_DELETE" if many and context.state.version >= (6, 1) else "DELETE"
     counters = {"nWouldDelete": matched if many else min(1, matched)}
-    return write_tree(stage, counters, 0, _asked(context, limit=0 if many else 1))
+    return write_tree(stage, counters, 0, _asked(context, limit=int(not many)))
 
 
 def _find_and_modify(context: Context) -> Node:

@@ -33,8 +33,6 @@ def compile_projection(
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
     spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
     position = _position_of(spec)
-    if position is not None and not _asks_for(query, position[0]):
-        raise location(31277, f"Positional projection '{'.'.join(position)}.$' does not match the query document.")
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
     including = position is not None or any(map(_is_inclusion, spec.values()))
     including = including or any("$elemMatch" in value for value in special.values())
@@ -93,16 +91,6 @@ def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
         if isinstance(value, dict) and "$elemMatch" in value:
             raise location(31256 if number < place else 31255, "Cannot specify positional operator and $elemMatch.")
     return split(found[0][:-2])
-
-
-def _asks_for(query: Mapping[str, Any], field: str) -> bool:
-    """Whether a query has a condition on a field, or on what is within it."""
-    return any(
-        any(_asks_for(each, field) for each in condition)
-        if name in ("$and", "$or", "$nor") and isinstance(condition, list)
-        else split(name)[0] == field
-        for name, condition in query.items()
-    )
 
 
 def _is_inclusion(value: Any) -> bool:

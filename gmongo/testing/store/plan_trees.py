@@ -107,18 +107,21 @@ class Query:
             return self._collection_scan()
         backwards = self._is_backwards(index)
         fields = description(index, self.context.pace.through(self.documents), self.query, self.collation, backwards)
-        entered = self._entered(index)
-        keys = Node("IXSCAN", fields, len(entered), {"keysExamined": len(entered)})
-        rest = self.residual(index)
+        entered, rest = self._entered(index), self.residual(index)
+        found, looked = self._until_limit(self._chosen(entered), entered, index)
+        number = self._entries(index) if looked is entered and index.multikey else len(looked)
+        keys = Node("IXSCAN", fields, number, {"keysExamined": number})
         if self._is_covered(index, fields["isMultiKey"]):
             return keys
-        found = self._chosen(entered)
-        found, looked = self._until_limit(found, entered, index)
-        keys.returned, keys.counters = len(looked), {"keysExamined": len(looked)}
         return Node("FETCH", {"filter": normal(rest)} if rest else {}, len(found), {"docsExamined": len(looked)}, keys)
 
+    def _entries(self, index: Index) -> int:
+        """How many entries of a multikey index are within the bounds."""
+        plan = plan_of([index], self.query, self.collation)
+        return sum(1 for _ in self.context.pace.through(plan.keys() if plan is not None else index.between(())))
+
     def tree(self) -> Node:
-        """All stages of a ``find``."""
+        """All stages of a ``find``, or of what a write finds."""
         if self.collection is not None and self._is_by_identity(self.collection):
             return self._by_identity()
         node, index = self.scan(), None if self.collection is None else self._index()
@@ -182,8 +185,9 @@ class Query:
         fixed = {path for path, name, _ in _flat(self.query) if name == "$eq"}
         wanted = [path for path in self.sort if path not in fixed]
         left = [path for path in index.keys if path not in fixed][: len(wanted)]
-        directions = {index.keys[path] == self.sort[path] for path in left if is_number(index.keys[path])}
-        return left == wanted and len(directions) <= 1
+        if left != wanted:
+            return False
+        return len({index.keys[path] == self.sort[path] for path in left if is_number(index.keys[path])}) <= 1
 
     def _is_backwards(self, index: Index) -> bool:
         return (
@@ -287,7 +291,11 @@ def distinct_tree(query: Query, key: str, values: int) -> Node:
 
 def write_tree(stage: str, counters: Mapping[str, Any], returned: int, query: Query) -> Node:
     """The stages of a write."""
-    return Node(stage, {}, returned, counters, query.tree() if query.collection is not None else query.scan())
+    inner = query.tree()
+    if inner.stage == "EXPRESS_IXSCAN":
+        fields = {name: value for name, value in inner.fields.items() if name != "projection"}
+        return Node(f"EXPRESS_{stage}", fields, returned, {**inner.counters, **counters})
+    return Node(stage, {}, returned, counters, inner.inner if inner.stage == "LIMIT" else inner)
 
 
 def _projection(spec: Mapping[str, Any], covered: bool) -> str:

@@ -33,10 +33,10 @@ class Plan:
     high: Key = (TOP,)
 
     @property
-    def worth(self) -> tuple[int, int, int]:
+    def worth(self) -> tuple[int, int, int, int]:
         """Of two plans the one that is worth more looks at fewer documents, as a rule."""
         length = len(self.prefixes[0])
-        return length, self.low != (), self.index.unique
+        return length, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:
         """The keys of the records, some perhaps more than once."""

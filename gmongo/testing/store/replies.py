@@ -11,7 +11,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, cursor_not_found, location, type_mismatch
+from gmongo.testing.store.errors import bad_value, cursor_not_found, invalid_namespace, location, type_mismatch
 from gmongo.testing.store.values import is_number, long_of, type_name
 
 AWAIT_SECONDS = 1.0
@@ -53,9 +53,14 @@ def get_more(context: Context) -> Document:
     body, state, request = context.body, context.state, context.request
     if not isinstance(body["getMore"], int) or not isinstance(body["collection"], str):
         raise type_mismatch("BSON field 'getMore.getMore' must be a long, and 'getMore.collection' a string")
+    if not body["collection"]:
+        raise invalid_namespace("Collection names cannot be empty")
     cursor = state.cursors.get(int(body["getMore"]), request.member)
     number = request.transaction_number if request.in_transaction else None
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
+    if cursor.is_lost:
+        state.cursors.close(cursor)
+        raise CommandError(175, "QueryPlanKilled", f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
     size = batch_size(body.get("batchSize"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
@@ -69,6 +69,36 @@ def check_index(series: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
         if not condition or any(path.partition(".")[0] != series.get("metaField") for path in condition):
             raise invalid_options("TTL indexes on time-series collections require a partialFilterExpression on the "
                                   "metaField")  # fmt: skip
+
+
+def check_update(series: Mapping[str, Any], statement: Mapping[str, Any]) -> None:
+    """Check a statement of ``update``: a time series is updated as a whole, and in its ``metaField`` only.
+
+    :raises CommandError: 72, if it cannot be updated so.
+    """
+    meta, change = series.get("metaField"), statement["u"]
+    if meta is None:
+        raise invalid_options("Cannot perform an update on a time-series collection that does not have a metaField")
+    if not statement.get("multi"):
+        raise invalid_options("Cannot perform a non-multi update on a time-series collection")
+    if statement.get("upsert"):
+        raise invalid_options("Cannot perform an upsert on a time-series collection")
+    if not isinstance(change, dict) or not all(name.startswith("$") for name in change):
+        raise invalid_options("Cannot perform replacement or pipeline updates on a time-series collection")
+    changed = [path for fields in change.values() if isinstance(fields, dict) for path in fields]
+    for path in (*changed, *_paths(statement["q"])):
+        if path.partition(".")[0] != meta:
+            raise invalid_options("Cannot perform an update on a time-series collection which updates or queries a "
+                                  f"field that is not the metaField '{meta}': {path}")  # fmt: skip
+
+
+def _paths(query: Mapping[str, Any]) -> Iterator[str]:
+    for name, condition in query.items():
+        if name in ("$and", "$or", "$nor"):
+            for part in condition:
+                yield from _paths(part)
+        elif not name.startswith("$"):
+            yield name
 
 
 def modified(current: Mapping[str, Any], change: Mapping[str, Any]) -> Document:

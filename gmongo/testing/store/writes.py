@@ -9,6 +9,7 @@ from typing import Any
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
+from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
@@ -123,6 +124,8 @@ def _is_free(target: Target, collection: Collection, key: Key, record: Record) -
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Run a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
+    if target.collection is not None and target.collection.kind == "timeseries":
+        timeseries.check_update(target.collection.options["timeseries"], statement)
     update = update_of(statement, statement["u"], statement["q"], target.variables, target.collection)
     multi = bool(statement.get("multi"))
     if multi and update.is_replacement:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from bson import Int64
 
 from .calls import Call, after, attempt, command
 from .cases import Case
-from .refusals import batch, listed_collections, make, make_index
+from .refusals import batch, listed_collections, make, make_index, write_code
 
 CREATED = "server: jstests/core/timeseries/ddl/timeseries_create.js"
 BUCKETED = "server: jstests/core/timeseries/ddl/bucket_span_and_rounding_seconds.js"
@@ -233,9 +234,9 @@ def _shrunk(collection: Any) -> Any:
 KEY = {"key": {"_id": 1}, "unique": True}
 COLLECTIONS = [
     _resized(None, cappedSize=256),
-    _resized(2, cappedSize=2**50 + 1),
-    _resized(2, cappedSize=0),
-    _resized(2, cappedSize=-25600),
+    _resized(51024, cappedSize=2**50 + 1),
+    _resized(51024, cappedSize=0),
+    _resized(51024, cappedSize=-25600),
     _resized(None, cappedMax=0),
     Case("a capped collection is made smaller", [], after(make(capped=True, size=4096), _shrunk), [2, 3], RESIZED),
     *(
@@ -252,4 +253,30 @@ COLLECTIONS = [
     ),
 ]
 
-CASES = [*SERIES, *MODIFICATIONS, *WILDCARDS, *INDEXES, *COLLECTIONS]
+LIMITS = "manual: core/timeseries/timeseries-limitations"
+
+
+def _written(name: str, call: Call, expected: Any) -> Case:
+    prepared = after(make(timeseries=META), command("insert", documents=[{"_id": 1, "time": NOW, "meta": 1}]))
+    return Case(f"a time series: {name}", [], after(prepared, call), expected, LIMITS)
+
+
+def _update(change: Any, query: Any = None, **fields: Any) -> Call:
+    statement = {"q": {"meta": 1} if query is None else query, "u": change, "multi": True, **fields}
+    return write_code("update", updates=[statement])
+
+
+NOW = datetime(2024, 1, 1)
+WRITES = [
+    _written("a document without a time", write_code("insert", documents=[{"meta": 1}]), 2),
+    _written("a time that is no date", write_code("insert", documents=[{"time": "now"}]), 2),
+    _written("an update of the metaField", _update({"$set": {"meta": 2}}), None),
+    _written("an update of one document", _update({"$set": {"meta": 2}}, multi=False), 72),
+    _written("an update of another field", _update({"$set": {"x": 2}}), 72),
+    _written("an update by another field", _update({"$set": {"meta": 2}}, {"x": 1}), 72),
+    _written("an upsert", _update({"$set": {"meta": 2}}, upsert=True), 72),
+    _written("an update by a pipeline", _update([{"$set": {"meta": 2}}]), 72),
+    _written("a removal by the metaField", write_code("delete", deletes=[{"q": {"meta": 1}, "limit": 0}]), None),
+]
+
+CASES = [*WRITES, *SERIES, *MODIFICATIONS, *WILDCARDS, *INDEXES, *COLLECTIONS]

@@ -140,7 +140,20 @@ def _kill(collection: Any) -> Any:
     return [reply["cursorsKilled"] == [opened], *(reply[each] for each in lists[1:]), gone]
 
 
+def _dropped(collection: Any) -> Any:
+    opened = collection.database.command({"find": "cases", "batchSize": 2})["cursor"]["id"]
+    collection.drop()
+    return refusal(database_command(getMore=opened, collection="cases"))(collection)
+
+
 CURSORS = [
+    Case(
+        "a cursor of a collection that was dropped",
+        FOUR,
+        _dropped,
+        [175, "QueryPlanKilled"],
+        "server: jstests/core/ddl/drop_collection_cursors.js",
+    ),
     Case("a first batch of none", ONE, _without_first, [[], True, 1, Int64(0)], f"{QUERY}/expr/expr.js"),
     Case(
         "cursors that are killed, and one that is not there",
