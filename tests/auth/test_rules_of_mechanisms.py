@@ -76,3 +76,16 @@ def test_empty_names(mechanism: str, username: str, password: Any) -> None:
         return
     found = credential_of(options, username, password, None)
     assert found is not None and found.password == ("" if MECHANISMS[mechanism][1] is True else None)
+
+
+@pytest.mark.parametrize("value", ["none", "forward", "forwardAndReverse", "true", "false", True, False])
+def test_how_a_host_may_be_canonicalized(value: Any) -> None:
+    for given, good in ((value, True), (f"{value}!", False), ("TRUE", False)):
+        options = {"authmechanism": "GSSAPI", "authmechanismproperties": {"CANONICALIZE_HOST_NAME": given}}
+        if good:
+            found = credential_of(options, "ann", None, None)
+            assert found is not None
+            assert found.properties == {"SERVICE_NAME": "mongodb", "CANONICALIZE_HOST_NAME": given}
+        else:
+            with pytest.raises(ConfigurationError, match="CANONICALIZE_HOST_NAME must be one of none, forward, "):
+                credential_of(options, "ann", None, None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
@@ -103,3 +105,29 @@ def test_orphans_are_taken_by_what_is_there() -> None:
 def test_what_asks_to_authenticate_again(error: BaseException, authenticated: bool, asks: bool) -> None:
     connection: Any = SimpleNamespace(authentication="a" if authenticated else None)
     assert _asks_to_reauthenticate(error, connection) is asks
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+@pytest.mark.parametrize("deadline", [None, inf])
+def test_a_command_is_sent_again_after_one_reauthentication(times: int, deadline: float | None) -> None:
+    scene = Scene()
+    scene.runner._decorator = Mock()
+    replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * times + [{"ok": 1}]
+    scene.connection.exchange.side_effect = replies
+    scene.connection.hello = SimpleNamespace(max_command_size=1000, max_wire_version=21)
+    operation = scene.attempt.operation
+    operation.command.side_effect = lambda hello: {"ping": 1}
+    operation.context.codec_options = DEFAULT_CODEC_OPTIONS
+    scene.attempt.deadline, scene.attempt.transaction = deadline, None
+    if times < 2:
+        assert scene.runner.run(scene.attempt, scene.connection) is operation.result.return_value
+    else:
+        with pytest.raises(OperationFailure, match="again"):
+            scene.runner.run(scene.attempt, scene.connection)
+    assert [call.args for call in scene.connection.reauthenticate.call_args_list] == [(None,)] * min(times, 1)
+    assert scene.connection.exchange.call_count == 1 + min(times, 1)
+    scene.connection.exchange.side_effect = replies
+    scene.connection.reauthenticate.side_effect = GreenletExit
+    if times:
+        with pytest.raises(GreenletExit):
+            scene.runner.run(scene.attempt, scene.connection)
