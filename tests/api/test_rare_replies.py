@@ -11,7 +11,7 @@ import pytest
 from bson import Timestamp
 from gevent import GreenletExit
 
-from gmongo import InsertOne, MongoClient
+from gmongo import DeleteOne, InsertOne, MongoClient
 from gmongo._telemetry.settings import telemetry_settings
 from gmongo.change_stream import _Watched
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
@@ -377,3 +377,17 @@ def test_a_client_that_knows_its_server_ends_its_sessions() -> None:
         assert len(command["endSessions"]) == 1
         client.close()
         assert len(server.commands("endSessions")) == 1
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_a_refused_command_of_a_bulk_is_an_error_if_it_is_acknowledged(acknowledged: bool) -> None:
+    """Without, all but the last command are asked for a reply, so that an ordered bulk ends at the first error."""
+    requests: list[Any] = [InsertOne({}), DeleteOne({}), InsertOne({})]
+    with ScriptedServer({"delete": REFUSED}) as server, MongoClient[Any](server.name) as client:
+        collection = client.db.get_collection("c", write_concern=WriteConcern(w=1 if acknowledged else 0))
+        if acknowledged:
+            with pytest.raises(OperationFailure, match="not authorized"):
+                collection.bulk_write(requests)
+        else:
+            assert not collection.bulk_write(requests).acknowledged
+        assert (len(server.commands("insert")), len(server.commands("delete"))) == (1, 1)

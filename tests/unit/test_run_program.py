@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from gmongo.stable_api import __main__ as audit_command
 from gmongo.status import __main__ as status_command
 
 PROGRAM = """
+import runpy
 import sys
 sys.told.append(([*sys.argv], sys.path[0], __name__, sys.modules["__main__"].__dict__ is globals()))
 """
@@ -131,3 +133,15 @@ def test_the_commands_say_how_they_are_used(
         main([])
     assert ending.value.code == 2
     assert capsys.readouterr().err.startswith(f"usage: {usage}")
+
+
+@pytest.mark.parametrize("module", ["gmongo", "gmongo.stable_api", "gmongo.status"])
+def test_the_commands_run_as_modules(
+    module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    monkeypatch.delitem(sys.modules, f"{module}.__main__")
+    with pytest.raises(SystemExit) as ending:
+        runpy.run_module(module, run_name="__main__")
+    assert ending.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -m {module} ")
