@@ -120,7 +120,7 @@ def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dic
     return call
 
 
-@pytest.mark.parametrize(("subject", "method", "given", "parameter"), _cases())
+@pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
 def test_bad_arguments_are_met_alike(
     scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
 ) -> None:
@@ -145,7 +145,7 @@ def _shown(outcome: Outcome) -> str:
     return str(outcome[:3])[:300]
 
 
-@pytest.mark.parametrize(("subject", "method", "given", "parameter"), _cases())
+@pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
 def test_errors_show_only_a_piece_of_what_they_were_given(
     scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
 ) -> None:

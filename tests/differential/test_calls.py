@@ -23,7 +23,7 @@ def _case(call: Call) -> Any:
     return pytest.param(call, id=call.name, marks=[pytest.mark.long] if "15 << 20" in call.source else [])
 
 
-@pytest.mark.parametrize("call", map(_case, _CALLS))
+@pytest.mark.parametrize("call", [_case(call) for call in _CALLS])
 def test_gmongo_answers_as_pymongo_does(scene: Scene, call: Call) -> None:
     if scene.name == "nx-27017" and call.name.partition(":")[0] not in _OF_NX:
         pytest.skip("nx-27017 knows too little of it")
