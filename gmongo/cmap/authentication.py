@@ -81,7 +81,7 @@ class Authentication:
 
     def _limited(self, seconds: float | None, ref: bool) -> AbstractContextManager[None]:
         limit = None if seconds is None else seconds + self._login.patience
-        error = self._connection.timeout_error(self._options.connect_timeout or 0, "connectTimeoutMS")
+        error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")
         return interrupt_after(limit, error, ref)
 
     def _run(self, database: str, command: Document) -> Document:

@@ -263,7 +263,7 @@ class Connection:
         """The next reply of a stream: while `mid_message` is true, more is to come. Raises as :meth:`exchange` does."""
         transport = self._open_transport()
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout or 0), self._ref):
+            with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
                 # MongoDB answers to the reply before, other servers to the request that began the stream. Nothing else
                 # can be under way on the connection.
                 body = self._receive(transport, self._last_reply_id, self._stream)
@@ -295,7 +295,7 @@ class Connection:
         """Send a request that has no reply. Raises as :meth:`exchange` does."""
         self.mid_message = True
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout or 0), self._ref):
+            with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
                 if self._compressor is not None:
                     buffers = compressed(buffers, self._compressor)
                 self._open_transport().send(buffers)
@@ -366,10 +366,10 @@ class Connection:
     def _network_error(self, error: TransportError) -> AutoReconnect:
         return AutoReconnect(f"{address_text(self.address)}: {error}")
 
-    def timeout_error(self, seconds: float, option: str | None = None) -> NetworkTimeout:
+    def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """The error for a limit of time that is reached.
 
-        :param seconds: the limit; none were left if it is 0 or less.
+        :param seconds: the limit; none were left if it is 0 or less. None is without limit, so that it is never raised.
         :param option: that sets it; None is the usual one.
         """
         return _timeout_error(self.address, self._usual_limits, seconds, option)
@@ -414,11 +414,11 @@ _LIMIT_OF_OPERATION = "timeoutMS, timeout_ms or gmongo.timeout()"
 
 
 def _timeout_error(
-    address: Address, usual: tuple[str, float | None], seconds: float, option: str | None = None
+    address: Address, usual: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
     """The error for a limit of time, which says how long it was, and what sets it."""
     where = address_text(address)
-    if seconds <= 0:
+    if seconds is None or seconds <= 0:
         return NetworkTimeout(f"{where}: timed out (the operation's limit, {_LIMIT_OF_OPERATION}, was over before)")
     if option is None and usual[1] in (seconds, None):
         option = usual[0]

@@ -53,7 +53,7 @@ class Establisher:
         """
         machine, started = self._machine, _clock.monotonic()
         seconds = None if deadline is None else deadline - started
-        expired = connection.timeout_error(seconds or 0)
+        expired = connection.timeout_error(seconds)
         machine.begin(connection)
         try:
             self._delivery.deliver()

@@ -60,7 +60,7 @@ def establish(
     command = handshake_command(options)
     if authentication is not None:
         command.update(authentication.hello_fields())
-    with interrupt_after(limit, connection.timeout_error(limit or 0, "connectTimeoutMS"), ref):
+    with interrupt_after(limit, connection.timeout_error(limit, "connectTimeoutMS"), ref):
         connection.connect(options.tls, options.proxy)
         hello = say_hello(connection, command, None)
     if options.load_balanced and hello.service_id is None:

@@ -639,8 +639,8 @@ MUTATIONS = (
         "c93",
         "the hello has no limit",
         "cmap/handshake.py",
-        '    with interrupt_after(limit, connection.timeout_error(limit or 0, "connectTimeoutMS"), ref):\n        connection.connect(options.tls, options.proxy)\n        hello = say_hello(connection, command, None)\n',
-        '    with interrupt_after(limit, connection.timeout_error(limit or 0, "connectTimeoutMS"), ref):\n        connection.connect(options.tls, options.proxy)\n    hello = say_hello(connection, command, None)\n',
+        '    with interrupt_after(limit, connection.timeout_error(limit, "connectTimeoutMS"), ref):\n        connection.connect(options.tls, options.proxy)\n        hello = say_hello(connection, command, None)\n',
+        '    with interrupt_after(limit, connection.timeout_error(limit, "connectTimeoutMS"), ref):\n        connection.connect(options.tls, options.proxy)\n    hello = say_hello(connection, command, None)\n',
         "sdam/test_errors_of_establishing cmap/test_establishing",
     ),
     M(
