@@ -34,15 +34,22 @@ def _stopped(server: Server) -> None:
 
 @pytest.mark.parametrize("outage", [_killed, _stopped])
 def test_an_outage_under_load(new_server: Callable[[], Server], outage: Callable[[Server], None]) -> None:
-    with gevent.Timeout(_LIMIT), new_server() as server:
-        found = _played(server, outage)
+    with new_server() as server:
+        try:
+            with gevent.Timeout(_LIMIT):
+                found = _played(server, outage)
+        except gevent.Timeout:
+            if server.revive():
+                pytest.skip("it hangs, and answers PyMongo nothing but pings until it is started anew")
+            raise
         for driver, outcome in found.items():
             stored = {each["_id"] for each in _collection(server, driver)}
+            outcome["strange"] = set(outcome["strange"]) - _of_second_tries(server)
             outcome["lost"] = len(set(outcome.pop("acknowledged")) - stored)
             print(f"{driver}: {outcome}")
     ours, theirs = (found[driver] for driver in DRIVERS)
     assert ours["recovered"] or not theirs["recovered"]
-    assert set(ours["strange"]) <= set(theirs["strange"])
+    assert ours["strange"] <= theirs["strange"]
     assert not ours["lost"] or theirs["lost"]
 
 
@@ -58,6 +65,14 @@ def _played(server: Server, outage: Callable[[Server], None]) -> dict[str, Any]:
         for player in players.values():
             player.go_on()
         return {driver: json.loads(player.line()) for driver, player in players.items()}
+
+
+def _of_second_tries(server: Server) -> set[str]:
+    """What a second try of a write may meet where writes are tried again: the first, which a server that was stopped
+    runs at the same time. Each document is inserted once, so it is a duplicate of itself.
+    """
+    with pymongo.MongoClient(server.uri) as client:
+        return {"DuplicateKeyError"} if "setName" in client.admin.command("isMaster") else set()
 
 
 def _collection(server: Server, driver: str) -> list[Any]:
