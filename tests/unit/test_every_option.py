@@ -186,3 +186,11 @@ def test_a_client_shows_its_options_but_no_secret() -> None:
     for name in plain:
         assert (f"{name.lower()}=" in shown.lower()) is (name not in secret), name
     assert "maxidletimems=700" in shown and "localthresholdms=700" in shown
+
+
+def test_a_suffix_by_keyword_allows_hosts_of_its_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(srv, "lookup", lambda name, kind, *_: srv.Answer([("a.other.org", 1)] if kind == "SRV" else []))
+    with pytest.raises(Exception, match=r"name the host 'a\.other\.org', which example\.com does not allow"):
+        portrait(SRV, {})
+    for options in ({"srvAllowedHostsSuffix": "other.org"}, {"srv_host_validator": lambda host: True}):
+        assert portrait(SRV, options)["seeds"] == (("a.other.org", 1),)

@@ -115,7 +115,7 @@ class TestUserinfo:
 
     @pytest.mark.parametrize("userinfo", ["", ":x", "a:b:c", "a@b", "a%", "a%4", "a:%zz"])
     def test_what_is_not_encoded_is_refused(self, userinfo: str) -> None:
-        with pytest.raises(InvalidURI):
+        with pytest.raises(InvalidURI, match=r"^the username"):
             parse_userinfo(userinfo)
 
 
