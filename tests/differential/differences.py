@@ -372,6 +372,13 @@ DIFFERENCES = (
     ),
     Difference(
         Kind.MORE,
+        "an index may be named by a dictionary of its keys",
+        "`drop_index` takes",
+        calls=r"drop_index\(.*\{.x.: 1\}",
+        parts=_ALL,
+    ),
+    Difference(
+        Kind.MORE,
         "db.command takes any mapping, and a read concern",
         "`db.command` takes",
         calls=r"db\.command\(RawBSONDocument|read_concern=m\.read_concern",

@@ -291,7 +291,7 @@ def _importing(file: str) -> frozenset[str]:
     """The files of tests that import a file of gmongo."""
     package, _, name = f"gmongo/{file}".removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
     package, name = re.escape(package), re.escape(name)
-    pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?([\w ]+,\s*)*{name}\b")
+    pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?(\w+( as \w+)?,\s*)*{name}\b")
     return frozenset(
         str(path.relative_to(ROOT))
         for path in (ROOT / "tests").rglob("test_*.py")
