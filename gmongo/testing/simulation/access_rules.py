@@ -9,6 +9,7 @@ _WRITES = frozenset(
         "abortTransaction",
         "applyOps",
         "bulkWrite",
+        "cloneCollectionAsCapped",
         "collMod",
         "commitTransaction",
         "convertToCapped",

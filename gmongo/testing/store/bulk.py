@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import Context, check_name
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, invalid_namespace, type_mismatch
@@ -19,6 +19,7 @@ from gmongo.testing.store.writes import (
     MAX_BATCH,
     Outcome,
     Target,
+    check_target,
     delete_matching,
     insert_one,
     update_matching,
@@ -76,10 +77,9 @@ def _target(context: Context, entry: Any) -> Target:
     if not isinstance(namespace, str) or "." not in namespace:
         raise invalid_namespace(f"Invalid namespace specified for bulkWrite: '{namespace}'")
     database, _, name = namespace.partition(".")
-    check_name(database, name)
+    check_name(database, name, to_write=True)
     collection = context.access.find(database, name)
-    if collection is not None:
-        check_writable(collection)
+    check_target(context.access, collection)
 
     def make() -> Collection:
         present = context.access.find(database, name)

@@ -50,19 +50,35 @@ def convert_to_capped(context: Context) -> Document:
     check_writable(collection)
     if collection.kind == "timeseries":
         raise illegal_operation("convertToCapped is not supported on a time series")
-    size = long_of(context.body["size"])
-    if not 1 <= size <= MAX_CAPPED_SIZE:
-        raise bad_value(f"Capped collection size must be from 1 to {MAX_CAPPED_SIZE}, and not {size}")
-    kept = {name: value for name, value in collection.options.items() if name not in ("capped", "size", "max")}
-    fresh = context.access.create(
-        context.database, f"tmp{new_object_id()}.convertToCapped", {"capped": True, "size": size, **kept}
-    )
-    for record in context.pace.through(list(collection.records.values())):
-        context.access.insert(fresh, record.document)
+    fresh = _capped_copy(context, collection, f"tmp{new_object_id()}.convertToCapped")
     replaced = move_collection(context.state, fresh, collection.name)
     if replaced is not None:
         replaced.clear(context.pace)
     return {}
+
+
+def clone_as_capped(context: Context) -> Document:
+    """``cloneCollectionAsCapped``: the newest documents are copied; the indexes are not."""
+    name = context.body["toCollection"]
+    check_name(context.database, name, to_write=True)
+    collection = context.existing_collection()
+    check_writable(collection)
+    if context.access.find(context.database, name) is not None:
+        raise CommandError(48, "NamespaceExists", f"cloneCollectionAsCapped failed - destination collection "
+                           f"{context.database}.{name} already exists")  # fmt: skip
+    _capped_copy(context, collection, name)
+    return {}
+
+
+def _capped_copy(context: Context, collection: Collection, name: str) -> Collection:
+    size = long_of(context.body["size"])
+    if not 1 <= size <= MAX_CAPPED_SIZE:
+        raise bad_value(f"Capped collection size must be from 1 to {MAX_CAPPED_SIZE}, and not {size}")
+    kept = {name: value for name, value in collection.options.items() if name not in ("capped", "size", "max")}
+    fresh = context.access.create(context.database, name, {"capped": True, "size": size, **kept})
+    for record in context.pace.through(list(collection.records.values())):
+        context.access.insert(fresh, record.document)
+    return fresh
 
 
 def drop(context: Context) -> Document:
@@ -88,7 +104,7 @@ def drop_database(context: Context) -> Document:
         context.state.publish("dropDatabase", context.database, None)
     for collection in collections:
         collection.clear(context.pace)
-    return {"dropped": context.database}
+    return {"dropped": context.database} if collections else {}
 
 
 def rename_collection(context: Context) -> Document:

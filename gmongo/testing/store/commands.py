@@ -59,6 +59,7 @@ _COMMANDS = (
     Command("abortTransaction", finishing.not_in_transaction, in_transactions=True),
     Command("aggregate", _aggregate, in_transactions=True, reads=True, snapshots=True),
     Command("bulkWrite", bulk_write, in_transactions=True, retryable=True),
+    Command("cloneCollectionAsCapped", catalog.clone_as_capped),
     Command("collMod", modifying.collection_modify),
     Command("collStats", diagnostics.collection_stats),
     Command("commitTransaction", finishing.not_in_transaction, in_transactions=True),

@@ -54,7 +54,7 @@ class Context:
         if type(name) is not str:
             raise CommandError(73, "InvalidNamespace", "collection name has invalid type "
                                f"{type(name).__name__}")  # fmt: skip
-        check_name(self.database, name)
+        check_name(self.database, name, self.request.name in _WRITES)
         return name
 
     @property
@@ -119,6 +119,9 @@ class Context:
 
 # The variables that every expression can use.
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
+_WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
+# What a server lets users write among its own collections, but for those of its own databases.
+_WRITTEN_BY_USERS = frozenset({"buckets", "js", "profile", "users", "views"})
 _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
@@ -133,14 +136,19 @@ def check_writable(collection: Collection) -> None:
         )
 
 
-def check_name(database: str, name: str) -> None:
+def check_name(database: str, name: str, to_write: bool = False) -> None:
     """Check the name of a collection.
 
-    :raises CommandError: 73, if no collection can have it; 115, if it is one that a server keeps for itself.
+    :param to_write: whether the collection is to be written, or made.
+    :raises CommandError: 73, if no collection can have it, or no user can write it; 115, if it is one that a server
+        keeps for itself.
     """
     too_long = len(f"{database}.{name}".encode()) > _LONGEST
     if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:
         raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")
+    of_server = name.startswith("system.") and name.split(".")[1]
+    if of_server and to_write and of_server not in _WRITTEN_BY_USERS and database not in ("admin", "config", "local"):
+        raise invalid_namespace(f"cannot write to '{database}.{name}'")
     if name.startswith("system.") or (database, name) in _INTERNAL:
         raise not_supported(f"the server's own collection {database}.{name}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bson.int64 import Int64
+
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
 from gmongo.testing.store.values import is_number, type_name
@@ -64,6 +66,7 @@ _SPECS: Mapping[str, str] = {
         changeStreamPreAndPostImages expireAfterSeconds timeseries dryRun""",
     "collStats": "collStats scale",
     "commitTransaction": "commitTransaction",
+    "cloneCollectionAsCapped": "cloneCollectionAsCapped toCollection size temp",
     "convertToCapped": "convertToCapped size",
     "count": "count query limit skip hint collation fields rawData",
     "create": _CREATE,
@@ -110,6 +113,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "bulkWrite.delete": ("filter",),
     "bulkWrite.insert": ("document",),
     "bulkWrite.update": ("filter", "updateMods"),
+    "cloneCollectionAsCapped": ("toCollection", "size"),
     "convertToCapped": ("size",),
     "createIndexes": ("indexes",),
     "delete": ("deletes",),
@@ -159,7 +163,7 @@ _KINDS: Mapping[str, str] = {
     "switch": """autoIndexId bypassDocumentValidation capped dryRun dropTarget freeStorage ignoreUnknownIndexOptions new
         remove""",
     "number": "batchSize cappedMax cappedSize limit maxTimeMS scale skip size txnNumber",
-    "string": "validationAction validationLevel viewOn",
+    "string": "toCollection validationAction validationLevel viewOn",
     "hint": "hint",
 }
 _EXPECTED = {field: kind for kind, fields in _KINDS.items() for field in fields.split()}
@@ -170,6 +174,7 @@ _EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("explain", "explain"): "any",
     ("find", "max"): "object",
     ("find", "min"): "object",
+    ("getMore", "getMore"): "long",
     ("findAndModify", "upsert"): "switch",
     ("listCollections", "nameOnly"): "bool",
     ("listDatabases", "nameOnly"): "switch",
@@ -260,6 +265,7 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
     "bool": lambda value: isinstance(value, bool),
     "cursor": lambda value: isinstance(value, dict),
     "hint": lambda value: type(value) is str or isinstance(value, dict),
+    "long": lambda value: isinstance(value, Int64),
     "number": _is_finite,
     "object": lambda value: isinstance(value, dict),
     "objects": lambda value: isinstance(value, list),

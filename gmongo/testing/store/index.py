@@ -14,7 +14,8 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.needed import SortedDict
 from gmongo.testing.store.paths import ParallelArrays, leaves_at, value_at
-from gmongo.testing.store.places import check_place
+from gmongo.testing.store.places import check_flat_place, check_place
+from gmongo.testing.store.text_specs import check_languages
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 
 Document = dict[str, Any]
@@ -73,8 +74,8 @@ class Index:
         return None if condition is None else compile_filter(condition, collation=self.collation)
 
     @cached_property
-    def _places(self) -> list[str]:
-        return [path for path, kind in self.keys.items() if kind == "2dsphere"]
+    def _kinds(self) -> dict[str, Any]:
+        return {path: kind for path, kind in self.keys.items() if not is_number(kind)}
 
     @cached_property
     def _paths(self) -> list[str]:
@@ -88,15 +89,13 @@ class Index:
         """The document's entries.
 
         :raises CommandError: 171, two of the fields are in different arrays; 16766, the index is hashed and one is in
-            an array; 16755, it is one of places, and one is none.
+            an array; 16755 or 13027, it is one of places, and one is none; 17261 or 17262, it is one of texts, and
+            these are in no language.
         """
         if self._partial is not None and not self._partial(document):
             return []
         if not self.is_ordered:
-            if "hashed" in self.keys.values():
-                self._check_no_array(document)
-            for path in self._places:
-                check_place(value_at(document, path))
+            self._check_kinds(document)
             return []
         try:
             found = leaves_at(document, self._paths)
@@ -107,6 +106,18 @@ class Index:
         if self.options.get("sparse") and all(value is MISSING for values in found for value in values):
             return []
         return [(tuple(map(self._key, values)), values) for values in found]
+
+    def _check_kinds(self, document: Document) -> None:
+        """Check what the fields of other kinds than ascending and descending take."""
+        if "text" in self._kinds.values():
+            check_languages(document, self.options)
+        for path, kind in self._kinds.items():
+            if kind == "hashed":
+                self._check_no_array(document)
+            elif kind == "2dsphere":
+                check_place(value_at(document, path))
+            elif kind == "2d":
+                check_flat_place(value_at(document, path), self.options.get("min", -180), self.options.get("max", 180))
 
     def _check_no_array(self, document: Document) -> None:
         for path in self._paths:

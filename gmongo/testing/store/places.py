@@ -1,4 +1,4 @@
-"""What an index of places on the sphere takes: GeoJSON, and the older pairs of coordinates."""
+"""What an index of places takes: on the sphere GeoJSON, and the older pairs of coordinates; on a plane those alone."""
 
 from __future__ import annotations
 
@@ -29,6 +29,21 @@ def check_place(value: Any) -> None:
     if isinstance(value, list) and all(map(_is_place, value)):  # several
         return
     raise location(16755, f"Can't extract geo keys: {str(value)[:80]} is no place on the sphere")
+
+
+def check_flat_place(value: Any, least: float, most: float) -> None:
+    """Check that a pair of coordinates, or each of several, is within the bounds of an index of a plane.
+
+    :raises CommandError: 13027, if it is not.
+    """
+    pair = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(pair, list) or not pair:
+        return
+    if not is_number(pair[0]):
+        for each in pair:
+            check_flat_place(each, least, most)
+    elif not all(least <= float(str(each)) <= most for each in pair[:2] if is_number(each)):
+        raise location(13027, f"point not in interval of [ {least}, {most} ]")
 
 
 def _is_place(value: Any) -> bool:

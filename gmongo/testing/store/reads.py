@@ -64,9 +64,10 @@ def found(context: Context, collection: Collection | None) -> tuple[list[Documen
     records = matching(context, collection, query, collation)
     skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
     most = skip + limit if limit else None
-    records = in_order(
-        _within_bounds(collection, records, body), body.get("sort"), collation, context.pace, most, score
-    )
+    if body.get("min") or body.get("max"):
+        index = _bounded_index(collection, body)
+        records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
+    records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, most)
     documents = [_shown(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
@@ -115,17 +116,19 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
     return sorting_index(collection.indexes.values(), context.body.get("sort") or {})
 
 
-def _within_bounds(collection: Collection | None, found: Found, body: Document) -> Found:
-    """Apply ``min`` and ``max``, which bound the entries of the hinted index."""
-    low, high = body.get("min"), body.get("max")
-    if not low and not high:
-        return found
+def _bounded_index(collection: Collection | None, body: Document) -> Index:
+    """The hinted index, whose entries ``min`` and ``max`` bound; they come in its order."""
     index = hinted_index(collection, body.get("hint")) if collection else None
     if index is None:
         raise CommandError(51173, "Location51173", "A hint is required when using min or max")
-    for bound in (low, high):
+    for bound in (body.get("min"), body.get("max")):
         if bound and list(bound) != list(index.keys):
             raise CommandError(51174, "Location51174", "min and max must name the fields of the hinted index")
+    return index
+
+
+def _within_bounds(index: Index, found: Found, body: Document) -> Found:
+    low, high = body.get("min"), body.get("max")
     return [
         (key, record)
         for key, record in found

@@ -99,7 +99,7 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
 def kill_cursors(context: Context) -> Document:
     """``killCursors``."""
     ids = context.body["cursors"]
-    if not all(isinstance(one, int) for one in ids):
+    if not all(isinstance(one, Int64) for one in ids):
         raise type_mismatch("BSON field 'killCursors.cursors' must be an array of longs")
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
     context.state.wake()

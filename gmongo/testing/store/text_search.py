@@ -30,7 +30,8 @@ _STOP_WORDS = """a about above after again against all am an and any are aren't 
 _STOPPED = frozenset(_STOP_WORDS.split())
 Score = Callable[[Any], float | None]
 _OPTIONS = {"$search": str, "$language": str, "$caseSensitive": bool, "$diacriticSensitive": bool}
-_WORD = re.compile(r"[\w']+")
+# A letter may be followed by its marks.
+_WORD = re.compile(r"[\w'\u0300-\u036f]+")
 _ASKED = re.compile(r'"|-|[^\s"-]+')
 
 

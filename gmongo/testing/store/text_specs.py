@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.store.errors import cannot_create
-from gmongo.testing.store.values import is_number, long_of
+from gmongo.testing.store.errors import cannot_create, location
+from gmongo.testing.store.values import MISSING, is_number, long_of
 
 Document = dict[str, Any]
 # By their names, and by their codes.
@@ -97,3 +97,22 @@ def text_options(spec: Mapping[str, Any]) -> Document:
         "language_override": spec.get("language_override", "language"),
         "textIndexVersion": spec.get("textIndexVersion", 3),
     }
+
+
+def check_languages(document: Document, index: Mapping[str, Any], above: str = "") -> None:
+    """Check the languages that a document, and those in it that the index reaches, say they are in.
+
+    :param index: the options of the text index.
+    :raises CommandError: 17261, if one is no string; 17262, if a server does not know it.
+    """
+    own = document.get(index["language_override"], MISSING)
+    if own is not MISSING and type(own) is not str:
+        raise location(17261, "found language override field in document with non-string type")
+    if type(own) is str and language_of(own) is None:
+        raise location(17262, f"language override unsupported: {own}")
+    for name, value in document.items():
+        path = f"{above}{name}."
+        if any(weighed == "$**" or weighed.startswith(path) for weighed in index["weights"]):
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, dict):
+                    check_languages(part, index, path)

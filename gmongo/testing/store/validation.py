@@ -14,6 +14,7 @@ from gmongo.testing.store.refusals import details
 from gmongo.testing.store.values import MISSING, type_name
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
+_MAX_DEPTH = 180
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
@@ -46,10 +47,11 @@ def _is_lenient(collection: Collection) -> bool:
 def check_storable(document: Any, version: tuple[int, int]) -> None:
     """Check a document that is to be stored for what no collection takes.
 
-    :raises CommandError: if it is too large, or has field names that cannot be stored.
+    :raises CommandError: if it is too deep, or has an ``_id`` or field names that cannot be stored.
     """
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
+    _check_depth(document)
     identity = document.get("_id")
     if isinstance(identity, list):
         raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type array")
@@ -61,6 +63,21 @@ def check_storable(document: Any, version: tuple[int, int]) -> None:
         for name in document:
             if name.startswith("$"):
                 raise bad_value(f"Document can't have $ prefixed field names: {name}")
+
+
+def _check_depth(document: Document) -> None:
+    depth = 0
+    level: list[Any] = [document]
+    while level:
+        depth, above, level = depth + 1, level, []
+        if depth > _MAX_DEPTH:
+            raise CommandError(
+                15, "Overflow", f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting"
+            )
+        for each in above:
+            for part in each.values() if each.__class__ is dict else each:
+                if part.__class__ is dict or part.__class__ is list:
+                    level.append(part)
 
 
 def check_time(collection: Collection, document: Document) -> None:

@@ -65,8 +65,7 @@ class Target:
 def target_of(context: Context) -> Target:
     """The target of a command that writes to one collection."""
     collection = context.collection()
-    if collection is not None:
-        check_writable(collection)
+    check_target(context.access, collection)
     return Target(
         context.access,
         collection,
@@ -75,6 +74,19 @@ def target_of(context: Context) -> Target:
         context.variables,
         context.pace,
     )
+
+
+def check_target(access: Access, collection: Collection | None) -> None:
+    """Check that documents of the collection can be written.
+
+    :raises CommandError: 166, if it is a view; 263, if it is a time series, and this a transaction.
+    """
+    if collection is None:
+        return
+    check_writable(collection)
+    if collection.kind == "timeseries" and access.in_transaction:
+        raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot write to a time-series collection in a "
+                           f"multi-document transaction: {collection.namespace}")  # fmt: skip
 
 
 def insert_one(target: Target, document: Document) -> Outcome:
