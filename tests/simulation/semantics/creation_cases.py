@@ -6,10 +6,8 @@ from typing import Any
 
 from bson import Int64, Regex
 
-from gmongo.errors import OperationFailure
-
 from .calls import Call, after, attempt, command
-from .cases import Case, Error, find
+from .cases import OPERATION_FAILURES, Case, Error, find
 from .refusals import (
     BAD_VALUE,
     CATALOG,
@@ -53,7 +51,7 @@ def _violations(collection: Any) -> Any:
     command("collMod", index={**by, "prepareUnique": True})(collection)
     try:
         command("collMod", index={**by, "unique": True})(collection)
-    except OperationFailure as error:
+    except OPERATION_FAILURES as error:
         details = error.details or {}
         return [error.code, details["codeName"], [sorted(each["ids"]) for each in details["violations"]]]
     return None

@@ -7,10 +7,8 @@ from typing import Any
 
 from bson import Int64
 
-from gmongo.errors import OperationFailure
-
 from .calls import after, attempt, command, made, stored
-from .cases import Case
+from .cases import OPERATION_FAILURES, Case
 from .examples import AGGREGATION, SERIES
 from .refusals import (
     BAD_VALUE,
@@ -37,7 +35,7 @@ def _told(collection: Any, session: Any, fields: Any) -> Any:
     """The code with which a command in a transaction is refused."""
     try:
         reply = collection.database.command(fields, session=session)
-    except OperationFailure as error:
+    except OPERATION_FAILURES as error:
         return error.code
     return reply["writeErrors"][0]["code"] if reply.get("writeErrors") else None
 

@@ -7,10 +7,9 @@ from typing import Any
 from bson import Regex
 
 from gmongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
-from gmongo.errors import OperationFailure
 
 from .calls import Call, after, attempt, command, stored
-from .cases import Case, find
+from .cases import OPERATION_FAILURES, Case, find
 from .examples import INVENTORY
 from .refusals import BAD_VALUE, ONE, UNPARSED, admin, answers, ids, refusal, update_code, write_code
 
@@ -74,7 +73,7 @@ def _concern(concern: Any) -> Call:
         fields = {"insert": collection.name, "documents": [{"_id": 2}], "writeConcern": concern}
         try:
             return collection.database.command(fields)["writeConcernError"]["code"]
-        except OperationFailure as error:
+        except OPERATION_FAILURES as error:
             return error.code
 
     return run

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo import DeleteMany, DeleteOne, InsertOne, ReplaceOne, UpdateMany, UpdateOne
-from gmongo.errors import BulkWriteError
 
 from .calls import command, stored
-from .cases import Case, Error, update
+from .cases import BULK_WRITE_ERRORS, Case, Error, update
 from .refusals import BAD_VALUE, MISMATCH, ONE, QUERY, SPARSE, TENS, UNPARSED, WRITE, by_name, indexed, refusal
 
 MODIFIED = f"{WRITE}/find_and_modify/find_and_modify_hint.js"
@@ -133,7 +132,7 @@ def _stopped(collection: Any) -> Any:
                 InsertOne({"b": 4, "a": 3}),
             ]
         )
-    except BulkWriteError as error:
+    except BULK_WRITE_ERRORS as error:
         return [error.details["nInserted"], [[each["index"], each["code"]] for each in error.details["writeErrors"]]]
     return None
 

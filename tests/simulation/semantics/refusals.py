@@ -7,9 +7,8 @@ from typing import Any
 
 from bson import Decimal128
 
-from gmongo.errors import OperationFailure
-
 from .calls import Call, after, command, stored
+from .cases import OPERATION_FAILURES
 
 QUERY = "server: jstests/core/query"
 WRITE = "server: jstests/core/write"
@@ -46,7 +45,7 @@ def refusal(call: Call) -> Call:
     def run(collection: Any) -> Any:
         try:
             call(collection)
-        except OperationFailure as error:
+        except OPERATION_FAILURES as error:
             return [error.code, (error.details or {}).get("codeName")]
         return None
 
@@ -64,7 +63,7 @@ def write_code(name: str, **fields: Any) -> Call:
     def run(collection: Any) -> Any:
         try:
             reply = collection.database.command({name: collection.name, **fields})
-        except OperationFailure as error:
+        except OPERATION_FAILURES as error:
             return error.code
         return reply["writeErrors"][0]["code"] if reply.get("writeErrors") else None
 
@@ -195,7 +194,7 @@ def within(call: Callable[[Any, Any], Any]) -> Call:
             session.start_transaction()
             try:
                 return call(collection, session)
-            except OperationFailure as error:
+            except OPERATION_FAILURES as error:
                 return [error.code, (error.details or {}).get("codeName")]
             finally:
                 if session.in_transaction:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.errors import OperationFailure
-
 from .calls import Call, after, command, stored
-from .cases import Case
+from .cases import OPERATION_FAILURES, Case
 from .refusals import (
     ILLEGAL,
     NO_NAMESPACE,
@@ -65,11 +63,11 @@ def _committed_after_an_error(collection: Any) -> Any:
         refused = None
         try:
             collection.insert_one({"_id": 1}, session=session)
-        except OperationFailure as error:
+        except OPERATION_FAILURES as error:
             refused = error.code
         try:
             session.commit_transaction()
-        except OperationFailure as error:
+        except OPERATION_FAILURES as error:
             return [refused, error.code, ids(stored(collection))]
     return None
 
