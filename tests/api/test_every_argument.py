@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +35,7 @@ from tests.support.recorder import Recorder
 
 SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # stand for those of the stage
 SINK = SimpleNamespace(write=lambda data: None)
-VARIES = {"$clusterTime", "uploadDate", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
+VARIES = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
 SET = {"$set": {"a": 1}}
 CONCERN = WriteConcern(w=1, wtimeout=77)
 TIME = Timestamp(1, 1)
@@ -368,6 +369,8 @@ class Stage:
             return type(value).__name__, {name: self._plain(item) for name, item in value.items() if name not in VARIES}
         if isinstance(value, bytes):
             return "explicit" if value == self.session.session_id["id"] else "bytes" if len(value) == 16 else value
+        if isinstance(value, datetime):
+            return "a date"
         if isinstance(value, list | tuple | set):
             return [self._plain(item) for item in value]
         if isinstance(value, Collection | Database):
