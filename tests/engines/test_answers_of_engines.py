@@ -23,6 +23,7 @@ from tests.simulation.semantics.listing import CASES
 from .engine import Server, rows_to_play
 
 _PATIENCE = 5
+_REPEATS = 5  # what looks at fields in the order of a hash finds another fault first, now and then
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_semantics"
 
@@ -66,8 +67,7 @@ def test_answers(
         tally["silence, to both drivers"] += 1
         server.revive()
         pytest.skip(SILENT)
-    heard.append(_answer(case, theirs))
-    if not (same(*heard) and same(found, _answer(case, ours))):
+    if not all(same(heard[0], _answer(case, theirs)) and same(found, _answer(case, ours)) for _ in range(_REPEATS)):
         tally["twice in two ways"] += 1
         pytest.skip("it answers a driver twice in two ways")
     if not same(found, heard[0]) and not _takes_pymongo(case, simulation()):
