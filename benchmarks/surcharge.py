@@ -28,14 +28,17 @@ def rows(settings: Settings) -> Iterator[Row]:
     for operation in OPERATIONS:
         settings.tell(f"{operation}, what circumstances add")
         plain = Measurement("gmongo", operation, GREENLETS, settings.operations)
-        turns = [plain, *(plain._replace(circumstance=each) for each in UNDER)]
-        turns += [turn._replace(contender="floor") for turn in turns if turn.circumstance == "tls"]
+        pairs = {circumstance: _pair(plain, circumstance) for circumstance in UNDER}
+        turns = list(dict.fromkeys(turn for pair in pairs.values() for turn in pair.values()))
         with settings.workers() as workers:
             results, failures = take_turns(turns, settings.rounds, workers.run)
-        costs = {turn: [each.microseconds for each in found] for turn, found in results.items()}
-        for circumstance, under in UNDER.items():
-            over = plain._replace(circumstance=circumstance)
-            base = plain if under == PLAIN else over._replace(contender="floor")
-            numbers = {"gmongo": costs[over], under: costs[base]}
-            failed = {title: failures[turn] for title, turn in (("gmongo", over), (under, base)) if turn in failures}
+        for circumstance, pair in pairs.items():
+            numbers = {title: [each.microseconds for each in results[turn]] for title, turn in pair.items()}
+            failed = {title: failures[turn] for title, turn in pair.items() if turn in failures}
             yield Row(name(operation, circumstance), GREENLETS, "µs", numbers, failed)
+
+
+def _pair(plain: Measurement, circumstance: str) -> dict[str, Measurement]:
+    """gmongo under a circumstance, and what it is divided by."""
+    over, under = plain._replace(circumstance=circumstance), UNDER[circumstance]
+    return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=FLOOR)}

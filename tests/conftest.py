@@ -99,6 +99,15 @@ def which_time(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("virtual_time")
 
 
+@pytest.fixture
+def collector_off() -> Iterator[None]:
+    """The garbage collector does not run: what is gone, went by itself."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
     """The connection string of a real database: the one that MONGODB_URI names, or an embedded one."""

@@ -43,6 +43,8 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_repl
 
 STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
 REFUSED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
+# A scripted server does not tell by itself that it is primary again.
+OFTEN: dict[str, Any] = {"heartbeatFrequencyMS": 500}
 
 
 # Writes whose server goes away
@@ -51,7 +53,7 @@ REFUSED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_bulk_whose_server_steps_down_twice_sends_no_further_batch(ordered: bool) -> None:
     reply = {"ok": 1, "n": 1, "writeConcernError": STEPPING_DOWN, "errorLabels": ["RetryableWriteError"]}
-    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name) as client:
+    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, **OFTEN) as client:
         (member,) = members.members
         member.replies["insert"] = reply
         with pytest.raises(BulkWriteError) as caught:
@@ -68,7 +70,7 @@ def test_a_client_s_bulk_whose_server_steps_down_twice_has_what_was_done() -> No
         **{"nInserted": 1, "nErrors": 0, "nMatched": 0, "nModified": 0, "nUpserted": 0, "nDeleted": 0},
         **{"writeConcernError": STEPPING_DOWN, "errorLabels": ["RetryableWriteError"]},
     }
-    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, connect=False) as client:
+    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, connect=False, **OFTEN) as client:
         (member,) = members.members
         member.hello_extra, member.replies["bulkWrite"] = {"maxWireVersion": 25}, reply
         with pytest.raises(ClientBulkWriteException) as caught:

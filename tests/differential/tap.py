@@ -6,7 +6,7 @@ import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -104,11 +104,8 @@ class Tap:
 
     def _listen(self, client: socket.socket, upstream: socket.socket, own: set[int]) -> None:
         try:
-            while (header := _receive(client, 16)) is not None:
-                length, request, _, opcode = _HEADER.unpack(header)
-                body = _receive(client, length - 16)
-                if body is None:
-                    break
+            for header, body in _messages(client):
+                _, request, _, opcode = _HEADER.unpack(header)
                 if opcode == _OP_MSG:
                     flags, name, command = _command(body)
                     if not self._note(flags, name, command):
@@ -123,11 +120,8 @@ class Tap:
 
     def _answer(self, upstream: socket.socket, client: socket.socket, own: set[int]) -> None:
         try:
-            while (header := _receive(upstream, 16)) is not None:
+            for header, body in _messages(upstream):
                 length, _, answered, opcode = _HEADER.unpack(header)
-                body = _receive(upstream, length - 16)
-                if body is None:
-                    break
                 if opcode == _OP_MSG and length < _LARGEST_ERROR and answered not in own:
                     self._note_error(bson.decode(body[5:]))
                 client.sendall(header + body)
@@ -200,6 +194,15 @@ def _written(body: dict[str, Any]) -> set[str]:
     targets = [each.get("$out") for each in stages]
     targets += [each["$merge"].get("into") for each in stages if isinstance(each.get("$merge"), dict)]
     return {str(each["db"]) for each in targets if isinstance(each, dict) and "db" in each}
+
+
+def _messages(connection: socket.socket) -> Iterator[tuple[bytes, bytes]]:
+    """What comes on a connection until it ends: headers, each with what follows it."""
+    while (header := _receive(connection, _HEADER.size)) is not None:
+        body = _receive(connection, _HEADER.unpack(header)[0] - _HEADER.size)
+        if body is None:
+            return
+        yield header, body
 
 
 def _receive(connection: socket.socket, size: int) -> bytes | None:

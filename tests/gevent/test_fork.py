@@ -19,19 +19,15 @@ from tests.support.wait import eventually
 PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os
 from gmongo import MongoClient
+from tests.support.wait import eventually
 
 assert type(gevent.get_hub().loop).__module__.split(".")[1] == os.environ["GEVENT_LOOP"].split("-")[0]
 FORK = {"os": os.fork, "gevent": gevent.os.fork}[sys.argv[2]]
 client = MongoClient(sys.argv[1], **json.loads(sys.argv[3]))
 
-def until(holds):
-    with gevent.Timeout(30):
-        while not holds():
-            gevent.sleep(0.002)
-
 def until_sent():
     # One operation waits for its reply: it has the connection, and had its turn.
-    until(lambda: [client.pool_stats()[0][name] for name in ("in_use", "pending")] == [1, 0])
+    eventually(lambda: [client.pool_stats()[0][name] for name in ("in_use", "pending")] == [1, 0])
     gevent.sleep(0.02)
 
 def in_child(work):
@@ -615,7 +611,7 @@ def work():
 in_child(work)
 print(pool())
 client.admin.command("release")
-until(lambda: pool()[2] == 0)
+eventually(lambda: pool()[2] == 0)
 print(pool())
 print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
 """
@@ -641,7 +637,7 @@ def work():
     gevent.sleep(0.5)
     print(draining.inherited, draining.mid_message)
 in_child(work)
-until(lambda: not client.pool_stats()[0]["draining"])
+eventually(lambda: not client.pool_stats()[0]["draining"])
 print([client.pool_stats()[0][name] for name in ("total", "available", "draining")])
 """
     options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}

@@ -5,9 +5,8 @@ locals of the application would live on until the garbage collector comes.
 from __future__ import annotations
 
 import _socket
-import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -28,13 +27,7 @@ from gmongo.wire import connect as connecting
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.transport import TransportError
 
-
-@pytest.fixture(autouse=True)
-def collector_off() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class TooLate(Exception):

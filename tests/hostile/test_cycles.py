@@ -7,9 +7,8 @@ perhaps a connection that only they hold.
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -26,13 +25,7 @@ from tests.gevent.switching.thrown import EARLY, KINDS, Kind, know_timeouts
 from tests.support.server import ScriptedServer, held
 from tests.support.wait import comes_true
 
-
-@pytest.fixture(autouse=True)
-def collector_off() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:

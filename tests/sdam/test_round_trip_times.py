@@ -26,6 +26,26 @@ def measuring(server: ScriptedServer) -> list[str]:
 # Samples
 
 
+def test_the_average_is_weighted_and_no_sample_is_below_zero() -> None:
+    times = RoundTripTime()
+    assert (times.average, times.minimum) == (None, 0.0)
+    times.add_sample(1.0)
+    assert (times.average, times.minimum) == (1.0, 0.0)
+    times.add_sample(2.0)
+    assert times.average == pytest.approx(1.2) and times.minimum == 1.0
+    times.add_sample(-5.0)
+    assert times.average == pytest.approx(0.96) and times.minimum == 0.0
+    for _ in range(9):
+        times.add_sample(3.0)
+    assert times.minimum == 0.0
+    times.add_sample(4.0)
+    assert times.minimum == 3.0
+    times.reset()
+    assert (times.average, times.minimum) == (None, 0.0)
+    times.add_sample(7.0)
+    assert (times.average, times.minimum) == (7.0, 0.0)
+
+
 @pytest.mark.requirement("SM-77", "SM-78", "SM-122")
 def test_the_minimum_is_that_of_the_last_ten() -> None:
     samples = RoundTripTime()

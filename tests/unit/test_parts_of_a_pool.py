@@ -21,7 +21,6 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.state import PoolState
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.execution.late_reply import LateReply
-from gmongo.sdam.round_trip_time import RoundTripTime
 
 ONE, OTHER = ObjectId(), ObjectId()
 
@@ -203,23 +202,3 @@ def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
     LateReply(operation, ("h", 1), lambda: taken.append if takes else None)(b"body")
     operation.late_cursor.assert_called_once_with(b"body", ("h", 1))
     assert taken == ([cursor] if takes and cursor else [])
-
-
-def test_round_trip_times() -> None:
-    times = RoundTripTime()
-    assert (times.average, times.minimum) == (None, 0.0)
-    times.add_sample(1.0)
-    assert (times.average, times.minimum) == (1.0, 0.0)
-    times.add_sample(2.0)
-    assert times.average == pytest.approx(1.2) and times.minimum == 1.0
-    times.add_sample(-5.0)
-    assert times.average == pytest.approx(0.96) and times.minimum == 0.0
-    for _ in range(9):
-        times.add_sample(3.0)
-    assert times.minimum == 0.0
-    times.add_sample(4.0)
-    assert times.minimum == 3.0
-    times.reset()
-    assert (times.average, times.minimum) == (None, 0.0)
-    times.add_sample(7.0)
-    assert (times.average, times.minimum) == (7.0, 0.0)

@@ -14,9 +14,9 @@ from gmongo.testing.store.data import Record
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import Key
 
-# Values of these types are equal to those of the others below if, and only if, Python says so.
+# A value of these types matches a plain one only if Python calls the two equal.
 _WANTED = frozenset({str, int, Int64, ObjectId})
-# Any other, such as an array or a decimal number, has to be looked at.
+# One that is not plain, such as an array or a decimal number, has to be looked at.
 _PLAIN = _WANTED | {bool, float, dict, type(None), datetime.datetime}
 _AT_ONCE = 512
 

@@ -8,7 +8,7 @@ from typing import Any
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
-from gmongo.testing.store.values import is_number, long_of, type_name
+from gmongo.testing.store.values import MISSING, is_number, long_of, type_name
 
 _STRINGS = ("timeField", "metaField", "granularity")
 _SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
@@ -99,6 +99,16 @@ def _paths(query: Mapping[str, Any]) -> Iterator[str]:
                 yield from _paths(part)
         elif not name.startswith("$"):
             yield name
+
+
+def check_time(series: Mapping[str, Any], document: Document) -> None:
+    """Check that a measurement has a time.
+
+    :raises CommandError: 2, if it has none.
+    """
+    field = series["timeField"]
+    if type_name(document.get(field, MISSING)) != "date":
+        raise bad_value(f"'{field}' must be present and contain a valid BSON UTC datetime value")
 
 
 def modified(current: Mapping[str, Any], change: Mapping[str, Any]) -> Document:

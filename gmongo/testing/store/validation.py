@@ -11,7 +11,6 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.refusals import details
-from gmongo.testing.store.values import MISSING, type_name
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 180
@@ -78,16 +77,6 @@ def _check_depth(document: Document) -> None:
             for part in each.values() if each.__class__ is dict else each:
                 if part.__class__ is dict or part.__class__ is list:
                     level.append(part)
-
-
-def check_time(collection: Collection, document: Document) -> None:
-    """Check that a measurement of a time series has a time.
-
-    :raises CommandError: 2, if it has none.
-    """
-    field = collection.options["timeseries"]["timeField"] if collection.kind == "timeseries" else None
-    if field is not None and type_name(document.get(field, MISSING)) != "date":
-        raise bad_value(f"'{field}' must be present and contain a valid BSON UTC datetime value")
 
 
 def check_updated(value: Any, version: tuple[int, int]) -> None:

@@ -21,7 +21,7 @@ from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
 from gmongo.testing.store.updating import Update
-from gmongo.testing.store.validation import check_document, check_size, check_storable, check_time, check_updated
+from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
 from gmongo.testing.store.values import MISSING, Key, copy_value, identical, type_name
 
 MAX_BATCH = 100_000
@@ -95,7 +95,8 @@ def insert_one(target: Target, document: Document) -> Outcome:
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
     collection = target.existing()
-    check_time(collection, document)
+    if collection.kind == "timeseries":
+        timeseries.check_time(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
     key, access = collection.key(document["_id"]), target.access
     while access.await_free(collection, key, target.pace) or access.await_entries(
