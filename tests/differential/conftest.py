@@ -12,6 +12,7 @@ import pytest
 from gmongo.testing import DeploymentProcess, EmbeddedDatabase
 
 from .scene import Scene
+from .servers import SERVERS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,12 +26,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xfail(strict=True, reason=f"PyMongo answers so since {version}"))
 
 
-@pytest.fixture(scope="package", params=["simulation", "nx-27017", "MONGODB_URI"])
+@pytest.fixture(scope="package", params=SERVERS)
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A server of each kind at hand, in a process of its own. Its clients have monitors, so that they do not outlive
     the tests of this folder: others count greenlets, descriptors and timers.
     """
-    uri = os.environ.get("MONGODB_URI")
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:
             yield from _scene(deployment.uri, request.param)
@@ -38,12 +38,10 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
         pytest.importorskip("nx_27017")
         with EmbeddedDatabase() as database:
             yield from _scene(database.uri, request.param)
-    elif uri is None:
-        pytest.skip("MONGODB_URI names no server")
     elif hasattr(request.config, "workerinput"):
         pytest.skip("the calls share one database of the server of MONGODB_URI: run tests/differential without -n")
     else:
-        yield from _scene(uri, "MONGODB_URI")
+        yield from _scene(os.environ["MONGODB_URI"], request.param)
 
 
 def _scene(uri: str, name: str) -> Iterator[Scene]:

@@ -17,6 +17,7 @@ import pytest
 
 from .differences import explained
 from .scene import Outcome, Scene
+from .servers import on_the_simulation
 
 ODD_VALUES: dict[str, Any] = {
     "None": None,
@@ -121,11 +122,10 @@ def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dic
 
 
 @pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
+@on_the_simulation
 def test_bad_arguments_are_met_alike(
     scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
 ) -> None:
-    if scene.name == "nx-27017":
-        pytest.skip("arguments are the driver's business, and one server is enough")
     wrong = []
     for text, value in ODD_VALUES.items():
         call = f"{subject}.{method}({parameter}={text})"
@@ -146,11 +146,10 @@ def _shown(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
+@on_the_simulation
 def test_errors_show_only_a_piece_of_what_they_were_given(
     scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
 ) -> None:
-    if scene.name == "nx-27017":
-        pytest.skip("arguments are the driver's business, and one server is enough")
     for value in (LARGE, {"x": LARGE}, [LARGE], LARGE.encode(), {LARGE: 1}, [{"x": [LARGE] * 3}]):
         outcome = scene.play_gmongo(_call(subject, method, {**given, parameter: value}))
         if outcome.error is not None and "OperationFailure" not in outcome.error.classes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from .differences import check
 from .scene import Call, Scene, calls
+from .servers import SERVERS
 
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
@@ -18,13 +20,15 @@ _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt"
 _OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
-def _case(call: Call) -> Any:
-    """What sends tens of megabytes takes seconds."""
-    return pytest.param(call, id=call.name, marks=[pytest.mark.long] if "15 << 20" in call.source else [])
+def _cases() -> Iterator[Any]:
+    """Each call, on each server that can play it; what sends tens of megabytes takes seconds."""
+    for server in SERVERS:
+        for call in _CALLS:
+            if server != "nx-27017" or call.name.partition(":")[0] in _OF_NX:
+                marks = [pytest.mark.long] if "15 << 20" in call.source else []
+                yield pytest.param(server, call, id=f"{server}-{call.name}", marks=marks)
 
 
-@pytest.mark.parametrize("call", [_case(call) for call in _CALLS])
+@pytest.mark.parametrize(("scene", "call"), list(_cases()), indirect=["scene"])
 def test_gmongo_answers_as_pymongo_does(scene: Scene, call: Call) -> None:
-    if scene.name == "nx-27017" and call.name.partition(":")[0] not in _OF_NX:
-        pytest.skip("nx-27017 knows too little of it")
     check(call.source, *scene.compare(call.source))

@@ -26,6 +26,7 @@ from gmongo.operations.run_command import Explain, WriteCommand
 from . import scene as scenes
 from .differences import explained
 from .scene import GMONGO, PYMONGO, Scene, calls
+from .servers import on_the_simulation
 
 Seed = Callable[[pytest.MonkeyPatch], None]
 
@@ -223,9 +224,8 @@ def raw_documents_have_ids(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SEEDS)
+@on_the_simulation
 def test_a_seeded_bug_is_found(scene: Scene, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if scene.name != "simulation":
-        pytest.skip("one server is enough to see whether a bug shows")
     seed, piece = SEEDS[name]
     shown = [call for call in _CALLS if piece in call.source]
     assert shown, f"no call has {piece!r}"

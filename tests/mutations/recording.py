@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -122,6 +123,7 @@ class Recording:
         return lines
 
 
+@cache
 def carried_over(before: str, after: str) -> dict[int, int]:
     """The lines of a text, as numbers from 1, and what their numbers are in a later version of it."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
