@@ -60,12 +60,14 @@ def _of_its_own(scene: Scene, source: str, theirs: Outcome) -> str:
 def _beside_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outcome) -> str:
     """What the server does to PyMongo, where MongoDB answers PyMongo otherwise, and both drivers alike."""
     true_theirs, true_ours = simulation.compare(source)
-    if same(true_theirs, theirs) or explained(source, true_theirs, true_ours) is None:
+    if same(true_theirs, theirs):
+        return ""
+    if isinstance(theirs.error, Raised) and theirs.error.classes[0] in ACCIDENTS:
+        return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
+    if explained(source, true_theirs, true_ours) is None:
         return ""
     as_there = same(true_ours.error, ours.error) and same(true_ours.returned, ours.returned)
     if isinstance(theirs.error, Raised):
-        if theirs.error.classes[0] in ACCIDENTS:
-            return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
         if theirs.error.classes[0] == "ConfigurationError" and as_there:
             return f"it does not have what PyMongo asks of it first: {theirs.text[:80]}"
         if "ConnectionFailure" in theirs.error.classes and as_there:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
-SERVERS = ["simulation", "nx-27017", *(["MONGODB_URI"] if "MONGODB_URI" in os.environ else [])]
+NAMED = ["MONGODB_URI"] if "MONGODB_URI" in os.environ else []
+SERVERS = ["simulation", "nx-27017", *NAMED]
+
+
+def on(*servers: str) -> Any:
+    """Run a test on these servers alone."""
+    return pytest.mark.parametrize("scene", servers, indirect=True)
+
 
 # For what is the driver's business alone, or hidden by what a server refuses.
-on_the_simulation = pytest.mark.parametrize("scene", ["simulation"], indirect=True)
+on_the_simulation = on("simulation")

@@ -121,6 +121,7 @@ def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dic
     return call
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
 @on_the_simulation
 def test_bad_arguments_are_met_alike(
@@ -145,6 +146,7 @@ def _shown(outcome: Outcome) -> str:
     return str(outcome[:3])[:300]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
 @on_the_simulation
 def test_errors_show_only_a_piece_of_what_they_were_given(

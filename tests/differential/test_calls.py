@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from .differences import check
 from .scene import Call, Scene, calls
-from .servers import SERVERS
+from .servers import NAMED, on
 
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
@@ -20,15 +19,19 @@ _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt"
 _OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
-def _cases() -> Iterator[Any]:
-    """Each call, on each server that can play it; what sends tens of megabytes takes seconds."""
-    for server in SERVERS:
-        for call in _CALLS:
-            if server != "nx-27017" or call.name.partition(":")[0] in _OF_NX:
-                marks = [pytest.mark.long] if "15 << 20" in call.source else []
-                yield pytest.param(server, call, id=f"{server}-{call.name}", marks=marks)
+def _asked(calls: list[Call]) -> Any:
+    """What sends tens of megabytes takes seconds."""
+    marks = {call: [pytest.mark.long] if "15 << 20" in call.source else [] for call in calls}
+    return pytest.mark.parametrize("call", [pytest.param(call, id=call.name, marks=marks[call]) for call in calls])
 
 
-@pytest.mark.parametrize(("scene", "call"), list(_cases()), indirect=["scene"])
+@_asked(_CALLS)
+@on("simulation", *NAMED)
 def test_gmongo_answers_as_pymongo_does(scene: Scene, call: Call) -> None:
+    check(call.source, *scene.compare(call.source))
+
+
+@_asked([call for call in _CALLS if call.name.partition(":")[0] in _OF_NX])
+@on("nx-27017")
+def test_and_on_an_embedded_database(scene: Scene, call: Call) -> None:
     check(call.source, *scene.compare(call.source))

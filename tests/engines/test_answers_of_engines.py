@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import gevent
 import pymongo
@@ -14,6 +15,7 @@ import pytest
 import gmongo
 import gmongo.database
 import gmongo.errors
+from gmongo.operations.run_command import RunCommand
 from tests.differential.differences import ACCIDENTS
 from tests.differential.patience import SILENT, SilentServerError, interrupted
 from tests.differential.scene import Scene
@@ -26,6 +28,7 @@ _PATIENCE = 5
 _REPEATS = 5  # what looks at fields in the order of a hash finds another fault first, now and then
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_semantics"
+_WRITTEN = ("documents", "updates", "deletes")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,17 @@ def _answer(case: Case, database: Any) -> Any:
         return Error(error.code or 0)
     except Exception as error:
         return type(error).__name__
+
+
+def _answer_to_what_pymongo_sends(case: Case, database: Any) -> Any:
+    """What gmongo hears if what a command writes comes last, as PyMongo sends it."""
+    as_given = RunCommand.command
+
+    def reordered(operation: RunCommand, hello: Any) -> Any:
+        return dict(sorted(as_given(operation, hello).items(), key=lambda field: field[0] in _WRITTEN))
+
+    with mock.patch.object(RunCommand, "command", reordered):
+        return _answer(case, database)
 
 
 def _takes_pymongo(case: Case, simulation: Scene) -> bool:
@@ -73,6 +87,9 @@ def test_answers(
     if not same(found, heard[0]) and not _takes_pymongo(case, simulation()):
         tally["not for PyMongo"] += 1
         pytest.skip("its call is for gmongo: PyMongo fails it on a simulated deployment, too")
+    if not same(found, heard[0]) and same(heard[0], _answer_to_what_pymongo_sends(case, ours)):
+        tally["by the order of fields"] += 1
+        pytest.skip("which fault it tells of depends on the order of a command's fields, and PyMongo sends another")
     if heard[0] in list(ACCIDENTS) and found != heard[0]:
         tally["PyMongo stumbles"] += 1
         pytest.skip(f"PyMongo stumbles over its answer ({heard[0]})")

@@ -89,6 +89,7 @@ def _outcome(part: Any) -> Outcome:
         ((_LACKING, 1), (1, 1), "it does not have what PyMongo asks of it first: no sessions"),
         ((_LACKING, 2), (1, 1), ""),
         ((Raised(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
+        ((Raised(("KeyError",), (), ()), 1), (1, 2), "PyMongo stumbles over its answer (KeyError)"),
     ],
 )
 def test_a_server_that_answers_the_drivers_otherwise_is_held_beside_mongodb(

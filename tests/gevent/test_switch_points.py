@@ -39,7 +39,7 @@ def scenarios(wanted):
     return pytest.mark.parametrize("scenario", wanted, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @kinds(*KINDS)
 @scenarios(SCENARIOS)
 def test_nothing_is_lost(scenario, kind):
@@ -48,6 +48,7 @@ def test_nothing_is_lost(scenario, kind):
 
 
 # An ordinary exception in a listener is logged and goes no further, so only the others are thrown here.
+@pytest.mark.one_in(2)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_nothing_is_lost_while_listeners_yield(scenario, kind):
@@ -70,6 +71,7 @@ class Yielding(SpanProcessor):
         sleep(0)
 
 
+@pytest.mark.one_in(2)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
 def test_nothing_is_lost_while_observers_yield(scenario, kind, monkeypatch):

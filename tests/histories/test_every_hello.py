@@ -29,7 +29,7 @@ def sequences(length: int) -> Iterable[Sequence[str]]:
 
 @pytest.mark.requirement("SM-37", "SM-111", "SM-119")
 @pytest.mark.parametrize("waits", [True, pytest.param(False, marks=pytest.mark.long)])
-@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("streams", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "options", [pytest.param(SINGLE, id="direct"), pytest.param(SET, id="set", marks=pytest.mark.long)]
 )

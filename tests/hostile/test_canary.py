@@ -203,6 +203,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS.values(), ids=BEHAVIOURS.keys())
 @pytest.mark.parametrize("mechanism", CREDENTIALS)
 def test_authentication(canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]) -> None:

@@ -21,7 +21,7 @@ from tests.support.recorder import Recorder, line
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
 
-MANY = 100
+MANY = 30
 
 
 def test_a_client_of_another_native_thread_is_refused_wherever_it_is_opened(
