@@ -94,15 +94,18 @@ class Access:
         check_unique(collection, key, document)
         store_insert(self.state, collection, key, document, self.state.tick())
 
-    def replace(self, collection: Collection, key: Key, document: Document, kind: str) -> None:
+    def replace(
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+    ) -> None:
         """Store another document in place of one.
 
         :param kind: ``update`` or ``replace``, as change streams call it.
+        :param whole: the paths of arrays that are written as a whole, as change streams tell it.
         """
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
         check_unique(collection, key, document)
-        store_replace(self.state, collection, key, document, kind, self.state.tick())
+        store_replace(self.state, collection, key, document, kind, self.state.tick(), whole=whole)
 
     def remove(self, collection: Collection, key: Key) -> None:
         """Remove a document."""
@@ -150,7 +153,9 @@ class PastAccess(Access):
         """Refused."""
         raise _read_only()
 
-    def replace(self, collection: Collection, key: Key, document: Document, kind: str) -> None:
+    def replace(
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+    ) -> None:
         """Refused."""
         raise _read_only()
 

@@ -11,6 +11,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.errors import location, type_mismatch
 from gmongo.testing.store.expressions import Expression, Scope, compile_expression
 from gmongo.testing.store.expressions.arrays import count_of, extremes
+from gmongo.testing.store.expressions.compiling import Constant
 from gmongo.testing.store.expressions.operands import Fields
 from gmongo.testing.store.expressions.percentiles import compile_percentiles
 from gmongo.testing.store.ordering import compile_sort
@@ -26,11 +27,23 @@ class Accumulator:
     """An accumulator, compiled.
 
     :param value: what is kept of a document.
-    :param result: what is made of all that was kept.
+    :param result: what is made of all that was kept, and of the number of values that are wanted, if there is one.
+    :param wanted: that number, which may depend on the ``_id`` of the group.
     """
 
     value: Expression
-    result: Callable[[list[Any]], Any]
+    result: Callable[..., Any]
+    wanted: Expression | None = None
+
+    def made(self, values: list[Any], group: Any = None) -> Any:
+        """What is made of the values of a group.
+
+        :param group: its ``_id``.
+        """
+        if self.wanted is None:
+            return self.result(values)
+        identity = group if isinstance(group, dict) else {}
+        return self.result(values, count_of(self.wanted({"ROOT": identity, "CURRENT": identity})))
 
 
 Make = Callable[[str, Any, Scope], Accumulator]
@@ -86,8 +99,7 @@ def _merged(values: list[Any], scope: Scope) -> Any:
 def _so_many(choose: Callable[[list[Any], int, Scope], list[Any]]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         fields = _N.compiled(name, operand, scope)
-        n = count_of(fields["n"]({"ROOT": {}, "CURRENT": {}}))
-        return Accumulator(fields["input"], lambda values: choose(values, n, scope))
+        return Accumulator(fields["input"], lambda values, n: choose(values, n, scope), _checked(fields["n"]))
 
     return make
 
@@ -97,18 +109,26 @@ def _by_order(first: bool, several: bool) -> Make:
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         fields = (_TOP_N if several else _TOP).of(name, operand)
-        n = count_of(compile_expression(fields["n"], scope)({"ROOT": {}, "CURRENT": {}})) if several else 1
-        sort = compile_sort(fields["sortBy"], scope.collation, scope.pace, n if first else None)
+        wanted = _checked(compile_expression(fields["n"], scope)) if several else None
         output = compile_expression(fields["output"], scope)
+        compile_sort(fields["sortBy"], scope.collation)
 
-        def result(values: list[Any]) -> Any:
+        def result(values: list[Any], n: int = 1) -> Any:
+            sort = compile_sort(fields["sortBy"], scope.collation, scope.pace, n if first else None)
             there = list(sort(values, lambda entry: entry[0]))
             chosen = [_or_none(value) for _, value in (there if first else there[-n:])]
             return chosen if several else chosen[0]
 
-        return Accumulator(lambda variables: (variables["ROOT"], output(variables)), result)
+        return Accumulator(lambda variables: (variables["ROOT"], output(variables)), result, wanted)
 
     return make
+
+
+def _checked(n: Expression) -> Expression:
+    """The number of values that are wanted, looked at now if it is a constant."""
+    if isinstance(n, Constant):
+        count_of(n({}))
+    return n
 
 
 def _percentiles(name: str, operand: Any, scope: Scope) -> Accumulator:

@@ -83,7 +83,7 @@ def bucket_auto(spec: Any, around: Surroundings) -> Stage:
             for _, document in scope.pace.through(members):
                 for name, one in accumulators.items():
                     kept[name].append(one.value(with_document(variables, document)))
-            made = {name: one.result(kept[name]) for name, one in accumulators.items()}
+            made = {name: one.made(kept[name]) for name, one in accumulators.items()}
             yield {"_id": {"min": low, "max": high}, **made}
 
     return run

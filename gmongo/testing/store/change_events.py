@@ -44,7 +44,7 @@ class Presentation:
         if image is not None:
             document["documentKey"] = {"_id": image["_id"]}
         if event.kind == "update" and event.before is not None and event.after is not None:
-            description = update_description(event.before, event.after, self.state.version)
+            description = update_description(event.before, event.after, event.whole, self.state.version)
             if self.options.get("showExpandedEvents") and self.state.version >= (6, 1):
                 description["disambiguatedPaths"] = disambiguated(event.before, event.after, description)
             document["updateDescription"] = description

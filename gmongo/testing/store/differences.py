@@ -9,15 +9,16 @@ from gmongo.testing.store.values import identical
 Document = dict[str, Any]
 
 
-def update_description(before: Document, after: Document, version: tuple[int, int]) -> Document:
-    """The ``updateDescription`` of an event."""
-    updated: Document = {}
-    removed: list[str] = []
-    truncated: list[Document] = []
-    _compare(before, after, "", updated, removed, truncated)
-    description: Document = {"updatedFields": updated, "removedFields": removed}
+def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
+    """The ``updateDescription`` of an event.
+
+    :param whole: the paths of arrays that are told as a whole if they have changed.
+    """
+    changes = _Changes(whole)
+    changes.compare(before, after, "")
+    description: Document = {"updatedFields": changes.updated, "removedFields": changes.removed}
     if version >= (5, 0):
-        description["truncatedArrays"] = truncated
+        description["truncatedArrays"] = changes.truncated
     return description
 
 
@@ -55,48 +56,49 @@ def _parts(path: str, value: Any) -> list[Any] | None:
     return None
 
 
-def _compare(
-    before: Document, after: Document, prefix: str, updated: Document, removed: list[str], truncated: list[Document]
-) -> None:
-    removed += [prefix + name for name in before if name not in after]
-    for name, value in after.items():
-        path = prefix + name
-        if name not in before:
-            updated[path] = value
-        elif identical(before[name], value):
-            continue
-        elif isinstance(value, dict) and isinstance(before[name], dict) and value and before[name]:
-            _compare(before[name], value, f"{path}.", updated, removed, truncated)
-        elif isinstance(value, list) and isinstance(before[name], list) and value and before[name]:
-            _compare_arrays(before[name], value, path, updated, removed, truncated)
-        else:
-            updated[path] = value
+class _Changes:
+    """What has changed, path by path.
 
+    :param whole: the paths of arrays that are told as a whole.
+    """
 
-def _compare_arrays(
-    before: list[Any],
-    after: list[Any],
-    path: str,
-    updated: Document,
-    removed: list[str],
-    truncated: list[Document],
-) -> None:
-    changed: Document = {}
-    removed_inside: list[str] = []
-    whole = 0  # elements of which nothing stays
-    for index, value in enumerate(after):
-        old = before[index] if index < len(before) else None
-        if index < len(before) and identical(old, value):
-            continue
-        if isinstance(value, dict) and isinstance(old, dict) and value and old:
-            _compare(old, value, f"{path}.{index}.", changed, removed_inside, truncated)
-        else:
-            changed[f"{path}.{index}"] = value
-            whole += 1
-    if whole == len(after):
-        updated[path] = after
-        return
-    if len(after) < len(before):
-        truncated.append({"field": path, "newSize": len(after)})
-    updated.update(changed)
-    removed += removed_inside
+    def __init__(self, whole: frozenset[str]) -> None:
+        self.updated: Document = {}
+        self.removed: list[str] = []
+        self.truncated: list[Document] = []
+        self._whole = whole
+
+    def compare(self, before: Document, after: Document, prefix: str) -> None:
+        """Add what has changed between two documents that are found at a path."""
+        self.removed += [prefix + name for name in before if name not in after]
+        for name, value in after.items():
+            path, old = prefix + name, before.get(name)
+            if name in before and identical(old, value):
+                continue
+            if isinstance(value, dict) and isinstance(old, dict) and value and old:
+                self.compare(old, value, f"{path}.")
+            elif isinstance(value, list) and isinstance(old, list) and value and old and path not in self._whole:
+                self._compare_arrays(old, value, path)
+            else:
+                self.updated[path] = value
+
+    def _compare_arrays(self, before: list[Any], after: list[Any], path: str) -> None:
+        inside = _Changes(self._whole)
+        replaced = 0  # elements of which nothing stays
+        for index, value in enumerate(after):
+            old = before[index] if index < len(before) else None
+            if index < len(before) and identical(old, value):
+                continue
+            if isinstance(value, dict) and isinstance(old, dict) and value and old:
+                inside.compare(old, value, f"{path}.{index}.")
+            else:
+                inside.updated[f"{path}.{index}"] = value
+                replaced += 1
+        if replaced == len(after):
+            self.updated[path] = after
+            return
+        if len(after) < len(before):
+            self.truncated.append({"field": path, "newSize": len(after)})
+        self.updated.update(inside.updated)
+        self.removed += inside.removed
+        self.truncated += inside.truncated

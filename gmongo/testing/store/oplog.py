@@ -60,6 +60,7 @@ class Event:
     :param kind: ``insert``, ``update``, ``replace``, ``delete``, ``drop``, ``rename``, ``dropDatabase``, ``create``...
     :param before: the document before the change.
     :param after: the document after it.
+    :param whole: the paths of arrays that the update has written as a whole.
     :param extra: further fields, of changes that are not of documents.
     """
 
@@ -74,6 +75,7 @@ class Event:
     session: Document = field(default_factory=dict)
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     pre_images: bool = False
+    whole: frozenset[str] = frozenset()
 
 
 class Oplog:

@@ -45,7 +45,7 @@ def compile_sort(
     if _BY_SCORE in directions.values():
         by_parts = _key_by_parts(directions, collation, score)
         return lambda items, document_of: paced.in_order(items, lambda item: by_parts(document_of(item)), False, most)
-    key = _key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
+    key = key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
     return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards, most)
 
 
@@ -66,7 +66,8 @@ class _Descending:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
+def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
+    """What documents are sorted by in an order of one field: equal for those that it leaves beside each other."""
     best = min if direction > 0 else max
 
     def key(document: Any) -> Key:
@@ -84,7 +85,7 @@ def _key_by_parts(
     def part(path: str, direction: int) -> Callable[[Any], Any]:
         if direction == _BY_SCORE:
             return lambda document: -((score(document) if score else None) or 0.0)
-        key = _key_by_one(path, direction, collation)
+        key = key_by_one(path, direction, collation)
         return key if direction > 0 else lambda document: _Descending(key(document))
 
     parts = [part(path, direction) for path, direction in directions.items()]

@@ -29,6 +29,7 @@ class Write:
     key: Key
     kind: str
     document: Document | None = None
+    whole: frozenset[str] = frozenset()
 
 
 class Transaction(Access):
@@ -112,13 +113,15 @@ class Transaction(Access):
         records[key] = Record(collection.next_number(), document)
         self._writes.append(Write(collection, key, "insert", document))
 
-    def replace(self, collection: Collection, key: Key, document: Document, kind: str) -> None:
+    def replace(
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+    ) -> None:
         """Update or replace for the transaction."""
         records = self._records(collection)
         self._claim(collection, key)
         self._claim_entries(collection, key, document, records[key].document)
         records[key] = Record(records[key].number, document)
-        self._writes.append(Write(collection, key, kind, document))
+        self._writes.append(Write(collection, key, kind, document, whole))
 
     def remove(self, collection: Collection, key: Key) -> None:
         """Remove for the transaction."""
@@ -242,7 +245,9 @@ class Transaction(Access):
         elif write.kind == "insert":
             store_insert(self.state, collection, key, write.document, now, index, session=session)
         else:
-            store_replace(self.state, collection, key, write.document, write.kind, now, index, session=session)
+            store_replace(
+                self.state, collection, key, write.document, write.kind, now, index, session=session, whole=write.whole
+            )
 
     def abort(self) -> None:
         """Forget the writes."""

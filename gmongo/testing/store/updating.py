@@ -22,6 +22,9 @@ from gmongo.testing.store.update_operands import check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal
 
 Document = dict[str, Any]
+# What writes an array as a whole, as a change stream tells it; a push does so with these.
+_WHOLE = frozenset({"$addToSet", "$pop", "$pull", "$pullAll"})
+_MOVING = frozenset({"$position", "$slice", "$sort"})
 _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 
@@ -74,6 +77,18 @@ class Update:
         if self.is_modifiers and "_id" in document and "_id" not in changed:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
+
+    def written_whole(self, document: Document) -> frozenset[str]:
+        """The paths of the arrays of a document that operators write anew, whatever they change in them."""
+        if not self.is_modifiers:
+            return frozenset()
+        edits = [parts for parts, name, _ in self._edits if name in _WHOLE or (name == "$push" and self._moves(parts))]
+        return frozenset(".".join(path) for parts in edits for path in self._concrete(document, parts, document))
+
+    def _moves(self, parts: Sequence[str]) -> bool:
+        """Whether a push does more than to append."""
+        operand = self.spec["$push"][".".join(parts)]
+        return isinstance(operand, dict) and not _MOVING.isdisjoint(operand)
 
     def upserted(self) -> Document:
         """The document that an upsert inserts when nothing matches."""

@@ -69,7 +69,7 @@ def _partitions(documents: Documents, by: Any, variables: Variables, around: Sur
 
 
 def _places(documents: list[Document], order: Any, around: Surroundings) -> list[Any]:
-    """The values that the documents are sorted by, or nothing but as many of them. Missing and null are two of them."""
+    """The values that the documents are sorted by, or nothing but as many of them."""
     if len(order) != 1:
         return [None] * len(documents)
     (path,) = order

@@ -19,7 +19,8 @@ from gmongo.testing.store.errors import failed_to_parse, location
 from gmongo.testing.store.expressions import Expression, Scope, compile_expression
 from gmongo.testing.store.expressions.operands import arguments
 from gmongo.testing.store.expressions.timezones import FIXED, unit_of
-from gmongo.testing.store.values import MISSING, compare, is_date, is_number, is_whole, milliseconds, whole
+from gmongo.testing.store.ordering import key_by_one
+from gmongo.testing.store.values import MISSING, is_date, is_number, is_whole, milliseconds, whole
 from gmongo.testing.store.windows import compile_window
 
 _WEEK = 7 * 24 * 3600 * 1000
@@ -91,7 +92,7 @@ def _of_accumulator(name: str, operand: Any, window: Any, sort: Mapping[str, Any
     nothing = _NO_DOCUMENTS.get(name)
 
     def summary(values: list[Any], _partition: Partition, _first: int) -> Any:
-        return accumulator.result(values) if values else nothing
+        return accumulator.made(values) if values else nothing
 
     return _of_windows(accumulator.value, summary, window, sort, scope)
 
@@ -121,11 +122,14 @@ def _rank(number: Callable[[int, int, int], int]) -> Make:
         if name != "$documentNumber" and len(sort) != 1:
             raise location(5371602, f"{name} must be specified with a top level sortBy of exactly one element")
 
+        key = key_by_one(*next(iter(sort.items())), scope.collation)
+
         def run(partition: Partition) -> list[Any]:
-            found, first, values = [], 0, 0
-            for place, value in enumerate(scope.pace.through(partition.places)):
-                if not place or compare(value, partition.places[place - 1]):
-                    first, values = place, values + 1
+            found, first, values, before = [], 0, 0, None
+            for place, variables in enumerate(scope.pace.through(partition.variables)):
+                value = key(variables["ROOT"])
+                if value != before:
+                    first, values, before = place, values + 1, value
                 found.append(Int64(number(place + 1, first + 1, values)))
             return found
 

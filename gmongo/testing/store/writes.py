@@ -185,7 +185,8 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
         record = target.access.records(collection).get(key)
         if record is None or record.document is not document:
             raise write_conflict()
-    target.access.replace(collection, key, changed, "replace" if update.is_replacement else "update")
+    kind = "replace" if update.is_replacement else "update"
+    target.access.replace(collection, key, changed, kind, update.written_whole(document))
     return changed
 
 

@@ -54,6 +54,8 @@ CASES = [
     _date("$dateFromString", {"dateString": "2017-02-08T12:10:40.787Z", "timezone": "America/New_York"}, Error(241)),
     _date("$dateFromString", {"dateString": "06-15-2018", "format": "%m-%d-%Y"}, D(2018, 6, 15)),
     _date("$dateFromString", {"dateString": "20177-07-09", "onError": "bad"}, "bad"),
+    _date("$dateFromString", {"dateString": "20177-02-09T03:35:02.055", "onError": "bad"}, "bad"),
+    _date("$dateFromString", {"dateString": "2017-2-8"}, D(2017, 2, 8)),
     _date("$dateFromString", {"dateString": None, "onNull": 5}, 5),
     _date("$dateFromString", {"dateString": 5}, Error(241)),
     _date("$dateFromParts", {"year": 2017, "month": 2, "day": 8, "hour": 12}, D(2017, 2, 8, 12)),

@@ -30,6 +30,9 @@ def _lookup(name, local, foreign, expected, local_field="a", foreign_field="b"):
 
 NUMBERS = [{"_id": number, "v": value} for number, value in enumerate([5, 15, 25, 45, "x"], 1)]
 MEDALS = [{"_id": 1, "g": "a", "v": 3}, {"_id": 2, "g": "a", "v": 1}, {"_id": 3, "g": "a", "v": 2}]
+GAMES = [{"_id": n, "g": "ab"[n % 2], "v": v} for n, v in enumerate([9, 8, 7, 4, 5])]
+AS_MANY = {"$cond": [{"$eq": ["$g", "b"]}, 1, 3]}
+
 CASES = [
     _lookup(
         "a path through an array", {"items": [{"p": 1}, {"p": 2}]}, [{"b": 1}, {"b": 2}, {"b": 3}], [1, 2], "items.p"
@@ -148,6 +151,25 @@ CASES = [
         aggregate({"$group": {"_id": "$g", "n": {"$sum": 1}}}),
         [{"_id": None, "n": 2}],
         _page("group"),
+    ),
+    Case(
+        "$group with $topN, as many as the group says",
+        GAMES,
+        aggregate(
+            {"$group": {"_id": {"g": "$g"}, "t": {"$topN": {"n": AS_MANY, "sortBy": {"v": -1}, "output": "$v"}}}},
+            {"$sort": {"_id": 1}},
+        ),
+        [{"_id": {"g": "a"}, "t": [9, 7, 5]}, {"_id": {"g": "b"}, "t": [8]}],
+        _page("topN"),
+    ),
+    Case(
+        "$group with $minN, as many as the group says",
+        GAMES,
+        aggregate(
+            {"$group": {"_id": {"g": "$g"}, "t": {"$minN": {"n": AS_MANY, "input": "$v"}}}}, {"$sort": {"_id": 1}}
+        ),
+        [{"_id": {"g": "a"}, "t": [5, 7, 9]}, {"_id": {"g": "b"}, "t": [4]}],
+        _page("minN"),
     ),
     Case(
         "$group with $topN",

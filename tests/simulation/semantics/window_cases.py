@@ -218,9 +218,16 @@ CASES = [
     _ranks("denseRank", [(1, 1), (2, 1), (3, 2)], TIED, by=None),
     _ranks(
         "denseRank",
-        [(4, 1), (9, 1), (2, 2), (0, 3), (10, 4), (11, 5), (1, 1), (5, 2), (6, 2), (7, 2), (8, 2), (3, 3)],
+        # The page of $denseRank tells null from nothing, that of $rank does not, and nor does accumulator_rank.cpp.
+        [(4, 1), (9, 1), (2, 2), (0, 3), (10, 4), (11, 4), (1, 1), (5, 2), (6, 2), (7, 2), (8, 2), (3, 3)],
         DUPLICATES,
     ),
+    _ranks(
+        "rank",
+        [(4, 1), (9, 1), (2, 3), (0, 4), (10, 5), (11, 5), (1, 1), (5, 2), (6, 2), (7, 2), (8, 2), (3, 6)],
+        DUPLICATES,
+    ),
+    _ranks("rank", [(1, 1), (2, 1), (3, 3)], [{"_id": 1, "n": [1, 9]}, {"_id": 2, "n": 9}, {"_id": 3, "n": [5]}], by=None),
     _ranks("denseRank", [(4, 1), (0, 2), (2, 3), (5, 1), (3, 2), (1, 3)], sort={"at": 1}),
     # Covariance
     _cakes(

@@ -69,10 +69,36 @@ def test_update_descriptions_of_arrays(shell):
     shell.insert({"_id": 5, "a": [1, 2, 3], "b": {"c": 1, "d": 2}})
     stream = Stream(shell)
     shell.update({"_id": 5}, {"$set": {"a.1": 9, "b.c": 5}})
-    shell.update({"_id": 5}, {"$pop": {"a": 1}})
+    shell.update({"_id": 5}, [{"$set": {"a": {"$slice": ["$a", 2]}}}])
     first, second = (event["updateDescription"] for event in stream.more())
     assert first["updatedFields"] == {"a.1": 9, "b.c": 5}
     assert second["truncatedArrays"] == [{"field": "a", "newSize": 2}]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"$pop": {"a": 1}}, "a"),
+        ({"$pull": {"a": 3}}, "a"),
+        ({"$pullAll": {"b.0.c": [7]}}, "b.0.c"),
+        ({"$pull": {"b.$[].c": 7}}, "b.0.c"),
+        ({"$addToSet": {"a": 4}}, "a"),
+        ({"$push": {"a": {"$each": [4], "$slice": 9}}}, "a"),
+        ({"$push": {"a": {"$each": [4], "$position": 9}}}, "a"),
+        ({"$push": {"a": 4}}, "a.3"),
+        ({"$push": {"b.0.c": {"$each": [8]}}}, "b.0.c.2"),
+    ],
+)
+def test_operators_write_arrays_as_a_whole_unless_they_append(shell, change, path):
+    """A server logs what the operator makes of the array (``array_culling_node.cpp``, ``pop_node.cpp``,
+    ``addtoset_node.cpp``), but for a push that only appends (``push_node.cpp``).
+    """
+    shell.insert({"_id": 5, "a": [1, 2, 3], "b": [{"c": [6, 7]}]})
+    stream = Stream(shell)
+    shell.update({"_id": 5}, change)
+    (event,) = stream.more()
+    assert list(event["updateDescription"]["updatedFields"]) == [path]
+    assert event["updateDescription"]["truncatedArrays"] == []
 
 
 def test_get_more_waits_for_an_event(shell):

@@ -27,10 +27,11 @@ _TIME = ("hour", "minute", "second", "millisecond")
 _FROM_PARTS = Fields({}, (*_CALENDAR, *_ISO, *_TIME, "timezone"), 40519, 40518)
 _FROM_TEXT = Fields({"dateString": 40542}, ("format", "timezone", "onError", "onNull"), 40540, 40541)
 _ISO_TEXT = re.compile(
-    r"\s*(?P<year>\d{4})-?(?P<month>\d\d)(-?(?P<day>\d\d))?"
+    r"\s*(?P<year>\d{4})(?P<dash>-)?(?P<month>(?(dash)\d\d?|\d\d))(-?(?P<day>(?(dash)\d\d?|\d\d)))?"
     r"([T ]\s*(?P<hour>\d\d?):?(?P<minute>\d\d)(:?(?P<second>\d\d)([.,](?P<fraction>\d{1,9}))?)?)?"
     r"\s*(?P<zone>(?:GMT)?[+-]\d\d(:?\d\d)?|[A-Z]{1,4}|z)?\s*"
 )
+_LONG_YEAR = re.compile(r"\s*\d{5,}-")
 # Zones by their abbreviations, in hours; a single letter is that of a military zone.
 _NAMED: Mapping[str, int] = {
     **{"GMT": 0, "UTC": 0, "Z": 0, "z": 0, "CET": 1, "CEST": 2, "BST": 1},
@@ -129,7 +130,7 @@ def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
     """
     match = _reading(form).fullmatch(text) if form is not None else _ISO_TEXT.fullmatch(text)
     if match is None:
-        if form is None and re.search(r"[A-Za-z].*\d|\d.*[A-Za-z]|\d[/.]\d", text):
+        if form is None and not _LONG_YEAR.match(text) and re.search(r"[A-Za-z].*\d|\d.*[A-Za-z]|\d[/.]\d", text):
             raise not_supported(f"dates in another form than that of ISO 8601, such as {text!r}")
         raise _failure(text, "Format literal not found" if form is not None else "Unexpected character")
     found = {name: value for name, value in match.groupdict().items() if value is not None}
