@@ -119,8 +119,7 @@ def test_a_wait_after_overload_is_within_the_limit(server: ScriptedServer, conne
     in_turn(server, "find", rejected(), rejected())
     client.db.c.find_one()
     limits = [command["maxTimeMS"] for command in server.commands("find")]
-    assert limits[0] - limits[1] >= 20
-    assert limits[1] - limits[2] >= 40
+    assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)  # whole milliseconds, of a sum of fractions
 
 
 # The driver's own time

@@ -17,7 +17,10 @@ from tests.load_balanced.haproxy import BINARY, haproxy
 from tests.load_balanced.harness import held
 from tests.support.wait import eventually
 
-pytestmark = pytest.mark.skipif(BINARY is None, reason="there is no haproxy here (Debian has it as a package)")
+pytestmark = [
+    pytest.mark.real_time,
+    pytest.mark.skipif(BINARY is None, reason="there is no haproxy here (Debian has it as a package)"),
+]
 
 
 @pytest.fixture
