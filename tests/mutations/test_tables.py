@@ -16,12 +16,17 @@ ALL = [mutation for mutations in AREAS.values() for mutation in mutations]
 
 @cache
 def unchanged(file: str) -> object:
-    return meaning(compile((ROOT / "gmongo" / file).read_text("utf-8"), file, "exec", dont_inherit=True))
+    return meaning(compile(text_of(file), file, "exec", dont_inherit=True))
+
+
+@cache
+def text_of(file: str) -> str:
+    return (ROOT / "gmongo" / file).read_text("utf-8")
 
 
 @pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
 def test_the_text_of_a_mutation_is_in_its_file(mutation: Mutation) -> None:
-    source = (ROOT / "gmongo" / mutation.file).read_text("utf-8")
+    source = text_of(mutation.file)
     assert source.count(mutation.old) == 1
     changed = compile(source.replace(mutation.old, mutation.new), mutation.file, "exec", dont_inherit=True)
     assert meaning(changed) != unchanged(mutation.file)
@@ -35,6 +40,6 @@ def test_names_are_unique() -> None:
 def test_no_two_make_the_same_change() -> None:
     texts: dict[tuple[str, str], list[str]] = {}
     for mutation in ALL:
-        source = (ROOT / "gmongo" / mutation.file).read_text("utf-8")
+        source = text_of(mutation.file)
         texts.setdefault((mutation.file, source.replace(mutation.old, mutation.new)), []).append(mutation.name)
     assert [names for names in texts.values() if len(names) > 1] == []

@@ -91,16 +91,18 @@ def waits(file: File) -> bool:
 
 @pytest.mark.parametrize(("file", "index", "setting"), all_cases())
 def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
-    document = deepcopy(content(file))
+    whole = content(file)
+    document = deepcopy({**whole, "tests": whole["tests"][index : index + 1]})
+    (case,) = document["tests"]
     if file.path.stem in LEFT_UNANSWERED:
         leave_unanswered(document)
     if not waits(file):
-        Run(deployments.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
+        Run(deployments.get(setting), document, case, CLIENT_OPTIONS).run()
         return
     with VirtualTime():
         limited = Deployments()
         try:
-            Run(limited.get(setting), document, document["tests"][index], CLIENT_OPTIONS).run()
+            Run(limited.get(setting), document, case, CLIENT_OPTIONS).run()
         finally:
             limited.close()
 
