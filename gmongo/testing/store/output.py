@@ -11,7 +11,7 @@ from gmongo.testing.command import CommandError, not_supported
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, location, type_mismatch, write_conflict
+from gmongo.testing.store.errors import bad_value, immutable_field, location, type_mismatch, write_conflict
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.namespaces import drop_collection, move_collection
@@ -33,7 +33,7 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
     """Write the results of a pipeline where its last stage says."""
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
-    write(context, spec, (_with_identity(document) for document in context.pace.through(documents)))
+    write(context, spec, context.pace.through(documents))
 
 
 def _with_identity(document: Document) -> Document:
@@ -70,6 +70,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
         for index in () if before is None else before.indexes.values():
             fresh.indexes[index.name] = Index(index.name, index.keys, index.options)
         for document in documents:
+            document = _with_identity(document)
             _check(context, fresh, document)
             access.insert(fresh, document)
         if before is not None and before.writers:
@@ -96,6 +97,7 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     _check_unique(collection, on, collation)
     failure: CommandError | None = None
     for document in documents:
+        document = _with_identity(document) if "_id" in on else document
         found = _find(context, collection, document, on, collation)
         try:
             _merge_one(context, collection, found, document, spec)
@@ -153,6 +155,7 @@ def _merge_one(
         raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
                            "the target collection for at least one document in the source collection")  # fmt: skip
     elif unmatched == "insert":
+        document = _with_identity(document)
         _check(context, collection, document)
         context.access.insert(collection, document)
 
@@ -199,11 +202,14 @@ def _merge_into(
     mode = spec.get("whenMatched", "merge")
     if mode == "fail":
         raise CommandError(11000, "DuplicateKey", "$merge failed due to a DuplicateKey error", keyPattern={"_id": 1},
-                           keyValue={"_id": document["_id"]})  # fmt: skip
+                           keyValue={"_id": record.document["_id"]})  # fmt: skip
     if isinstance(mode, list):
         changed = _by_pipeline(context, record.document, document, spec)
     else:
         changed = _MODES[mode](record.document, document)
+    if not identical(changed.get("_id"), record.document["_id"]):
+        raise immutable_field("$merge failed to update the matching document, did you attempt to modify the _id or the "
+                              "shard key?")  # fmt: skip
     if not identical(changed, record.document):
         _check(context, collection, changed)
         context.access.replace(collection, key, changed, "replace" if mode == "replace" else "update")
@@ -216,7 +222,7 @@ def _by_pipeline(context: Context, stored: Document, document: Document, spec: M
 
 
 _MODES: Mapping[str, Callable[[Document, Document], Document]] = {
-    "replace": lambda stored, new: {**new, "_id": stored["_id"]},
+    "replace": lambda stored, new: {"_id": stored["_id"], **new},
     "merge": lambda stored, new: {**stored, **new},
     "keepExisting": lambda stored, new: stored,
 }

@@ -16,7 +16,7 @@ from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import failed_to_parse, location, type_mismatch, write_conflict
 from gmongo.testing.store.fields import check_statement
-from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
@@ -25,6 +25,7 @@ from gmongo.testing.store.validation import check_document, check_size, check_st
 from gmongo.testing.store.values import MISSING, Key, copy_value, identical, type_name
 
 MAX_BATCH = 100_000
+_NOT_IN_UPSERTS = frozenset({"$expr"})
 # Errors that end the whole command, rather than being one statement's.
 FATAL = frozenset({50, 11602, 112, 246, 251, 166, 263, 73, 40324})
 
@@ -164,6 +165,8 @@ def update_of(
     statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
 ) -> Update:
     """The update that a statement describes."""
+    if statement.get("upsert"):
+        check_allowed(query, _NOT_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
     if constants and not isinstance(spec, list):
         raise location(51198, "Constant values may only be specified for pipeline updates")

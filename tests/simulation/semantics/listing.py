@@ -4,127 +4,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import os
 import random
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 
-from . import (
-    administration_cases,
-    array_cases,
-    batch_cases,
-    catalog_cases,
-    change_cases,
-    collation_cases,
-    command_cases,
-    computation_cases,
-    conversion_cases,
-    creation_cases,
-    date_cases,
-    definition_cases,
-    example_collection_cases,
-    example_date_cases,
-    example_expression_cases,
-    example_filter_cases,
-    example_index_cases,
-    example_projection_cases,
-    example_stage_cases,
-    example_stream_cases,
-    example_update_cases,
-    example_validator_cases,
-    example_window_cases,
-    example_write_cases,
-    filter_cases,
-    find_cases,
-    gap_cases,
-    grouped_cases,
-    index_cases,
-    modify_cases,
-    number_cases,
-    object_cases,
-    operand_cases,
-    operator_cases,
-    option_cases,
-    pipeline_cases,
-    pipeline_stage_cases,
-    plan_cases,
-    position_cases,
-    query_cases,
-    reply_cases,
-    schema_cases,
-    set_cases,
-    shown_cases,
-    stage_cases,
-    storage_cases,
-    stream_cases,
-    string_cases,
-    transaction_cases,
-    update_cases,
-    validator_cases,
-    window_cases,
-    write_cases,
-)
 from .cases import Case, Error, answer, same
 from .generator import Call, documents, random_call, run
 
 CASES: list[Case] = [
-    *query_cases.CASES,
-    *update_cases.CASES,
-    *number_cases.CASES,
-    *string_cases.CASES,
-    *array_cases.CASES,
-    *object_cases.CASES,
-    *date_cases.CASES,
-    *stage_cases.CASES,
-    *command_cases.CASES,
-    *collation_cases.CASES,
-    *window_cases.CASES,
-    *gap_cases.CASES,
-    *catalog_cases.CASES,
-    *index_cases.CASES,
-    *schema_cases.CASES,
-    *write_cases.CASES,
-    *pipeline_cases.CASES,
-    *conversion_cases.CASES,
-    *reply_cases.CASES,
-    *operand_cases.CASES,
-    *option_cases.CASES,
-    *position_cases.CASES,
-    *filter_cases.CASES,
-    *shown_cases.CASES,
-    *change_cases.CASES,
-    *modify_cases.CASES,
-    *creation_cases.CASES,
-    *validator_cases.CASES,
-    *pipeline_stage_cases.CASES,
-    *plan_cases.CASES,
-    *computation_cases.CASES,
-    *transaction_cases.CASES,
-    *administration_cases.CASES,
-    *find_cases.CASES,
-    *set_cases.CASES,
-    *batch_cases.CASES,
-    *definition_cases.CASES,
-    *grouped_cases.CASES,
-    *operator_cases.CASES,
-    *stream_cases.CASES,
-    *storage_cases.CASES,
-    *example_filter_cases.CASES,
-    *example_projection_cases.CASES,
-    *example_update_cases.CASES,
-    *example_write_cases.CASES,
-    *example_index_cases.CASES,
-    *example_collection_cases.CASES,
-    *example_validator_cases.CASES,
-    *example_stage_cases.CASES,
-    *example_window_cases.CASES,
-    *example_date_cases.CASES,
-    *example_expression_cases.CASES,
-    *example_stream_cases.CASES,
+    case
+    for path in sorted(Path(__file__).parent.glob("*_cases.py"))
+    for case in importlib.import_module(f"{__package__}.{path.stem}").CASES
 ]
 REFUSED = Error(115)
 
