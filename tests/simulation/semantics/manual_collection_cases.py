@@ -334,7 +334,7 @@ CASES = [
         page("core/schema-validation/specify-validation-level"),
     ),
     Case(
-        "validation is bypassed by who asks for it",
+        "validation is bypassed by those that ask for it",
         [],
         made(
             "adults",

@@ -91,7 +91,7 @@ CASES = [
         page("core/index-sparse"),
     ),
     Case(
-        "a hinted sparse index leaves out who lacks its field",
+        "a hinted sparse index leaves out what lacks its field",
         [{"_id": 1, "u": "newbie"}, {"_id": 2, "u": "abby", "score": 82}, {"_id": 3, "u": "nina", "score": 90}],
         after(
             index("score", sparse=True),
@@ -104,7 +104,7 @@ CASES = [
         page("core/index-sparse"),
     ),
     Case(
-        "a partial unique index leaves alone who is outside its filter",
+        "a partial unique index leaves alone what is outside its filter",
         [{"_id": 1, "username": "david", "age": 29}, {"_id": 2, "username": "amanda", "age": 35}],
         after(
             index("username", unique=True, partialFilterExpression=_PARTIAL),
@@ -116,7 +116,7 @@ CASES = [
         page("core/index-partial"),
     ),
     Case(
-        "a partial unique index refuses who is inside its filter",
+        "a partial unique index refuses what is inside its filter",
         [{"_id": 1, "username": "david", "age": 29}],
         after(
             index("username", unique=True, partialFilterExpression=_PARTIAL),

@@ -80,7 +80,7 @@ CASES = [
         page("reference/operator/query/nin"),
     ),
     Case(
-        "a negated comparison finds who lacks the field",
+        "a negated comparison finds what lacks the field",
         [{"_id": 1, "price": 2.5}, {"_id": 2, "price": 1.99}, {"_id": 3}, {"_id": 4, "price": "x"}],
         _found({"price": {"$not": {"$gt": 1.99}}}),
         [2, 3, 4],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .cases import (
+    OPERATION_FAILURES,
     Case,
     Error,
     update,
