@@ -13,12 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gevent
+
 import gmongo
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
 from tests.live import answers, calls, official, prose, work
-from tests.live.report import Outcome, Report, Skip
+from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
 _FOR_DISPOSABLE = {
@@ -83,7 +85,8 @@ def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -
         return
     print(f"{name} …", flush=True)
     try:
-        target.clear()  # a part shows what there is, and no leavings of others
+        with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
+            target.clear()  # a part shows what there is, and no leavings of others
         PARTS[name](target, report, given)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))

@@ -11,6 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gevent
+
+LIMIT = 300.0
+"""Seconds in which a case ends on any deployment that answers."""
+_SILENT = 3
+
 
 class Outcome(Enum):
     """What came of a case."""
@@ -28,6 +34,10 @@ class Skip(Exception):
 
 class Differs(Exception):
     """A case shows a difference; its text says which."""
+
+
+class SilentError(Exception):
+    """The deployment no longer answers."""
 
 
 class Entry(NamedTuple):
@@ -48,6 +58,7 @@ class Report:
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.facts = dict(facts)
         self.entries: list[Entry] = []
+        self._late = 0  # cases in a row that have not ended
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
         """Note what came of a case."""
@@ -55,10 +66,25 @@ class Report:
 
     @contextmanager
     def case(self, part: str, name: str) -> Iterator[list[str]]:
-        """Note what comes of the block, which may add remarks."""
+        """Note what comes of the block, which may add remarks.
+
+        :raises SilentError: as some before, it does not end.
+        """
         remarks: list[str] = []
+        limit = gevent.Timeout(LIMIT)
+        late, self._late = self._late, 0
         try:
-            yield remarks
+            with limit:
+                yield remarks
+        except gevent.Timeout as timeout:
+            if timeout is not limit:
+                raise
+            self.add(part, name, Outcome.FAILED, f"it has not ended within {LIMIT:.0f} seconds")
+            self._late = late + 1
+            if self._late == _SILENT:
+                raise SilentError(
+                    f"the last {_SILENT} cases have not ended: the deployment no longer answers"
+                ) from None
         except Skip as reason:
             self.add(part, name, Outcome.SKIPPED, str(reason))
         except Differs as reason:

@@ -10,12 +10,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
 from gmongo.uri_parser import parse_uri
 from tests.live.__main__ import main
-from tests.live.report import Differs, Report, Skip
+from tests.live.report import Differs, Report, SilentError, Skip
 from tests.live.target import OWN, RefusedError, Target
 from tests.simulation.semantics import cases
 from tests.spec.unified.requirements import Offer, unmet
@@ -208,3 +209,20 @@ def test_a_disposable_deployment_of_each_kind(kind: list[str], tmp_path: Path) -
         only = [word for part in parts for word in ("--only", part)]
         asked = ["--disposable", name, "--case", "find", "--steps", "1", "--report", str(tmp_path)]
         assert main([deployment.uri, *only, *asked]) == 0
+
+
+def test_a_deployment_that_falls_silent_ends_a_part_and_not_one_case(virtual_time: Any) -> None:
+    report = Report({})
+
+    def play(seconds: float) -> None:
+        with report.case("part", "case"):
+            gevent.sleep(seconds)
+
+    for seconds in (1000, 1000, 1, 1000, 1000):
+        play(seconds)
+    with pytest.raises(SilentError):
+        play(1000)
+    with gevent.Timeout(5) as foreign, pytest.raises(gevent.Timeout) as raised:
+        play(1000)
+    assert raised.value is foreign
+    assert [entry.outcome.value for entry in report.entries] == [*["failed"] * 2, "passed", *["failed"] * 3]
