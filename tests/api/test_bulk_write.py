@@ -207,6 +207,16 @@ def test_unacknowledged_writes_go_out_with_no_session_and_the_connection_goes_on
         assert server.connections_of("insert") == server.connections_of("delete") == server.connections_of("find")
 
 
+def test_an_unacknowledged_bulk_in_order_stops_at_an_error_and_says_nothing() -> None:
+    """The server is asked how each but the last went, and the application is not told."""
+    refusal = {"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized"}
+    with ScriptedServer({"insert": refusal}) as server, MongoClient[Any](server.name) as client:
+        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
+        result = collection.bulk_write([InsertOne({"_id": 1}), DeleteOne({"_id": 2})])
+        assert not result.acknowledged
+        assert server.commands("delete") == []
+
+
 def test_batches_hold_no_more_than_the_server_takes() -> None:
     with ScriptedServer({"insert": lambda command: {"ok": 1, "n": len(command["documents"])}}) as server:
         server.hello_extra = {"maxWriteBatchSize": 4}

@@ -628,6 +628,7 @@ def test_the_older_interface(files):
     assert files.list() == ["f"]
     assert files.get_version("f", 0).read() == b"1"
     assert files.get_last_version("f").read() == b"2"
+    assert files.get_version("f", None).read() == b"2"
     assert files.get_last_version("f", color="red").read() == b"1"
     assert files.exists(one)
     assert files.exists({"color": "blue"})

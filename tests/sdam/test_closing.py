@@ -12,7 +12,7 @@ import pytest
 from gevent.event import Event
 
 from gmongo import MongoClient
-from gmongo.errors import InvalidOperation
+from gmongo.errors import InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable, settle
 from tests.support.clients import make_client
 from tests.support.greenlets import living
@@ -183,6 +183,22 @@ def test_each_check_that_began_has_ended(connect: Any, replica_set: ScriptedRepl
         assert [event.awaited for event in mine[0::2]] == [event.awaited for event in mine[1::2]]
     closed = [event.server_address for event in recorder.of("ServerClosed")]
     assert sorted(closed) == sorted(member.address for member in replica_set.members)
+
+
+@pytest.mark.requirement("SM-91")
+def test_a_close_waits_for_no_server_where_none_is_known(
+    connect: Any, polled: ScriptedServer, virtual_time: Any
+) -> None:
+    """The session that it could end belongs to a server that is gone."""
+    client = connect(polled, retryReads=False)
+    client.db.command("ping")
+    polled.stop()
+    with pytest.raises(PyMongoError):
+        client.db.command("ping")
+    eventually(lambda: client.topology_description.has_known_servers is False)
+    began = virtual_time.monotonic()
+    client.close()
+    assert virtual_time.monotonic() == began
 
 
 def test_a_closed_client_stays_closed(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:

@@ -356,3 +356,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command, capture_output=True, text=True, timeout=60, env=environment
     )
     return result
+
+
+def test_the_help_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert capsys.readouterr().out.startswith("usage: python -m gmongo.status [-h] [--once] directory")
