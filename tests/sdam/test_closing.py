@@ -191,7 +191,9 @@ def test_a_close_waits_for_no_server_where_none_is_known(
 ) -> None:
     """The session that it could end belongs to a server that is gone."""
     client = connect(polled, retryReads=False)
-    client.db.command("ping")
+    with client.start_session() as one, client.start_session() as other:
+        client.db.command("ping", session=one)
+        client.db.command("ping", session=other)
     polled.stop()
     with pytest.raises(PyMongoError):
         client.db.command("ping")
