@@ -1,10 +1,11 @@
-"""Scanning a collection: what plainly has another value is passed over, without a call for each record."""
+"""Scanning a collection: what plainly has another value is passed over, without a call of Python's for each record."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from bson.int64 import Int64
 from bson.objectid import ObjectId
@@ -12,33 +13,68 @@ from bson.objectid import ObjectId
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.data import Record
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.values import Key
+from gmongo.testing.store.values import Key, is_nan
 
 # A value of these types matches a plain one only if Python calls the two equal.
-_WANTED = frozenset({str, int, Int64, ObjectId})
+_WANTED: frozenset[type] = frozenset({str, int, Int64, ObjectId})
 # One that is not plain, such as an array or a decimal number, has to be looked at.
 _PLAIN = _WANTED | {bool, float, dict, type(None), datetime.datetime}
+_NUMBERS: frozenset[type] = frozenset({int, Int64, float})
+# The bounds that Python compares as a server does, and the plain values that may be within them.
+_COMPARED: Mapping[type, frozenset[type]] = {
+    **dict.fromkeys(_NUMBERS, _NUMBERS),
+    **{kind: frozenset({kind}) for kind in (str, datetime.datetime)},
+}
+_RANGES = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 _AT_ONCE = 512
+
+
+class _Sieve(NamedTuple):
+    """What a plain value of a field has to be.
+
+    :param types: of the plain values that may be it.
+    :param holds: tells whether one is, beside `wanted`.
+    """
+
+    field: str
+    types: frozenset[type]
+    holds: Callable[[Any, Any], bool]
+    wanted: Any
 
 
 def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
     """The keys of all records that the query may select, in natural order."""
     keys = list(records)
-    for field, wanted in query.items():
-        is_path = field.startswith("$") or "." in field
-        if not is_path and wanted.__class__ in _WANTED and (collation == BINARY or wanted.__class__ is not str):
-            return _not_passed_over(records, keys, field, wanted, pace)
+    for field, condition in query.items():
+        if not field.startswith("$") and "." not in field:
+            for sieve in _sieves(field, condition):
+                if collation == BINARY or sieve.wanted.__class__ is not str:
+                    return _not_passed_over(records, keys, sieve, pace)
     return keys
 
 
-def _not_passed_over(
-    records: Mapping[Key, Record], keys: list[Key], field: str, wanted: Any, pace: Pace
-) -> Iterator[Key]:
+def _sieves(field: str, condition: Any) -> Iterator[_Sieve]:
+    if condition.__class__ in _WANTED:
+        yield _Sieve(field, _PLAIN, operator.eq, condition)
+    elif condition.__class__ is dict:
+        for name, bound in condition.items():
+            if name == "$eq" and bound.__class__ in _WANTED:
+                yield _Sieve(field, _PLAIN, operator.eq, bound)
+            elif name in _RANGES and bound.__class__ in _COMPARED and not is_nan(bound):
+                yield _Sieve(field, _COMPARED[bound.__class__], _RANGES[name], bound)
+
+
+def _not_passed_over(records: Mapping[Key, Record], keys: list[Key], sieve: _Sieve, pace: Pace) -> Iterator[Key]:
+    field, types, holds, wanted = sieve
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
         yield from [
             key
             for key, record in zip(some, map(records.get, some), strict=True)
-            if record is not None and ((value := record[1].get(field)) == wanted or value.__class__ not in _PLAIN)
+            if record is not None
+            and (
+                ((kind := (value := record[1].get(field)).__class__) in types and holds(value, wanted))
+                or kind not in _PLAIN
+            )
         ]
         pace.breathe()

@@ -8,6 +8,7 @@ import pytest
 from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from bson.son import SON
 
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.data import Record
 from gmongo.testing.store.matching import compile_filter
@@ -51,11 +52,27 @@ def test_what_matches_is_looked_at(wanted, other, collation):
         assert {key for key, record in RECORDS.items() if match(record.document)} <= set(keys)
 
 
+@pytest.mark.parametrize("collation", [BINARY, Collation.of({"locale": "en", "strength": 2})], ids=["binary", "folded"])
+@pytest.mark.parametrize("name", ["$eq", "$gt", "$gte", "$lt", "$lte"])
+def test_what_is_within_bounds_is_looked_at(name, collation):
+    for bound in VALUES:
+        for condition in ({name: bound}, {"$exists": True, name: bound}, {name: bound, "$ne": 7}):
+            try:
+                match = compile_filter({"a": condition}, collation=collation)
+            except CommandError:
+                continue
+            keys = set(scanned(RECORDS, {"a": condition}, collation, Pace()))
+            assert {key for key, record in RECORDS.items() if match(record.document)} <= keys, condition
+
+
 def test_what_plainly_has_another_value_is_passed_over():
     records = {(number,): Record(number, {"a": number}) for number in range(2000)}
     assert list(scanned(records, {"a": 1500}, BINARY, Pace())) == [(1500,)]
     assert list(scanned(records, {"$comment": "x", "a.b": 1, "a": 1500}, BINARY, Pace())) == [(1500,)]
-    assert len(list(scanned(records, {"a": {"$gte": 1500}}, BINARY, Pace()))) == 2000
+    assert list(scanned(records, {"a": {"$eq": 1500}}, BINARY, Pace())) == [(1500,)]
+    assert len(list(scanned(records, {"a": {"$gte": 1500}}, BINARY, Pace()))) == 500
+    assert len(list(scanned(records, {"a": {"$exists": True, "$lt": 1500.5}}, BINARY, Pace()))) == 1501
+    assert len(list(scanned(records, {"a": {"$ne": 1500}}, BINARY, Pace()))) == 2000
 
 
 def test_a_record_that_goes_meanwhile_is_left_out():
