@@ -18,7 +18,7 @@ from gmongo.testing.store.values import Key, is_nan
 # A value of these types matches a plain one only if Python calls the two equal.
 _WANTED: frozenset[type] = frozenset({str, int, Int64, ObjectId})
 # One that is not plain, such as an array or a decimal number, has to be looked at.
-_PLAIN = _WANTED | {bool, float, dict, type(None), datetime.datetime}
+_PLAIN: frozenset[type] = _WANTED | {bool, float, dict, type(None), datetime.datetime}
 _NUMBERS: frozenset[type] = frozenset({int, Int64, float})
 # The bounds that Python compares as a server does, and the plain values that may be within them.
 _COMPARED: Mapping[type, frozenset[type]] = {
