@@ -44,7 +44,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
+    except ConnectionError:  # refused, or reset amid its end
         return False
     return True
 
