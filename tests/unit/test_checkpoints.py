@@ -12,7 +12,7 @@ import bson
 import pytest
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
-from gmongo._background import LongWork
+from gmongo._background import LongWork, with_checkpoints
 from gmongo._encryption.encoding import one_document
 from gmongo.wire.checksum import crc32c
 from gmongo.wire.message import encode_op_msg
@@ -59,6 +59,7 @@ def message(documents: Iterable[bytes]) -> list[bytes]:
     [
         (lambda: crc32c(bytes(20 * KIB)), 3),
         (lambda: crc32c(b""), 0),
+        (lambda: list(with_checkpoints(range(97))), 4),
         (lambda: batch().count(), 50),
         (lambda: batch().raw(), 50),
         (lambda: one_document(message(DOCUMENTS)), 50),
