@@ -64,7 +64,7 @@ class StandIn(MetaPathFinder):
             module.__dict__["__all__"].append(lacking)
         if self.watch is not None:
             self.watch(name, module, self._asked_for)
-        others = LOADED_WITH.get(name, ())
+        others = LOADED_WITH.get(name)
         if others:
             asked_for, self._asked_for = self._asked_for, False
             for other in others:

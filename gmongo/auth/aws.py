@@ -86,7 +86,7 @@ def region_of(host: str) -> str:
 
     :raises OperationFailure: it is not the name of a host.
     """
-    if not isinstance(host, str) or not 0 < len(host.encode()) <= _LONGEST_HOST or not all(host.split(".")):
+    if not isinstance(host, str) or len(host.encode()) > _LONGEST_HOST or not all(host.split(".")):
         raise OperationFailure(f"MONGODB-AWS: the server names an impossible STS host, {str(host)[:300]!r}")
     labels = host.split(".")
     return _DEFAULT_REGION if host == "sts.amazonaws.com" or len(labels) == 1 else labels[1]

@@ -168,9 +168,14 @@ def ec2(method, path, headers, body):
     return 404, ""
 
 
-def test_ec2(monkeypatch):
+@pytest.mark.parametrize("is_named", [True, False])
+def test_ec2(monkeypatch, is_named):
     with Endpoint(ec2) as endpoint:
-        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint.url)
+        if is_named:
+            monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint.url)
+        else:
+            assert aws_credentials._EC2 == "http://169.254.169.254"
+            monkeypatch.setattr(aws_credentials, "_EC2", endpoint.url)
         cache = AwsCredentialsCache()
         found = cache.find()
         assert (found.key_id, found.secret, found.token) == ("KEY", "SECRET", "TOKEN")
