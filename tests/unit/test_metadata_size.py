@@ -46,3 +46,10 @@ def test_name_and_version_are_both_cut_if_they_have_to_be_the_longer_first(name:
     elif name > version:
         assert driver["name"].count("n") < name
         assert driver["version"].endswith("|" + "v" * version) or driver["name"] == ""
+
+
+@pytest.mark.parametrize("length", range(300, 304))
+def test_a_text_may_be_cut_amid_a_character(length: int) -> None:
+    document = client_metadata("a" * 100, (DriverInfo("A", None, "\u2603" * length),))
+    assert 510 <= len(bson.encode(document)) <= 512
+    assert document["platform"].endswith("\u2603")
