@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any
 
+import gevent
 import pytest
 
 from gmongo import InsertOne, UpdateOne
@@ -14,6 +16,7 @@ from gmongo.testing import Deployment
 from tests.execution.harness import fail, slow
 from tests.support.clients import Client
 from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer
 
 SENSITIVE = [
     {"authenticate": 1},
@@ -129,3 +132,41 @@ def test_the_selection_of_a_single_operation_has_none(client: Client, records: A
     client.db.c.find_one()
     assert selections(records, "find")
     assert all("operationId" not in each for each in selections(records, "find"))
+
+
+# Durations
+
+
+def _later(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def answer(_command: dict[str, Any]) -> dict[str, Any]:
+        gevent.sleep(0.25)
+        return reply
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["CommandSucceeded", "CommandFailed"])
+def test_a_duration_is_that_of_the_round_trip(
+    server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder, kind: str
+) -> None:
+    server.replies["count"] = _later({"ok": 1, "n": 1} if kind == "CommandSucceeded" else {"ok": 0, "errmsg": "no"})
+    client = connect(server)
+    with contextlib.suppress(OperationFailure):
+        client.db.command("count", "c")
+    assert last(recorder, kind).duration_micros == pytest.approx(250_000, abs=10_000)
+
+
+def test_a_command_that_a_listener_does_not_let_begin_has_an_end_at_once(
+    server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder
+) -> None:
+    client = connect(server)
+    client.db.command("ping")
+    recorder.forget()
+
+    def give_up(_event: Any) -> None:
+        raise gevent.GreenletExit
+
+    recorder.hooks["CommandStarted"] = give_up
+    with pytest.raises(gevent.GreenletExit):
+        client.db.command("ping")
+    assert last(recorder, "CommandFailed").duration_micros < 1_000_000
