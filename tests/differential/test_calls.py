@@ -31,6 +31,7 @@ def test_gmongo_answers_as_pymongo_does(scene: Scene, call: Call) -> None:
     check(call.source, *scene.compare(call.source))
 
 
+@pytest.mark.one_in(2)
 @_asked([call for call in _CALLS if call.name.partition(":")[0] in _OF_NX])
 @on("nx-27017")
 def test_and_on_an_embedded_database(scene: Scene, call: Call) -> None:

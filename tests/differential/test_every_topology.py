@@ -12,6 +12,7 @@ from gmongo.sdam import transitions
 from .every_topology import STARTS, A, B, Start, explore
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("start", STARTS, ids=str)
 def test_both_drivers_come_to_the_same_state(start: Start, record_property: Callable[..., None]) -> None:
     exploration = explore(start, depth=3)

@@ -32,7 +32,7 @@ class Request:
     """Something large of the application's."""
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 # What lands late is raised by a function of the test's, whose frame would be in the traceback.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")

@@ -1,7 +1,8 @@
 """The official tests in the unified test format, on simulated deployments.
 
 Every case runs on every topology that its requirements allow: in the default tier on one of them, which its name
-chooses, and in the long tier on the others. What does not pass is in ``tests/spec/unified/skips.py``.
+chooses, and in the long tier on the others; of the suites whose cases take tens of milliseconds, half run so. What
+does not pass is in ``tests/spec/unified/skips.py``.
 ``python -m tests.spec.unified.report`` prints a table of the suites.
 """
 
@@ -29,6 +30,7 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 # and seconds of waiting. Encryption talks to servers that are not simulated.
 _WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
 _WAITS |= frozenset({"wait()", "waitForEvent()"})
+_COSTLY = ("client-side-encryption/", "client-side-operations-timeout/")
 _REAL_TIME = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
@@ -56,7 +58,8 @@ def cases_of(file: File) -> Iterator[Any]:
             yield skipped(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
         else:
             words = entities | words_of(case)
-            soon = possible[crc32(name.encode()) % len(possible)]
+            share = 2 if file.id.startswith(_COSTLY) else 1
+            soon = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
             for setting in possible:
                 rule = rule_for(Use(file.path.stem, case["description"], setting.topology, words))
                 marks = [] if setting is soon else [pytest.mark.long]
