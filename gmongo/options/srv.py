@@ -154,7 +154,7 @@ class SrvName:
         hosts: list[HostPort] = self.all_hosts().records
         return _chance.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
-    def options(self, validate: bool = True, warn: bool = False, normalize: bool = True) -> Options:
+    def options(self, validate: bool, warn: bool, normalize: bool) -> Options:
         """The options in the TXT record of the host; empty without such a record.
 
         :raises gmongo.errors.ConfigurationError: if DNS fails, there are several records, or one has an

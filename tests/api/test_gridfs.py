@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import inspect
 import io
 import os
@@ -464,8 +465,9 @@ def test_seek(files, lines):
     assert file.read(2) == b"on"
     with pytest.raises(OSError, match="negative"):
         file.seek(-1)
-    with pytest.raises(OSError, match="whence"):
+    with pytest.raises(OSError, match="whence") as raised:
         file.seek(0, 7)
+    assert raised.value.errno == errno.EINVAL
 
 
 def test_seek_ahead_fetches_only_what_is_read(database):

@@ -785,3 +785,9 @@ def test_warnings_of_one_uri_are_shown_once() -> None:
         warnings.simplefilter("always")
         parse_uri("mongodb://h/?journal=1&foo=2", warn=True)
     assert len(caught) == 2
+
+
+@pytest.mark.parametrize("uri", ["mongodb://", "mongodb:///db", "mongodb://ann:x@/?tls=true"])
+def test_a_uri_without_a_host_says_so(uri: str) -> None:
+    with pytest.raises(InvalidURI, match="must have at least one host; the path of a Unix domain socket must be"):
+        parse_uri(uri)
