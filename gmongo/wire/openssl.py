@@ -240,15 +240,22 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
     return True
 
 
+def _dns_names(certificate: x509.Certificate) -> set[str]:
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {name.lower() for name in names.get_values_for_type(x509.DNSName)}
+
+
 def _wrong_name(name: str, certificate: x509.Certificate) -> str:
     """Why a certificate is not for the server of this name; empty if it is."""
     is_ip = _is_ip(name)
     try:
         if is_ip:
             verify_certificate_ip_address(certificate, name)
-        else:
+        elif "." in name:
             verify_certificate_hostname(certificate, name)
-    except (VerificationError, CertificateError, ValueError):
+        elif name.lower() not in _dns_names(certificate):  # service-identity 24 stumbles over a wildcard beside it
+            raise CertificateError
+    except (VerificationError, CertificateError, ValueError, x509.ExtensionNotFound):
         kind = "IP address" if is_ip else "Hostname"
         return f"{kind} mismatch, certificate is not valid for {name!r}"
     return ""

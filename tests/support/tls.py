@@ -53,6 +53,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
     now = datetime.datetime.now(datetime.timezone.utc)
     expired = authority.issue_cert("localhost", "127.0.0.1", not_after=now - datetime.timedelta(days=1))
     elsewhere = authority.issue_cert("elsewhere.example.com")
+    wildcard = authority.issue_cert("*.example.net", "LocalHost")
 
     def write(name: str, content: bytes) -> str:
         path = folder / name
@@ -79,6 +80,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
         locked_client=write("locked_client.pem", locked + chain),
         expired=bundle("expired.pem", expired),
         elsewhere=bundle("elsewhere.pem", elsewhere),
+        wildcard=bundle("wildcard.pem", wildcard),
         only_certificate=write("only_certificate.pem", chain),
         junk=write("junk.pem", b"this is no certificate"),
         missing=str(folder / "missing.pem"),

@@ -100,6 +100,13 @@ def test_an_expired_certificate(files):
         assert "certificate has expired" in refusal(server, tlsCAFile=files.ca)
 
 
+def test_a_host_of_one_label_beside_a_wildcard(files):
+    """A wildcard stands for a label of several, and the name itself is not a matter of case."""
+    with TlsServer(server_context(files.wildcard)) as server, client_of(server, tlsCAFile=files.ca) as client:
+        find(client)
+        assert "IP address mismatch" in refusal(server, "127.0.0.1", tlsCAFile=files.ca)
+
+
 def test_the_certificate_of_another_host(files):
     with TlsServer(server_context(files.elsewhere)) as server:
         reason = refusal(server, tlsCAFile=files.ca)

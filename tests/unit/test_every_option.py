@@ -137,6 +137,8 @@ def test_every_option_is_here() -> None:
 def test_an_option_makes_a_difference(option: Option) -> None:
     if option.name in ("metrics", "tracing"):
         pytest.importorskip("opentelemetry")
+    if option.name in ("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"):
+        pytest.importorskip("OpenSSL")
     host = SRV if option.name.lower().startswith("srv") else HOST
     besides = BESIDES.get(option.name, {})
     given = {**besides, option.name: VALUES[option.name]}
