@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pymongo
 import pytest
+from packaging.version import Version
 
 from gmongo.testing import DeploymentProcess, EmbeddedDatabase
 
 from .scene import Scene
 from .servers import SERVERS
+
+_INSTALLED = Version(pymongo.version)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
     for item in items:
         version = since.get(item.nodeid.rpartition("tests/differential/")[2])
-        if version is not None and pymongo.version_tuple[:2] < tuple(map(int, version.split("."))):
+        if version is not None and Version(version) > _INSTALLED:
             item.add_marker(pytest.mark.xfail(strict=True, reason=f"PyMongo answers so since {version}"))
 
 
