@@ -79,14 +79,19 @@ def update(filter: Any, change: Any, **options: Any) -> Callable[[Any], Any]:
     return run
 
 
-def answer(case: Case, database: Any) -> Any:
-    """What a server answers."""
+def prepare(case: Case, database: Any) -> None:
+    """Put there the documents of a case, and nothing else."""
     database.drop_collection("cases")
     database.drop_collection("others")
     if case.documents:
         database.cases.insert_many([dict(document) for document in case.documents])
     if case.others:
         database.others.insert_many([dict(document) for document in case.others])
+
+
+def answer(case: Case, database: Any) -> Any:
+    """What a server answers."""
+    prepare(case, database)
     try:
         return case.call(database.cases)
     except OPERATION_FAILURES as error:
