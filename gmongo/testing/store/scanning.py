@@ -65,16 +65,30 @@ def _sieves(field: str, condition: Any) -> Iterator[_Sieve]:
 
 
 def _not_passed_over(records: Mapping[Key, Record], keys: list[Key], sieve: _Sieve, pace: Pace) -> Iterator[Key]:
-    field, types, holds, wanted = sieve
+    select = _equal if sieve.holds is operator.eq else _within
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
-        yield from [
-            key
-            for key, record in zip(some, map(records.get, some), strict=True)
-            if record is not None
-            and (
-                ((kind := (value := record[1].get(field)).__class__) in types and holds(value, wanted))
-                or kind not in _PLAIN
-            )
-        ]
+        yield from select(zip(some, map(records.get, some), strict=True), sieve)
         pace.breathe()
+
+
+def _equal(some: Iterable[tuple[Key, Record | None]], sieve: _Sieve) -> list[Key]:
+    field, wanted = sieve.field, sieve.wanted
+    return [
+        key
+        for key, record in some
+        if record is not None and ((value := record[1].get(field)) == wanted or value.__class__ not in _PLAIN)
+    ]
+
+
+def _within(some: Iterable[tuple[Key, Record | None]], sieve: _Sieve) -> list[Key]:
+    field, types, holds, wanted = sieve
+    return [
+        key
+        for key, record in some
+        if record is not None
+        and (
+            ((kind := (value := record[1].get(field)).__class__) in types and holds(value, wanted))
+            or kind not in _PLAIN
+        )
+    ]
