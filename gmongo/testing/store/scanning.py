@@ -29,7 +29,7 @@ _RANGES = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": 
 _AT_ONCE = 512
 
 
-class _Sieve(NamedTuple):
+class _Bound(NamedTuple):
     """What a plain value of a field has to be.
 
     :param types: of the plain values that may be it.
@@ -47,33 +47,33 @@ def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pac
     keys = list(records)
     for field, condition in query.items():
         if not field.startswith("$") and "." not in field:
-            for sieve in _sieves(field, condition):
-                if collation == BINARY or sieve.wanted.__class__ is not str:
-                    return _not_passed_over(records, keys, sieve, pace)
+            for bound in _bounds(field, condition):
+                if collation == BINARY or bound.wanted.__class__ is not str:
+                    return _not_passed_over(records, keys, bound, pace)
     return keys
 
 
-def _sieves(field: str, condition: Any) -> Iterator[_Sieve]:
+def _bounds(field: str, condition: Any) -> Iterator[_Bound]:
     if condition.__class__ in _WANTED:
-        yield _Sieve(field, _PLAIN, operator.eq, condition)
+        yield _Bound(field, _PLAIN, operator.eq, condition)
     elif condition.__class__ is dict:
-        for name, bound in condition.items():
-            if name == "$eq" and bound.__class__ in _WANTED:
-                yield _Sieve(field, _PLAIN, operator.eq, bound)
-            elif name in _RANGES and bound.__class__ in _COMPARED and not is_nan(bound):
-                yield _Sieve(field, _COMPARED[bound.__class__], _RANGES[name], bound)
+        for name, value in condition.items():
+            if name == "$eq" and value.__class__ in _WANTED:
+                yield _Bound(field, _PLAIN, operator.eq, value)
+            elif name in _RANGES and value.__class__ in _COMPARED and not is_nan(value):
+                yield _Bound(field, _COMPARED[value.__class__], _RANGES[name], value)
 
 
-def _not_passed_over(records: Mapping[Key, Record], keys: list[Key], sieve: _Sieve, pace: Pace) -> Iterator[Key]:
-    select = _equal if sieve.holds is operator.eq else _within
+def _not_passed_over(records: Mapping[Key, Record], keys: list[Key], bound: _Bound, pace: Pace) -> Iterator[Key]:
+    select = _equal if bound.holds is operator.eq else _within
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
-        yield from select(zip(some, map(records.get, some), strict=True), sieve)
+        yield from select(zip(some, map(records.get, some), strict=True), bound)
         pace.breathe()
 
 
-def _equal(some: Iterable[tuple[Key, Record | None]], sieve: _Sieve) -> list[Key]:
-    field, wanted = sieve.field, sieve.wanted
+def _equal(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
+    field, wanted = bound.field, bound.wanted
     return [
         key
         for key, record in some
@@ -81,8 +81,8 @@ def _equal(some: Iterable[tuple[Key, Record | None]], sieve: _Sieve) -> list[Key
     ]
 
 
-def _within(some: Iterable[tuple[Key, Record | None]], sieve: _Sieve) -> list[Key]:
-    field, types, holds, wanted = sieve
+def _within(some: Iterable[tuple[Key, Record | None]], bound: _Bound) -> list[Key]:
+    field, types, holds, wanted = bound
     return [
         key
         for key, record in some

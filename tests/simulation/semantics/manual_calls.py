@@ -6,9 +6,8 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
-from .cases import (
-    OPERATION_FAILURES,
-)
+from .calls import attempt
+from .cases import OPERATION_FAILURES
 
 
 def page(name: str) -> str:
@@ -48,24 +47,17 @@ def refused(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
+def code(call: Callable[[], Any]) -> Any:
+    """The code with which a call fails, or none."""
+    return attempt(lambda _collection: call())(None)
+
+
 def tried(call: Callable[[Any], Any], collection: Any) -> Any:
     """The answer of a call, or its error's code."""
     try:
         return call(collection)
     except OPERATION_FAILURES as error:
         return ("code", error.code)
-
-
-def after(*steps: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The answer of the last of several calls."""
-
-    def run(collection: Any) -> Any:
-        found = None
-        for step in steps:
-            found = step(collection)
-        return found
-
-    return run
 
 
 def everything(collection: Any) -> Any:

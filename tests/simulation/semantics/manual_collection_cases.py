@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .calls import after
 from .cases import (
     WRITE_ERRORS,
     Case,
     Error,
     find,
 )
-from .manual_calls import after, everything, ids, indexes, insert, listed, made, modify, page, plain, refused, tried
+from .manual_calls import everything, ids, indexes, insert, listed, made, modify, page, plain, refused, tried
 
 _CONTACTS = {
     "$jsonSchema": {

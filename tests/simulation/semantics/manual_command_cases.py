@@ -8,11 +8,12 @@ from bson import Int64
 
 from gmongo import DeleteMany, InsertOne, ReplaceOne, UpdateOne
 
+from .calls import after
 from .cases import (
     BULK_WRITE_ERRORS,
     Case,
 )
-from .manual_calls import after, ids, page, plain, plainly, shown, tried
+from .manual_calls import ids, page, plain, plainly, shown, tried
 
 
 def _inserted(collection: Any, numbers: Any, ordered: bool) -> Any:

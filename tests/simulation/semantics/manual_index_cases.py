@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from .calls import after
 from .cases import (
     Case,
     Error,
 )
-from .manual_calls import after, ids, index, indexes, insert, modify, page, refused, tried
+from .manual_calls import ids, index, indexes, insert, modify, page, refused, tried
 
 _PARTIAL = {"age": {"$gte": 21}}
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from bson import MaxKey, MinKey, ObjectId, Regex, Timestamp
 
+from .calls import after
 from .cases import (
     Case,
     find,
     project,
 )
-from .manual_calls import after, date, insert, made, page, plainly, refused
+from .manual_calls import date, insert, made, page, plainly, refused
 
 _BIRDS = [
     {"_id": 1, "t": "black bird"},

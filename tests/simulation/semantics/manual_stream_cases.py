@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .calls import after
 from .cases import (
     Case,
 )
-from .manual_calls import after, page, plain, refused, shown
+from .manual_calls import page, plain, refused, shown
 
 
 def _events(act: Callable[[Any], Any], count: int, pick: Callable[[Any], Any], **options: Any) -> Callable[[Any], Any]:

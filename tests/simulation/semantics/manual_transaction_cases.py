@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .calls import after
 from .cases import (
     OPERATION_FAILURES,
     Case,
 )
-from .manual_calls import after, everything, ids, made, page, refused
+from .manual_calls import everything, ids, made, page, refused
 
 
 def _left_open(collection: Any) -> None:

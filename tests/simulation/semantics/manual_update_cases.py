@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .calls import after
 from .cases import (
-    OPERATION_FAILURES,
     Case,
     Error,
     update,
 )
-from .manual_calls import after, everything, page, plain, refused, shown, tried
+from .manual_calls import code, everything, page, plain, refused, shown, tried
 
 _GRADES = [
     {"grade": 80, "mean": 75, "std": 8},
@@ -28,14 +28,6 @@ def _upserted(filter: Any, change: Any, **options: Any) -> Callable[[Any], Any]:
         return plain(collection.find_one({}, {"_id": 0}))
 
     return run
-
-
-def _code(call: Callable[[], Any]) -> Any:
-    try:
-        call()
-    except OPERATION_FAILURES as error:
-        return error.code
-    return None
 
 
 CASES = [
@@ -314,9 +306,9 @@ CASES = [
         "an upsert with an expression within its filter is refused, whether a document matches or not",
         [{"_id": 1}],
         lambda c: [
-            _code(lambda: c.find_one_and_update({"_id": 1, "$expr": True}, {"$set": {"b": 1}}, upsert=True)),
-            _code(lambda: c.update_many({"$and": [{"$expr": False}]}, {"$set": {"b": 1}}, upsert=True)),
-            _code(lambda: c.update_many({"$and": [{"$expr": False}]}, {"$set": {"b": 1}})),
+            code(lambda: c.find_one_and_update({"_id": 1, "$expr": True}, {"$set": {"b": 1}}, upsert=True)),
+            code(lambda: c.update_many({"$and": [{"$expr": False}]}, {"$set": {"b": 1}}, upsert=True)),
+            code(lambda: c.update_many({"$and": [{"$expr": False}]}, {"$set": {"b": 1}})),
         ],
         [224, 224, None],
         "server: src/mongo/db/ops/parsed_update.cpp",
