@@ -253,7 +253,7 @@ def _wrong_name(name: str, certificate: x509.Certificate) -> str:
             verify_certificate_ip_address(certificate, name)
         elif "." in name:
             verify_certificate_hostname(certificate, name)
-        elif name.lower() not in _dns_names(certificate):  # with a wildcard beside it, service-identity 24 raises ValueError
+        elif name.lower() not in _dns_names(certificate):  # service-identity 24 raises ValueError at a wildcard
             raise CertificateError
     except (VerificationError, CertificateError, ValueError, x509.ExtensionNotFound):
         kind = "IP address" if is_ip else "Hostname"
