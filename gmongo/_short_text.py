@@ -39,7 +39,7 @@ class _Beginning:
     """
 
     def __init__(self, length: int) -> None:
-        self._missing = length + 1  # what the text of the copy may still lack; brackets that close come after it
+        self._missing = length  # what the text of the copy may still lack; brackets that close come after it
         self._depth = 0
 
     def of(self, value: Value) -> Value:

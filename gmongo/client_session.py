@@ -349,9 +349,12 @@ class ClientSession:
             default, and then is without limit.
         :param timeout_ms: the limit of the whole, in milliseconds, which its operations inherit; 0 is without limit,
             None takes the session's. If it has passed, an abort is given as much time again.
+        :raises TypeError: `callback` cannot be called.
         :raises PyMongoError: what ended the last try; on a time-out with the last error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         """
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {short(callback)}")
         options = read_concern, write_concern, read_preference, max_commit_time_ms
         limit = self._deadline(timeout_ms)
         self._state.limit = limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.raw_bson import RawBSONDocument
@@ -65,7 +65,7 @@ DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
 _Filter = Document
-_CollationIn = Document | Collation | None
+_CollationIn: TypeAlias = Document | Collation | None
 _ORDERED = {"ordered": True}
 _EVERYTHING: Document = {}
 # What find_one is given if it is given a filter only.
@@ -1487,6 +1487,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises TypeError: `models` holds something else.
         :raises OperationFailure: the server refused, for example because it is not part of Atlas.
         """
+        models = list(models) if isinstance(models, Iterable) else [models]
         if not all(isinstance(model, SearchIndexModel) for model in models):
             raise TypeError("models must be a list of SearchIndexModel")
         documents = [model.document for model in models]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import is_
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from bson.code import Code
 from bson.son import SON
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
-Bound = Document | Sequence[tuple[str, Value]] | None
+Bound: TypeAlias = Document | Sequence[tuple[str, Value]] | None
 """The bounds of an index: a mapping, or pairs of field and value, in the order of its keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
@@ -171,9 +171,9 @@ class Cursor(Generic[DocumentType]):
         if timeout_ms is not None or timeout_mode is not None:
             self._limit_time(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
         self._flags = int(cursor_type)
-        self._add_flag(_NO_TIMEOUT, no_cursor_timeout)
-        self._add_flag(_PARTIAL, allow_partial_results)
-        self._add_flag(_OPLOG_REPLAY, oplog_replay)
+        self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
+        self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
+        self._add_flag("oplog_replay", _OPLOG_REPLAY, oplog_replay)
         self._skip, self._limit = _natural("skip", skip), _integer("limit", limit)
         self._check_exhaust()
         self._batch_size = _natural("batch_size", batch_size)
@@ -199,10 +199,8 @@ class Cursor(Generic[DocumentType]):
         self._executor = self._executor.for_operation(timeout_ms, self._session)
         self._iterates = limits_each_iteration(timeout_mode, self._executor, tailable)
 
-    def _add_flag(self, flag: int, wanted: bool) -> None:
-        if not isinstance(wanted, bool):
-            raise TypeError(f"{_FLAGS[flag]} must be True or False, not {short(wanted)}")
-        self._flags |= flag if wanted else 0
+    def _add_flag(self, name: str, flag: int, wanted: bool) -> None:
+        self._flags |= flag if checked_flag(name, wanted) else 0
 
     def _set(self, field: str, value: object) -> None:
         if value is None:
@@ -256,7 +254,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the query has been sent.
         """
         keys: Value = [(key_or_list, direction)] if direction is not None else key_or_list
-        return self._change("sort", index_document(keys))
+        return self._change("sort", index_document(keys, "sort"))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
         """Leave out documents at the beginning.
@@ -752,9 +750,12 @@ def _natural(name: str, value: object) -> int:
 
 
 def _bound(name: str, spec: object) -> Document:
-    if not isinstance(spec, (list, tuple, Mapping)):
-        raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
-    return dict(spec)
+    try:
+        if isinstance(spec, (list, tuple, Mapping)):
+            return dict(spec)
+    except (TypeError, ValueError):  # what it holds is no pair
+        pass
+    raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
 
 
 def _deepcopied(value: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -396,6 +396,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :returns: a list, in no order.
         :raises TypeError: `filter` is no mapping.
         """
+        if filter is not None:
+            checked_mapping("filter", filter)
         if not filter or (len(filter) == 1 and "name" in filter):
             kwargs["nameOnly"] = True
         return [required(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)]
@@ -510,6 +512,10 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises ValueError: `command` is empty.
         :raises OperationFailure: the reply is an error, which is neither allowed nor unchecked.
         """
+        if allowable_errors is not None and (
+            isinstance(allowable_errors, (str, bytes)) or not isinstance(allowable_errors, Container)
+        ):
+            raise TypeError(f"allowable_errors must be a list of codes and messages, not {short(allowable_errors)}")
         document = _command_document(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
         context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
@@ -596,7 +602,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         document = _command_document(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
         context = OperationContext(self._name, codec_options=options, selector=_selector(read_preference))
-        operation = RunCursorCommand(context, document)
+        operation = RunCursorCommand(context, document, options)
         collection: Collection[Value] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(
             collection,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
@@ -262,7 +263,7 @@ class ReadPreference:
     NEAREST = Nearest()
 
 
-_Tunable = type[PrimaryPreferred] | type[Secondary] | type[SecondaryPreferred] | type[Nearest]
+_Tunable: TypeAlias = type[PrimaryPreferred] | type[Secondary] | type[SecondaryPreferred] | type[Nearest]
 _TUNABLE: dict[int, _Tunable] = {1: PrimaryPreferred, 2: Secondary, 3: SecondaryPreferred, 4: Nearest}
 
 

@@ -11,7 +11,7 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, Value
 from gmongo._encryption.explicit import opened
-from gmongo._encryption.key_vault import RAW, KeyVault, key_vault, split_namespace
+from gmongo._encryption.key_vault import KeyVault, key_vault, split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import Native, contexts
 from gmongo._encryption.machine import Machine
@@ -133,7 +133,7 @@ class _Servers:
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
         client = self._encrypter.other_client()
-        with client[database].list_collections(filter=RawBSONDocument(filter, RAW)) as cursor:
+        with client[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
             return [bson.encode(each) for each in cursor]
 
     def analysed(self, database: str, command: bytes) -> bytes:

@@ -27,8 +27,7 @@ class OnDemand:
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers
         self._aws = AwsCredentialsCache()
-        self._azure_token = ""
-        self._azure_valid_until = 0.0
+        self._azure = "", 0.0  # the token, and until when it is valid
 
     def __repr__(self) -> str:
         return f"<OnDemand {', '.join(self._providers)}>"
@@ -52,16 +51,16 @@ class OnDemand:
 
     def _of_azure(self, deadline: float | None) -> dict[str, str]:
         began = _clock.monotonic()
-        if self._azure_valid_until - began <= _VALID_FOR:
+        token, valid_until = self._azure
+        if valid_until - began <= _VALID_FOR:
             what = "the Azure metadata service"
             base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
             url = f"{base}/metadata/identity/oauth2/token?{_AZURE_QUERY}"
             headers = {"Metadata": "true", "Accept": "application/json"}
             reply = request_json(what, "GET", url, headers, _seconds(deadline))
             token, lifetime = text_field(what, reply, "access_token", "expires_in")
-            self._azure_valid_until = began + (float(lifetime) if lifetime.isdecimal() else 0.0)
-            self._azure_token = token
-        return {"accessToken": self._azure_token}
+            self._azure = token, began + (float(lifetime) if lifetime.isdecimal() else 0.0)
+        return {"accessToken": token}
 
     def _of_google(self, deadline: float | None) -> dict[str, str]:
         what = "the Google Cloud metadata service"

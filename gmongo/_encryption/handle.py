@@ -134,9 +134,10 @@ class Handle:
         self.log()
         found = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
         if chosen.crypt_shared_lib_required and found == ffi.NULL:
-            where = chosen.crypt_shared_lib_path or "the system's search path for libraries"
+            # From another path, which the user gave, libmongocrypt itself would have refused to go on without it.
             raise MongoCryptError(
-                f"crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from {where}"
+                "crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from the system's "
+                "search path for libraries"
             )
         return crypt
 

@@ -56,12 +56,12 @@ class KeyVault:
 
     def keys(self, filter: bytes) -> list[bytes]:
         """The keys that match, encoded."""
-        with self.collection.find(RawBSONDocument(filter, RAW)) as cursor:
+        with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
 
     def insert(self, key: bytes) -> Binary:
         """Insert a new key, and return its ``_id``."""
-        document: RawBSONDocument = RawBSONDocument(key, RAW)
+        document: RawBSONDocument = RawBSONDocument(key)
         self.collection.insert_one(document)
         name: Binary = document["_id"]
         return name

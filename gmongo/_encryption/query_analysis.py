@@ -11,7 +11,6 @@ from bson.raw_bson import RawBSONDocument
 from gevent import sleep
 
 from gmongo._documents import DocumentDict, Value
-from gmongo._encryption.key_vault import RAW
 from gmongo._safe_log import safely
 from gmongo.cmap.quoting import without_quotes
 from gmongo.encryption_options import AutoEncryptionOpts
@@ -52,7 +51,7 @@ class Mongocryptd:
         :raises ServerSelectionTimeoutError: it cannot be reached, and could not be started.
         :raises OperationFailure: the command cannot be encrypted.
         """
-        operation = _Analyse(OperationContext(database), RawBSONDocument(command, RAW))
+        operation = _Analyse(OperationContext(database), RawBSONDocument(command))
         if self._spawns and not self._spawned:
             self._spawn()
         try:

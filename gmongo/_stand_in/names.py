@@ -89,7 +89,6 @@ LOADED_WITH = {
 
 LACKING = {
     "gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor"),
-    "pymongo.encryption": ("AsyncClientEncryption",),
     "pymongo.encryption_options": ("AsyncHTTPProxyKMSConnect",),
 }
 """Names that gmongo's modules get to be imported only; ``pymongo.asynchronous`` has them."""

@@ -69,7 +69,7 @@ class AwsConversation(SaslConversation):
         return bson.encode(answer)
 
     def _read(self, payload: bytes) -> tuple[bytes, str]:
-        """The server's nonce, and the host of the token service, checked."""
+        """The server's nonce, checked, and the host of the token service."""
         try:
             reply = bson.decode(payload)
             nonce, host = bytes(reply["s"]), reply["h"]
@@ -77,7 +77,6 @@ class AwsConversation(SaslConversation):
             raise ProtocolError("MONGODB-AWS: the server's first message is not well formed") from None
         if len(nonce) != 2 * _NONCE_SIZE or not nonce.startswith(self._nonce):
             raise OperationFailure("MONGODB-AWS: the server's nonce does not continue the client's")
-        region_of(host)
         return nonce, host
 
 
@@ -96,6 +95,7 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
     """The Authorization header of AWS Signature Version 4, for a request that the server will make.
 
     :param date: such as ``20150830T123600Z``.
+    :raises OperationFailure: `host` is not the name of a host.
     """
     headers = {
         "content-length": str(len(_BODY)),

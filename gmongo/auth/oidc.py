@@ -74,8 +74,9 @@ class OidcTokens:
             raise ValueError(
                 f"an OIDC callback must return an OIDCCallbackResult with an access token, not {type(result).__name__}"
             )
-        if (result.expires_in_seconds or 0) < 0:
-            raise ValueError(f"an OIDC callback must not return a negative lifetime, was {result.expires_in_seconds}")
+        lifetime = result.expires_in_seconds
+        if lifetime is not None and lifetime < 0:
+            raise ValueError(f"an OIDC callback must not return a negative lifetime, was {lifetime}")
         return result
 
     def invalidate(self, token: str | None) -> None:

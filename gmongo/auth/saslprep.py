@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Callable
 
 # What RFC 4013, section 2.3 prohibits: table, and what it holds.
+# Spaces that are not ASCII are prohibited, too, but none is left when they are mapped.
 _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
-    (stringprep.in_table_c12, "a space that is not ASCII"),
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
     (stringprep.in_table_c4, "a code point that is no character"),

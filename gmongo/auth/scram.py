@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -93,7 +92,8 @@ class ScramConversation(SaslConversation):
         try:
             if match is None:
                 raise ValueError
-            nonce, salt, iterations = match["nonce"], _unbase64(match["salt"]), int(match["iterations"])
+            nonce, iterations = match["nonce"], int(match["iterations"])
+            salt = base64.b64decode(match["salt"], validate=True)
         except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's first message is not well formed") from None
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
@@ -116,7 +116,7 @@ class ScramConversation(SaslConversation):
         try:
             if match is None:
                 raise ValueError
-            signature = _unbase64(match["verifier"])
+            signature = base64.b64decode(match["verifier"], validate=True)
         except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's last message is not well formed") from None
         if not hmac.compare_digest(signature, self._server_signature or b""):
@@ -145,10 +145,3 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
 
 def _random_nonce() -> str:
     return base64.b64encode(_chance.urandom(_NONCE_SIZE)).decode()
-
-
-def _unbase64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        raise ValueError("not base64") from None

@@ -155,7 +155,7 @@ class Connection:
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
-    def established(self, hello: Hello, compressor: Compressor | None = None) -> None:
+    def established(self, hello: Hello, compressor: Compressor | None) -> None:
         """Take over what the hello found out; the connection may have to authenticate yet.
 
         :param compressor: of the requests that follow, if both sides want one.
@@ -384,9 +384,12 @@ class Connection:
         if self.error is None:
             self.error = without_frames(error)
 
-    def record_failure(self, error: BaseException) -> None:
-        """Note what ended an exchange early, if one was under way: the stream is out of step since then."""
-        if self.mid_message and self.error is None:
+    def record_failure(self, error: BaseException | None) -> None:
+        """Note what ended an exchange early, if one was under way: the stream is out of step since then.
+
+        :param error: None is a good end, after which more of a stream may come.
+        """
+        if error is not None and self.mid_message and self.error is None:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:

@@ -44,7 +44,7 @@ def handshake_command(options: ConnectionOptions) -> DocumentDict:
 
 @forgets_locals
 def establish(
-    connection: Connection, options: ConnectionOptions, ref: bool = True, on_hello: Callable[[], None] | None = None
+    connection: Connection, options: ConnectionOptions, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
     """Connect, shake hands and authenticate, all within ``connectTimeoutMS``; a monitor's connection does not
     authenticate.

@@ -68,5 +68,4 @@ class PinnedConnection:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._user = None
-        if error is not None:
-            self.connection.record_failure(error)
+        self.connection.record_failure(error)

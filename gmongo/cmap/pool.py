@@ -213,8 +213,7 @@ class Pool:
             if connection.inherited:  # the child's pool has forgotten it
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
-        if error is not None:
-            connection.record_failure(error)
+        connection.record_failure(error)
         if machine.check_in(connection):
             if connection in machine.draining:
                 drain_soon(self, connection)
@@ -263,8 +262,9 @@ class Pool:
         self.finish()
 
     def close(self) -> None:
-        """Close the pool for good. Connections in use are closed as they are checked in."""
-        self.machine.close()
+        """Close the pool for good: interrupt pending connections, close the ones in use as they are checked in."""
+        for connection in self.machine.close():
+            connection.interrupt(PoolClosedError(self.address))
         self.finish()
 
     def remove_perished(self) -> None:

@@ -183,8 +183,6 @@ class StateMachine:
         """
         # The waiter has had the connection since the hand-over, but it runs only now: a clear or a close may have come
         # in between.
-        if connection.generation == self.fit_generation and connection.error is None:
-            return
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
         ):
@@ -359,8 +357,7 @@ class StateMachine:
     def _publish_ready(self, generation: int) -> None:
         """Called by the delivery, when the event's turn has come."""
         try:
-            if self._events.wanted():
-                self._events.pool_ready()
+            self._events.pool_ready()
         finally:
             self._allow_populating(generation)
 
@@ -397,10 +394,13 @@ class StateMachine:
         self._become(PoolState.PAUSED)
         self.queue.evict(self.queue.detach(), self._refusal)
 
-    def close(self) -> None:
-        """Close for good. Connections in use are closed as they are checked in."""
+    def close(self) -> list[Connection]:
+        """Close for good. Connections in use are closed as they are checked in.
+
+        :returns: the pending connections to interrupt.
+        """
         if self.state is PoolState.CLOSED:
-            return
+            return []
         # Critical section: the state first, as waiters that are evicted, and connections that come back, look at it.
         self._become(PoolState.CLOSED)
         while self.available:
@@ -409,6 +409,7 @@ class StateMachine:
         self._events.note(self._events.pool_closed)
         self.queue.evict(self.queue.detach(), self._refusal)
         self.upkeep_wakeup.set()
+        return sorted(self.pending, key=attrgetter("id"))
 
     def _become(self, state: PoolState) -> None:
         """Change the state, after the generation."""

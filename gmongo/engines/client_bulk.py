@@ -172,8 +172,6 @@ class ClientBulk:
             if result["idx"] > 0:
                 self.outcome["anySuccessful"] = self.outcome["anySuccessful"] or self._ordered
             self.outcome["writeErrors"].append({**result, "idx": write.index, "op": write.document})
-            if self._ordered:
-                return
 
     def _succeeded(self, write: Write, result: DocumentDict) -> None:
         if not self._verbose:

@@ -83,8 +83,7 @@ class ReadAhead:
         self._deadline = deadline
         self.batch_size = batch_size
         self._left = left
-        self._batches = 0
-        self._max_bytes = 0
+        self._batches = self._max_bytes = 0
         self.cursor_id = operation.cursor_id  # as the server's last reply had it
         self._arrived: deque[tuple[CursorReply, int]] = deque()  # with the size of each in bytes
         self._bytes = 0  # of all of them

@@ -71,7 +71,7 @@ class Sent:
         request_id: int,
         operation_id: int,
         connection: Connection,
-        account: Any = None,
+        account: Any,
     ) -> None:
         self.command = command
         self.database = database
@@ -104,7 +104,7 @@ class CommandEvents:
     wanted: Callable[[], bool]
     """Whether there is a listener or a log. The hot path asks before it calls any method below."""
 
-    def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool = False) -> None:
+    def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
         self._logger = silence if silent else command_log
         self._is_logged = asks(self._logger)

@@ -48,9 +48,9 @@ class PoolEvents:
         address: Address,
         listeners: tuple[monitoring.ConnectionPoolListener, ...],
         delivery: Delivery,
-        made: Callable[[Address, float], None] | None = None,
+        made: Callable[[Address, float], None] | None,
         *,
-        silent: bool = False,
+        silent: bool,
     ) -> None:
         self._made = made
         self.delivery = delivery

@@ -33,9 +33,7 @@ class TopologyEvents:
 
     __slots__ = ("_id", "_listeners", "_logger", "delivery")
 
-    def __init__(
-        self, topology_id: ObjectId, listeners: EventListeners, delivery: Delivery, *, silent: bool = False
-    ) -> None:
+    def __init__(self, topology_id: ObjectId, listeners: EventListeners, delivery: Delivery, *, silent: bool) -> None:
         self._logger = silence if silent else topology_log
         self.delivery = delivery
         self._id = topology_id

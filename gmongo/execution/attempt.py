@@ -171,8 +171,7 @@ class Attempt:
         :param error: what has ended the use; None is a good end.
         """
         if pinned:
-            if error is not None:
-                connection.record_failure(error)
+            connection.record_failure(error)
             return
         account = self.operation.account
         seconds = 0.0 if account is None else _clock.monotonic() - connection.checked_out_at

@@ -56,7 +56,7 @@ def error_of(reply: Document, max_wire_version: int | None = None) -> PyMongoErr
     return kind(message, code, reply, max_wire_version)
 
 
-def raise_error_of(reply: Document, max_wire_version: int | None = None) -> None:
+def raise_error_of(reply: Document, max_wire_version: int | None) -> None:
     """Raise the exception for a reply, unless the command succeeded. Raises as :func:`error_of` does, too."""
     error = error_of(reply, max_wire_version)
     try:

@@ -36,7 +36,7 @@ class ObservedCommands(CommandEvents):
     __slots__ = ("_listened",)
 
     def __init__(self, listeners: tuple[CommandListener, ...], observers: Observers) -> None:
-        super().__init__(listeners)
+        super().__init__(listeners, silent=False)
         self._listened = listened = self.wanted
         self.wanted = lambda: observers.active or listened()
 

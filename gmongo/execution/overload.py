@@ -79,9 +79,9 @@ class Overload:
 
     def __init__(
         self,
-        max_retries: int = MAX_RETRIES,
-        base: float = BASE_BACKOFF,
-        retargeting: bool = False,
+        max_retries: int,
+        base: float,
+        retargeting: bool,
         jitter: Callable[[], float] = lambda: _chance.random(),
     ) -> None:
         self.max_retries = max_retries

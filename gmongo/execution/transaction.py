@@ -78,8 +78,8 @@ class Transaction:
         self.pin: PinnedConnection | None = None  # behind a load balancer, the connection it runs on
         self.recovery_token: Document | None = None
         self.observed: Any = None  # what an observer of the client keeps of it
-        self._commit_is_retry = False
-        self._end_sent = False
+        self._commit_is_retry: bool
+        self._end_sent: bool
 
     @property
     def active(self) -> bool:

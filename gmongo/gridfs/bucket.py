@@ -9,7 +9,7 @@ from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
 from gmongo.gridfs.errors import NoFile
-from gmongo.gridfs.grid_in import GridIn
+from gmongo.gridfs.grid_in import GridIn, checked_size
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session, id_of
@@ -57,7 +57,7 @@ class GridFSBucket:
         self._collection = db.get_collection(bucket_name, write_concern=write_concern, read_preference=read_preference)
         check_acknowledged(self._collection, "write concern")
         self._storage = Storage(self._collection)
-        self._chunk_size_bytes = chunk_size_bytes
+        self._chunk_size_bytes = checked_size("chunk_size_bytes", chunk_size_bytes)
 
     # Writing
 
@@ -113,7 +113,9 @@ class GridFSBucket:
         session: ClientSession | None,
     ) -> GridIn:
         _check_name("filename", filename)
-        size = self._chunk_size_bytes if chunk_size_bytes is None else chunk_size_bytes
+        size = self._chunk_size_bytes
+        if chunk_size_bytes is not None:
+            size = checked_size("chunk_size_bytes", chunk_size_bytes)
         if metadata is not None:
             chosen_id["metadata"] = metadata
         file = GridIn(self._collection, session, filename=filename, chunk_size=size, **chosen_id)
@@ -199,7 +201,7 @@ class GridFSBucket:
         """
         _check_name("filename", filename)
         with self._storage.in_time():
-            document = revision_of(self._storage, {"filename": filename}, revision, session)
+            document = revision_of(self._storage, {"filename": filename}, "revision", revision, session)
             if document is None:
                 raise self._no_revision(filename, revision, session)
             return GridOut(self._collection, file_document=document, session=session)
@@ -219,6 +221,7 @@ class GridFSBucket:
         :param file_id: its ``_id``.
         :param destination: what they are written to, by its ``write`` method.
         :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
+        :raises TypeError: `destination` cannot be written to.
         :raises NoFile: there is none with that ``_id``.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
@@ -236,7 +239,7 @@ class GridFSBucket:
         :param destination: what they are written to, by its ``write`` method.
         :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
         :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string, or `revision` no integer.
+        :raises TypeError: `filename` is no string, `revision` no integer, or `destination` cannot be written to.
         :raises NoFile: there is no such file, or no such revision of it.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
         """
@@ -345,19 +348,24 @@ class GridFSBucket:
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched filename {filename!r}")
 
 
-def revision_of(storage: Storage, query: Document, revision: int | None, session: ClientSession | None) -> Value:
+def revision_of(
+    storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
+) -> Value:
     """The description of a revision of a file, or None.
 
+    :param option: the name to call the revision by in an error message.
     :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
     """
     check_session(session)
     if isinstance(revision, bool) or not isinstance(revision, int):
-        raise TypeError(f"revision must be an integer, not {short(revision)}")
+        raise TypeError(f"{option} must be an integer, not {short(revision)}")
     direction, skip = (-1, -revision - 1) if revision < 0 else (1, revision)
     return storage.files.find_one(query, sort=[("uploadDate", direction)], skip=skip, session=session)
 
 
 def _copy(file: GridOut, destination: SupportsWrite[bytes]) -> None:
+    if not hasattr(destination, "write"):
+        raise TypeError(f"destination must be a file that can be written to, not {short(destination)}")
     while chunk := file.readchunk():
         destination.write(chunk)
 

@@ -82,7 +82,7 @@ class GridFS:
         :raises NoFile: there is none.
         """
         query = kwargs if filename is None else {**kwargs, "filename": filename}
-        document = revision_of(self._storage, query, -1 if version is None else version, session)
+        document = revision_of(self._storage, query, "version", -1 if version is None else version, session)
         if document is None:
             raise NoFile(f"no version {version} for filename {filename!r}")
         return GridOut(self._collection, file_document=document, session=session)

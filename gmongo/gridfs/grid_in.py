@@ -68,7 +68,7 @@ class GridIn:
         self._deadline = self._storage.deadline()
         self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
-        self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else _checked_size(size)
+        self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else checked_size("chunk_size", size)
         self._buffer = bytearray()  # of the chunk that is not full yet
         self._chunks: list[DocumentDict] = []  # full, but not sent yet
         self._n = 0  # of the next chunk
@@ -333,11 +333,17 @@ class GridIn:
         return True
 
 
-def _checked_size(size: object) -> int:
+def checked_size(option: str, size: object) -> int:
+    """The size of chunks in bytes.
+
+    :param option: the name to call it by in an error message.
+    :raises TypeError: it is no integer.
+    :raises ValueError: it is less than 1.
+    """
     if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"chunk_size must be an integer, not {short(size)}")
+        raise TypeError(f"{option} must be an integer, not {short(size)}")
     if size < 1:
-        raise ValueError(f"chunk_size must be at least 1 byte, not {size}")
+        raise ValueError(f"{option} must be at least 1 byte, not {size}")
     return size
 
 

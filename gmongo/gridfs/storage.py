@@ -18,6 +18,7 @@ from gmongo.cmap.shape import is_integer
 from gmongo.collection import Collection
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
+from gmongo.execution.sessions import checked_session
 from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
 
@@ -71,7 +72,7 @@ class Storage:
             _ensure_index(chunks, _CHUNKS_INDEX, True, session)
         self._prepared = True
 
-    def remove_chunks(self, file_id: Value, session: ClientSession | None = None) -> None:
+    def remove_chunks(self, file_id: Value, session: ClientSession | None) -> None:
         """Remove the contents of a file."""
         self.chunks.delete_many({"files_id": exactly(file_id)}, session=session)
 
@@ -97,10 +98,12 @@ def check_acknowledged(of: Collection[Value] | Database[Value], what: str) -> No
 
 
 def check_session(session: ClientSession | None) -> None:
-    """Refuse transactions, in which indexes cannot be listed.
+    """Refuse what is no session, and transactions, in which indexes cannot be listed.
 
+    :raises ValueError: it is no session.
     :raises InvalidOperation: the session is in a transaction.
     """
+    checked_session(session)
     if session is not None and session.in_transaction:
         raise InvalidOperation("GridFS does not support multi-document transactions")
 

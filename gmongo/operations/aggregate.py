@@ -12,12 +12,16 @@ from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Result
 from gmongo.operations.find import CursorOperation
+from gmongo.operations.models import checked_mapping
 from gmongo.wire.address import Address
 
 
 def writes(pipeline: Sequence[Document]) -> bool:
-    """Whether the last stage of a pipeline writes its result into a collection."""
-    return bool(pipeline) and next(iter(pipeline[-1]), "") in ("$out", "$merge")
+    """Whether the last stage of a pipeline writes its result into a collection.
+
+    :raises TypeError: the last stage is no document.
+    """
+    return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
 
 class Aggregate(CursorOperation):

@@ -45,7 +45,7 @@ class BulkWriteBatch(CursorOperation):
         fields: Document,
         limits: Limits,
         operation_id: int,
-        acknowledged: bool = True,
+        acknowledged: bool,
     ) -> None:
         # Counts and indexes are the server's, so they are not decoded into anything of the user's.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))

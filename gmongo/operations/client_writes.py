@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import bson
 from bson.codec_options import CodecOptions
@@ -28,8 +28,8 @@ from gmongo.operations.models import (
 from gmongo.operations.write import ensure_id, needs_a_reply
 
 _INT32 = struct.Struct("<i")
-_Update = UpdateOne | UpdateMany | ReplaceOne[Value]
-_Model = InsertOne[Value] | _Update | DeleteOne | DeleteMany
+_Update: TypeAlias = UpdateOne | UpdateMany | ReplaceOne[Value]
+_Model: TypeAlias = InsertOne[Value] | _Update | DeleteOne | DeleteMany
 
 
 class Limits(NamedTuple):

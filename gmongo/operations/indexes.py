@@ -12,7 +12,7 @@ from gmongo.operations.keys import KeyOrList, index_name
 
 def name_of(index_or_name: str | KeyOrList) -> str:
     """The name of an index that is given by its name or its keys."""
-    return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name)
+    return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
 def names_created(reply: Document, count: int) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 DocumentType = TypeVar("DocumentType", bound=Document)
-Update = Document | Sequence[Document]
-Hint = KeyOrList | None
-CollationIn = Collation | Document | None
+Update: TypeAlias = Document | Sequence[Document]
+Hint: TypeAlias = KeyOrList | None
+CollationIn: TypeAlias = Collation | Document | None
 
 _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
@@ -323,7 +323,9 @@ class UpdateOne(_Update):
         self.sort = _checked_sort(sort)
 
 
-WriteModel = InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
+WriteModel: TypeAlias = (
+    InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
+)
 """What a bulk write is made of."""
 
 
@@ -454,7 +456,7 @@ def checked_hint(hint: Hint) -> str | DocumentDict | None:
 
     Raises :class:`TypeError` or :class:`ValueError` as :func:`gmongo.operations.keys.index_list` does.
     """
-    return hint if hint is None or isinstance(hint, str) else index_document(hint)
+    return hint if hint is None or isinstance(hint, str) else index_document(hint, "hint")
 
 
 def _checked_sort(sort: KeyOrList | None) -> DocumentDict | None:

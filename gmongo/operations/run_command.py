@@ -118,14 +118,12 @@ class Explain(_OwnCommand):
 class CursorCommand(CursorOperation):
     """A command as it is given, whose reply is a cursor.
 
-    :param decoding: how the documents are decoded; None is as the context says.
+    :param decoding: how the documents are decoded.
     """
 
     __slots__ = ("_command", "name")
 
-    def __init__(
-        self, context: OperationContext, command: Document, decoding: CodecOptions[Value] | None = None
-    ) -> None:
+    def __init__(self, context: OperationContext, command: Document, decoding: CodecOptions[Value]) -> None:
         super().__init__(context, decoding)
         self._command = command
         self.name = next(iter(command))  # type: ignore[misc]

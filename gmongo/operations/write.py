@@ -211,7 +211,7 @@ class WriteBatch(_Write):
         takes_session: bool,
         takes_write_concern: bool,
         operation_id: int,
-        need_reply: Mapping[str, Container[str]] = _NOTHING,
+        need_reply: Mapping[str, Container[str]],
     ) -> None:
         super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
         self._need_reply = need_reply
@@ -311,12 +311,12 @@ def update_statement(
     filter: Document,
     update: Value,
     *,
-    multi: bool = False,
-    upsert: bool = False,
-    collation: Document | None = None,
-    array_filters: Value = None,
-    hint: Value = None,
-    sort: Value = None,
+    multi: bool,
+    upsert: bool,
+    collation: Document | None,
+    array_filters: Value,
+    hint: Value,
+    sort: Value,
 ) -> DocumentDict:
     """One element of an update command."""
     statement: DocumentDict = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
@@ -331,9 +331,7 @@ def update_statement(
     return statement
 
 
-def delete_statement(
-    filter: Document, *, limit: int, collation: Document | None = None, hint: Value = None
-) -> DocumentDict:
+def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
     """One element of a delete command.
 
     :param limit: 1 for the first document that matches, 0 for all.

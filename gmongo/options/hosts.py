@@ -15,7 +15,7 @@ _PORT = re.compile(r"[0-9]+")
 Address = tuple[str, int | None]
 
 
-def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
+def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
     """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``.
 
     :param hosts: with commas between them.

@@ -19,7 +19,7 @@ _NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
 Pairs = list[tuple[str, str]]
 
 
-def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> Options:
+def split_options(opts: str, validate: bool, warn: bool, normalize: bool) -> Options:
     """Parse the options part of a connection string.
 
     :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;``

@@ -93,32 +93,38 @@ def handle_error(topology: Target, connection: Connection, error: BaseException,
     :param during_handshake: whether the connection was still being established.
     """
     server = topology.servers.get(connection.address)
-    if server is None or _is_stale_error(topology, server, connection, error):
+    if server is None:
+        return
+    current = topology.description.server_descriptions()[server.address]
+    if _is_stale_error(current, server, connection, error):
         return
     wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
     action = error_action(error, during_handshake, wire_version)
     if topology.settings.load_balanced:
         _clear_service(server, connection, error, action)
     elif action is not ErrorAction.NOTHING:
-        _mark_unknown(topology, server, error, action, during_handshake)
+        _mark_unknown(topology, current, server, error, action, during_handshake)
 
 
-def _is_stale_error(topology: Target, server: Server, connection: Connection, error: BaseException) -> bool:
+def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
     """Whether the pool was cleared, or the server's state learnt anew, since the error came about."""
     if connection.generation < server.pool.generations.of(connection.service_id):
         return True
     details = getattr(error, "details", None)
     version = details.get("topologyVersion") if isinstance(details, dict) else None
-    current = topology.description.get(server.address)
-    return current is not None and is_stale(current.topology_version, version, equal_is_stale=True)
+    return is_stale(current.topology_version, version, equal_is_stale=True)
 
 
 def _mark_unknown(
-    topology: Target, server: Server, error: BaseException, action: ErrorAction, during_handshake: bool
+    topology: Target,
+    current: ServerDescription,
+    server: Server,
+    error: BaseException,
+    action: ErrorAction,
+    during_handshake: bool,
 ) -> None:
     cause = without_frames(error)  # it is kept for as long as the server is Unknown
-    unknown = topology.description.server_descriptions()[server.address].to_unknown(cause)
-    topology.apply(unknown, None if action is ErrorAction.UNKNOWN else cause)
+    topology.apply(current.to_unknown(cause), None if action is ErrorAction.UNKNOWN else cause)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()
     if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:

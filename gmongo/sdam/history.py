@@ -28,9 +28,9 @@ class Happening(NamedTuple):
     moment: float
     kind: str
     address: Address
-    error: BaseException | None = None
-    times: int = 1
-    first: float = 0.0
+    error: BaseException | None
+    times: int
+    first: float
 
 
 class History:

@@ -76,7 +76,7 @@ class Monitor:
         self._connection: Connection | None = None
         self._may_retry_from = 0.0  # from when on the loss of a known server is answered at once
         self._last_id = 0  # of its connections, which are numbered from 1 on
-        self._hello_command = first_hello(self._settings.connection)
+        self._hello_command: str  # of the present connection
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
         # What the last check has found. The topology may hold the server for Unknown all the same, as an old primary or

@@ -30,7 +30,7 @@ class RttMonitor:
         self._samples = samples
         self._wakeup = Wakeup()
         self._stopped = False
-        self._hello_command = first_hello(self._settings.connection)
+        self._hello_command: str  # of the present connection
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
@@ -65,6 +65,7 @@ class RttMonitor:
 
     def _measure(self) -> Hello:
         if self._connection is None:
+            self._hello_command = first_hello(self._settings.connection)
             self._connection = Connection(self._address, ref=False, monitors=True)
             return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
@@ -72,7 +73,6 @@ class RttMonitor:
         return say_hello(self._connection, command, self._settings.connection.connect_timeout)
 
     def _disconnect(self) -> None:
-        self._hello_command = first_hello(self._settings.connection)
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

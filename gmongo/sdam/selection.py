@@ -27,8 +27,7 @@ class WritableServer:
     """The selector of writes."""
 
     mode = _mode = _PRIMARY
-    mongos_mode = "primary"
-    document: Document = {"mode": mongos_mode}
+    document: Document = {}  # a write is sent with no $readPreference
     tag_sets: Sequence[Document] = ({},)
     max_staleness = -1
 
@@ -45,7 +44,7 @@ _Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
 
 
 def suitable_servers(
-    topology: TopologyDescription, selector: Selector, deprioritized: frozenset[Address] = frozenset()
+    topology: TopologyDescription, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
     """The servers that suit `selector`, without the deprioritised ones if others are left.
 
@@ -67,7 +66,7 @@ def _suitable_among(
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:
+    if kind == TOPOLOGY_TYPE.Sharded:  # one that has not told its set yet may be there, too, until its next check
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
     if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
         return _suitable_members(topology, selector, servers)
@@ -173,7 +172,7 @@ def _check_max_staleness(topology: TopologyDescription, selector: Selector) -> N
 
 def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
     """The servers no more than `local_threshold` seconds slower than the fastest."""
-    if len(servers) < 2:
+    if not servers:
         return servers
     fastest = min(server.round_trip_time or 0.0 for server in servers)
     return [server for server in servers if (server.round_trip_time or 0.0) <= fastest + local_threshold]

@@ -164,8 +164,8 @@ class Topology:
         """Stop all greenlets and close all pools. Waits for nothing but listeners."""
         if self._closed:
             return
-        # Critical section: from here to the end of the block. Checks that end from now on have no effect, and without a
-        # hub the next use of the client goes to `open`, which refuses it.
+        # Critical section: from here to the end of the block. Checks and errors of servers that are not part of the
+        # topology have no effect, and without a hub the next use of the client goes to `open`, which refuses it.
         self._closed = True
         self.hub = None
         note, events = self._delivery.note, self._events
@@ -219,7 +219,7 @@ class Topology:
         if self.hub is not get_hub():
             self.open()
 
-    def server_at(self, address: Address, deadline: float | None = None, wait: bool = True) -> Server:
+    def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """The server at `address`, for the further commands of a cursor or of a transaction.
 
         :param deadline: on the clock of ``gmongo._clock``, beside ``serverSelectionTimeoutMS``.
@@ -241,14 +241,8 @@ class Topology:
 
     # Applying what was found out
 
-    def describe(self, address: Address) -> ServerDescription | None:
-        """What is known of a server; None if it is not part of the topology."""
-        return None if self._closed else self.description.get(address)
-
     def server_checked(self, description: ServerDescription) -> None:
         """Apply a monitor's check: change the description, and make the pool ready or clear it."""
-        if self._closed:
-            return
         error = description.error
         if error is not None:
             self.history.check_failed(description)
@@ -271,7 +265,7 @@ class Topology:
 
     def connection_established(self, connection: Connection) -> None:
         """Apply what the handshake of an application's connection says of the server (SM-30)."""
-        current = self.describe(connection.address)
+        current = self.description.get(connection.address)
         server = self.servers.get(connection.address)
         if current is None or server is None or self.settings.load_balanced:
             return
@@ -286,8 +280,6 @@ class Topology:
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply what an application's error on a connection says of the server, unless it is stale."""
-        if self._closed:
-            return
         # Critical section: whether the error is stale, and its effect. With a switch between them, it could undo what a
         # newer check has found.
         with self._delivery:
@@ -312,10 +304,10 @@ class Topology:
         after = updated(self.description, new)
         current = after.get(new.address)
         self._replace(after, (previous, current or new))
-        server = self.servers.get(new.address)
-        if server is None:
+        if current is None:  # what it says of itself has removed it
             return
-        if current is not None and current.is_server_type_known:
+        server = self.servers[new.address]
+        if current.is_server_type_known:
             server.pool.ready()
         if clear_for is not None:
             server.pool.clear(clear_for, interrupt=interrupt)
@@ -339,10 +331,12 @@ class Topology:
         is_changed = changed is not None and changed[0] != changed[1]
         if changed is not None and is_changed:
             note(events.server_changed, *changed)
-        for address in old.keys() - new.keys():
-            note(events.server_closed, address)
-        for address in new.keys() - old.keys():
-            note(events.server_opened, address)
+        for address in old:
+            if address not in new:
+                note(events.server_closed, address)
+        for address in new:
+            if address not in old:
+                note(events.server_opened, address)
         self.history.changed(old, new)
         if is_changed or before != after:
             note(events.topology_changed, before, after)

@@ -60,6 +60,11 @@ def with_srv_hosts(
     return topology.replaced(server_descriptions=stay | {address: ServerDescription(address) for address in new})
 
 
+def _order(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
+    """What elections are compared by; what is missing is older than any."""
+    return election_id or _NULL_ID, -1 if set_version is None else set_version
+
+
 class _Update:
     """One update in the making."""
 
@@ -162,8 +167,7 @@ class _Update:
         """Compare with the newest election seen; remember this one if it is newer."""
         found_id, found_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
-            newest = (self.election_id or _NULL_ID, self.set_version or -1)
-            if (found_id or _NULL_ID, found_version or -1) < newest:
+            if _order(found_id, found_version) < _order(self.election_id, self.set_version):
                 return True
             self.election_id, self.set_version = found_id, found_version
             return False
@@ -202,7 +206,7 @@ class _Update:
         self._check_for_primary()
 
     def _adopt(self, server: ServerDescription) -> None:
-        for address in server.all_hosts:
+        for address in sorted(server.all_hosts):  # so that events and messages name them in one order, always
             if address not in self.servers:
                 self.servers[address] = ServerDescription(address)
 

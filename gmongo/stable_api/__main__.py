@@ -22,7 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     audit = Audit()
     register(audit)
-    status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # also when an exception of the program passes through

@@ -18,9 +18,9 @@ class CommandFacts(NamedTuple):
     :param since: the MongoDB version from which on the command is in the API version.
     """
 
-    inside: frozenset[str] = frozenset()
-    outside: frozenset[str] = frozenset()
-    since: str = "5.0"
+    inside: frozenset[str]
+    outside: frozenset[str]
+    since: str
 
 
 def _names(text: str) -> frozenset[str]:

@@ -100,7 +100,7 @@ class Publisher:
                 each.unlink()
         if os.path.lexists(path):
             raise FileExistsError(f"{path} is not a socket of this user")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
             listener.bind(str(unfinished))
@@ -192,7 +192,7 @@ def unknown(process: str, reason: str) -> DocumentDict:
 
 
 def _read(path: Path) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+    with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
         found = bytearray()
         while part := sock.recv(65536):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 Address = tuple[str, int | None]
 
-SocketAddress = tuple[object, ...] | str
+SocketAddress: TypeAlias = tuple[object, ...] | str
 """An address as sockets take it: that of an IP socket, or the path of a Unix socket."""
 
 _DEFAULT_PORT = 27017

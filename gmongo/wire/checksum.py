@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import cache
+from typing import TypeAlias
 
 from gmongo._background import LongWork
 from gmongo.errors import ProtocolError
@@ -22,7 +23,7 @@ CHECKSUM_SIZE = _CHECKSUM.size
 # About a millisecond of work; a multiple of the size of two words.
 _PIECE = 8 * 1024
 
-Buffer = bytes | bytearray | memoryview
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:

@@ -75,7 +75,7 @@ def what_is_missing(name: str) -> str | None:
     return None
 
 
-def make_compressor(name: str, zlib_level: int = -1) -> Compressor:
+def make_compressor(name: str, zlib_level: int) -> Compressor:
     """The compressor of that name, whose library must be there.
 
     :param zlib_level: from 0 (none) to 9 (best); -1 is zlib's default.
@@ -97,7 +97,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
     name = first[_NAME_AT : first.index(0, _NAME_AT)].lower()
     if name in _NEVER_COMPRESSED:
         return buffers
-    message = first if len(buffers) == 1 else b"".join(buffers)
+    message = b"".join(buffers)
     _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     payload = _off_the_loop(compressor.compress, message[HEADER_SIZE:], len(message))
     if isinstance(payload, Exception):

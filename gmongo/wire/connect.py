@@ -107,7 +107,7 @@ def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Excepti
 
 def _open(family: int) -> _socket.socket:
     try:
-        sock = _socket.socket(family, _socket.SOCK_STREAM)
+        sock = _socket.socket(family)
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
             _tune(sock)

@@ -42,7 +42,10 @@ class Limit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # for which time runs now
-        self._seconds = self._grant = self._due = 0.0
+        # Of what it is for now: how long it may take, how much longer if the loop is held, and when it is over.
+        self._seconds: float
+        self._grant: float
+        self._due: float
         self._timer: IWatcher | None = None
         self._goes_off = inf
 

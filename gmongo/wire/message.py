@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
+from typing import TypeAlias
 
 from gmongo.errors import ProtocolError
 from gmongo.wire.checksum import CHECKSUM_SIZE, verify
@@ -41,7 +42,7 @@ read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # The first sixteen bytes of every message: its length, its request ID, the ID of the request it replies to, its opcode.
 Header = tuple[int, int, int, int]
-Buffer = bytes | bytearray | memoryview
+Buffer: TypeAlias = bytes | bytearray | memoryview
 # The body of a reply, still encoded, and whether another reply follows without a request.
 Reply = tuple[Buffer, bool]
 # A name, and encoded documents that travel beside the command under it, such as the ``documents`` of an insert.
@@ -183,7 +184,7 @@ def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:
         raise ProtocolError(f"opcode {opcode} is not one of a reply ({OP_MSG} or {OP_REPLY})")
     if len(payload) < 25:
         raise ProtocolError(f"OP_REPLY of {len(payload)} bytes after the header is too short for a document")
-    _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload, 0)
+    _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload)
     (size,) = _INT32.unpack_from(payload, 20)
     if count != 1 or size != len(payload) - 20:
         raise ProtocolError(f"OP_REPLY has {count} documents and a first of {size} bytes, expected exactly one")

@@ -231,20 +231,19 @@ def cut_batch(
     :raises ProtocolError: a length inside the reply is false.
     """
     view = memoryview(body)
-    if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view, 0)[0] != len(view):
+    if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
     cursor = _find(view, 0, b"cursor", _DOCUMENT)
-    found = None
-    if cursor is not None:
-        found = _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
-    if cursor is None or found is None:
+    if cursor is None or not (
+        found := _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
+    ):
         return bson.decode(view, _error_options(of_errors or codec_options))
     size = _INT32.unpack_from(view, found)[0]
     cut = size - len(_EMPTY_ARRAY)
     rest = bytearray(view[:found]) + _EMPTY_ARRAY + view[found + size :]
     for position in (0, cursor):
         _INT32.pack_into(rest, position, _INT32.unpack_from(rest, position)[0] - cut)
-    reply = bson.decode(rest, DEFAULT_CODEC_OPTIONS)
+    reply = bson.decode(rest)
     array = view[found : found + size]
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")

@@ -71,7 +71,7 @@ class Transport:
     # Whether to wait for the socket before receiving from it; not if bytes may lie elsewhere.
     _waits_first = True
 
-    def __init__(self, sock: _socket.socket, ref: bool = True) -> None:
+    def __init__(self, sock: _socket.socket, ref: bool) -> None:
         self._socket = sock
         self._hub = get_hub()
         self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
@@ -83,7 +83,7 @@ class Transport:
         self._start = 0  # where unread bytes begin in it
         self._end = 0  # and where they end
         self._large: memoryview | None = None  # a message that is too long for the buffer
-        self._have = 0  # and how much of it is there
+        self._have: int  # and how much of it is there
         # Whether a request went out in part only, or a reply was lost halfway: what follows cannot be told apart.
         self.out_of_step = False
 

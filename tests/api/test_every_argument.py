@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from bson import CodecOptions, DBRef, Timestamp
+from bson.errors import InvalidDocument
 from bson.son import SON
 
 from gmongo import DeleteOne, IndexModel, InsertOne, MongoClient
@@ -25,7 +27,9 @@ from gmongo.command_cursor import CommandCursor
 from gmongo.cursor import Cursor, CursorType
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
+from gmongo.errors import CollectionInvalid, InvalidOperation, OperationFailure
 from gmongo.gridfs import GridFS, GridFSBucket, GridIn, GridOut
+from gmongo.gridfs.errors import FileExists, NoFile
 from gmongo.operations import SearchIndexModel
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import ReadPreference
@@ -40,6 +44,12 @@ SET = {"$set": {"a": 1}}
 CONCERN = WriteConcern(w=1, wtimeout=77)
 TIME = Timestamp(1, 1)
 TOKEN = {"_data": "00"}
+
+
+def _write_and_read(session: ClientSession) -> Any:
+    session.client.db.c.insert_one({"_id": 60}, session=session)
+    return session.client.db.c.find_one(session=session)
+
 
 # What a parameter is given, by its name.
 VALUES: dict[str, Any] = {
@@ -151,7 +161,7 @@ COLLECTION: dict[str, dict[str, Any]] = {
 }
 DATABASE: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": [{"$listLocalSessions": {}}]},
-    "command": {"command": "collStats"},
+    "command": {"command": "collMod", "value": "missing"},
     "create_collection": {"name": "other"},
     "cursor_command": {"command": "find", "value": "c", "batchSize": 2},
     "dereference": {"dbref": DBRef("c", 1)},
@@ -182,7 +192,7 @@ SESSION_METHODS: dict[str, dict[str, Any]] = {
     "bind": {"end_session": False},
     "commit_transaction": {},
     "start_transaction": {},
-    "with_transaction": {"callback": lambda session: session.client.db.c.insert_one({"_id": 60}, session=session)},
+    "with_transaction": {"callback": _write_and_read},
 }
 CURSOR: dict[str, dict[str, Any]] = {
     "add_option": {"mask": 16},
@@ -284,6 +294,22 @@ class Stage:
 
     def trace(self, subject: str, method: str, given: Mapping[str, Any]) -> list[Any]:
         """What comes of a call: the commands, and the result or the error."""
+        with self.target(subject, method, given) as (target, arguments):
+            own = target if subject == "session" else None
+            self.recorder.forget()
+            outcome: Any
+            try:
+                outcome = self._used(getattr(target, method)(**arguments), target)
+            except Exception as error:
+                outcome = type(error), str(error)
+            commands = [(event.database_name, event.command) for event in self.recorder.of("CommandStarted")]
+            if own is not None:
+                outcome = [outcome, own.cluster_time, own.operation_time, own.has_ended]
+        return [self.shown(commands), self.shown(outcome)]
+
+    @contextmanager
+    def target(self, subject: str, method: str, given: Mapping[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """What a method is called on, in a database that is always the same, and with which arguments."""
         database = self.client.get_database("db")
         for collection in (database.c, database.other):
             collection.drop()
@@ -293,6 +319,7 @@ class Stage:
             collection.delete_many({})
         for each in (1, 2):
             bucket.upload_from_stream_with_id(each, "f", b"xyz")
+            database.fs.files.update_one({"_id": each}, {"$set": {"uploadDate": datetime(2026, 1, each)}})
         stands_for = [(SESSION, self.session), (A_DATABASE, database), (A_CLIENT, self.client)]
         arguments = {
             name: next((thing for sign, thing in stands_for if sign is value), value) for name, value in given.items()
@@ -301,7 +328,7 @@ class Stage:
         if own is not None and method in ("abort_transaction", "commit_transaction"):
             own.start_transaction()
             database.c.insert_one({}, session=own)
-        target: Any = {
+        target = {
             "collection": database.c,
             "database": database,
             "client": self.client,
@@ -311,17 +338,11 @@ class Stage:
             "files": GridFS(database),
             "class": Classes,
         }[subject]
-        self.recorder.forget()
-        outcome: Any
         try:
-            outcome = self._used(getattr(target, method)(**arguments), target)
-        except Exception as error:
-            outcome = type(error), str(error)
-        commands = [(event.database_name, event.command) for event in self.recorder.of("CommandStarted")]
-        if own is not None:
-            outcome = [outcome, own.cluster_time, own.operation_time, own.has_ended]
-            own.end_session()
-        return [self.shown(commands), self.shown(outcome)]
+            yield target, arguments
+        finally:
+            if own is not None:
+                own.end_session()
 
     def _used(self, result: Any, target: Any) -> Any:
         """What comes of what a call has returned."""
@@ -361,7 +382,8 @@ class Stage:
     def shown(self, value: Any) -> str:
         """A value as a text, without what differs from call to call."""
         text = repr(self._plain(value))
-        text = re.sub(r"ObjectId\('\w+'\)|0x\w+", "an id", text)
+        text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
+        text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)
         return re.sub(r"('maxTimeMS': )\d+", r"\1some", text)
 
     def _plain(self, value: Any) -> Any:
@@ -400,5 +422,59 @@ def test_every_argument_makes_a_difference(subject: str, method: str, stage: Sta
     kind, methods = SUBJECTS[subject]
     given = {name: value for name, value in methods[method].items() if value is not LEFT_OUT}
     without = stage.trace(subject, method, given)
+    assert without == stage.trace(subject, method, given), "or whatever is given makes a difference"
     others = [name for name in parameters_of(kind, method) if name not in methods[method]]
     assert [name for name in others if stage.trace(subject, method, {**given, name: VALUES[name]}) == without] == []
+
+
+# Errors about arguments
+
+ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
+# What says something of the state of things, or of what a server has, or comes from bson.
+OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
+# What an error says instead of the name of an argument, where that says more.
+OTHER_WORDS = {
+    "bucket_name": "the name of a collection",
+    "client": "is not a MongoClient",
+    "database": "is not a Database",
+    "dbref": "cannot dereference",
+    "default": "the name of a database",
+    "documents": "document must be",
+    "index": "hint",
+    "key_or_list": "sort",
+    "model": "SearchIndexModel",
+    "name_or_database": "the name of a database",
+    "new_name": "the name of a collection",
+    "requests": "is not a valid request",
+    "source": "file",
+    "spec": "must be a mapping or a list of",
+}
+
+
+def names_it(text: str, parameter: str) -> bool:
+    words = OTHER_WORDS.get(parameter)
+    return bool(re.search(rf"\b{parameter}\b", text)) or (words is not None and words in text)
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("subject", "method"), CASES)
+def test_an_error_names_the_argument_that_it_is_about(subject: str, method: str, stage: Stage) -> None:
+    kind, methods = SUBJECTS[subject]
+    given = {name: value for name, value in methods[method].items() if value is not LEFT_OUT}
+    nameless = []
+    for parameter in parameters_of(kind, method):
+        with stage.target(subject, method, given) as (target, arguments):
+            for value in ODD_VALUES:
+                used = target.clone() if subject == "cursor" else target
+                if subject == "session" and used.in_transaction:
+                    used.abort_transaction()
+                try:
+                    result = getattr(used, method)(**{**arguments, parameter: value})
+                    if isinstance(result, Cursor | CommandCursor):
+                        result.to_list()
+                except OTHER_ERRORS:
+                    pass
+                except Exception as error:
+                    if not names_it(str(error), parameter):
+                        nameless.append(f"{parameter}={value!r}: {error!r}")
+    assert not nameless

@@ -23,7 +23,7 @@ from gmongo.errors import (
     OperationFailure,
     WriteConcernError,
 )
-from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut
+from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
@@ -212,7 +212,7 @@ def test_a_chunk_has_at_least_one_byte(bucket, size):
 
 @pytest.mark.parametrize("size", ["4", 4.0, True, [4]])
 def test_the_size_of_a_chunk_is_an_integer(bucket, size):
-    with pytest.raises(TypeError, match=f"^chunk_size must be an integer, not {re.escape(repr(size))}$"):
+    with pytest.raises(TypeError, match=f"^chunk_size_bytes must be an integer, not {re.escape(repr(size))}$"):
         bucket.open_upload_stream("f", chunk_size_bytes=size)
 
 
@@ -352,10 +352,18 @@ def test_a_timeout_while_storing_ends_the_upload():
         server.fail("insert", silent)
         with MongoClient(*server.address) as client:
             bucket = GridFSBucket(client.test)
-            limit = gevent.Timeout(0.3)
-            with pytest.raises(gevent.Timeout) as caught, limit, bucket.open_upload_stream("f", 1_000_000) as file:
-                file.write(b"x" * 5_000_000)
-            assert caught.value is limit
+            opened = []
+
+            def store():
+                with bucket.open_upload_stream("f", 1_000_000) as file:
+                    opened.append(file)
+                    file.write(b"x" * 5_000_000)
+
+            storing, limit = gevent.spawn(store), gevent.Timeout()
+            server.wait_for("insert")
+            storing.kill(limit)
+            assert storing.exception is limit
+            (file,) = opened
             assert file.closed
             assert server.wait_for("delete")["deletes"] == [{"q": {"files_id": file._id}, "limit": 0}]
 
@@ -481,6 +489,35 @@ def test_seek_ahead_fetches_only_what_is_read(database):
         assert file.read() == b"789"
         assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
         client.drop_database(name)
+
+
+def test_a_file_that_was_never_made_has_no_fields():
+    """Such as one whose constructor failed, when it is looked at in a debugger."""
+    with pytest.raises(AttributeError, match="GridIn object has no attribute 'x'"):
+        _ = GridIn.__new__(GridIn).x
+
+
+def test_whether_there_are_files_is_asked_for_without_their_content(database):
+    recorder = Recorder()
+    with MongoClient(database, event_listeners=[recorder]) as client:
+        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+        GridFS(client[name]).put(b"x")
+        assert recorder.sent("find")[0]["projection"] == {"_id": 1}
+        client.drop_database(name)
+
+
+def test_chunks_that_are_not_read_any_more_are_ended_on_the_server_first():
+    """Before those of another position are asked for, and when the file is closed."""
+    recorder = Recorder()
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri, event_listeners=[recorder]) as client:
+        files = GridFS(client.db)
+        file = files.get(files.put(b"0123456789" * 100_000, chunk_size=1000))
+        recorder.forget()
+        file.read(5)
+        file.seek(500_000)
+        file.read(5)
+        file.close()
+        assert recorder.commands == ["find", "killCursors", "find", "killCursors"]
 
 
 def test_a_grid_out_is_for_reading_only(files, lines):
@@ -751,3 +788,10 @@ def test_all_that_takes_a_session_is_here():
 def test_an_empty_description_is_none(files_database):
     with pytest.raises(NoFile):
         assert GridOut(files_database.fs, file_document={}).name
+
+
+def test_a_cursor_over_files_that_is_told_nothing_has_all_of_them(bucket, files_database):
+    for name in "abc":
+        bucket.upload_from_stream(name, name.encode())
+    with GridOutCursor(files_database.fs) as cursor:
+        assert sorted(file.filename for file in cursor) == ["a", "b", "c"]

@@ -26,6 +26,7 @@ from gmongo.errors import (
     InvalidOperation,
     InvalidURI,
     OperationFailure,
+    ProtocolError,
     WriteConcernError,
 )
 from gmongo.events import sdam as events_of_checks
@@ -38,6 +39,7 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import ReadPreference
 from gmongo.testing import Deployment
 from gmongo.uri_parser import split_options
+from gmongo.wire.address import address_text
 from gmongo.write_concern import WriteConcern
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 
@@ -87,7 +89,44 @@ def test_a_refused_write_whose_server_steps_down_is_that_error() -> None:
         assert not isinstance(caught.value, BulkWriteError | WriteConcernError)
 
 
+def test_a_result_of_a_client_s_bulk_is_that_of_one_of_its_operations() -> None:
+    reply = {**cursor_reply([{"ok": 1.0, "idx": 1, "n": 1}]), "nErrors": 0}
+    with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
+        server.hello_extra = {"maxWireVersion": 25}
+        with pytest.raises(ProtocolError, match=r"^idx of a result must be from 0 to 0, not 1$"):
+            client.bulk_write([InsertOne({}, namespace="db.c")], verbose_results=True)
+
+
+def test_a_document_that_has_its_id_keeps_its_order_in_a_client_s_bulk() -> None:
+    reply = {**cursor_reply([]), "nInserted": 2}
+    with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
+        server.hello_extra = {"maxWireVersion": 25}
+        client.bulk_write([InsertOne(each, namespace="db.c") for each in ({"a": 1, "_id": 5}, {"a": 1})])
+        first, second = (list(each["document"]) for each in server.commands("bulkWrite")[0]["ops"])
+        assert (first, second) == (["a", "_id"], ["_id", "a"])
+
+
+@pytest.mark.parametrize("explicit", [True, False])
+def test_times_of_replies_are_looked_at_where_a_session_learns_from_them(explicit: bool) -> None:
+    replies = {"ping": {"ok": 1, "operationTime": 5}}
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client, client.start_session() as session:
+        if explicit:
+            with pytest.raises(ProtocolError, match=r"^operationTime of a reply must be a timestamp, not 5$"):
+                client.db.command("ping", session=session)
+        else:
+            assert client.db.command("ping")["operationTime"] == 5
+
+
 # Cursors
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+def test_a_command_for_a_cursor_that_waits(awaits: bool) -> None:
+    replies = {"find": cursor_reply([], 7), "getMore": cursor_reply([], 0, "nextBatch")}
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
+        options = {"tailable": True, "awaitData": True, "max_await_time_ms": 70} if awaits else {}
+        client.db.cursor_command("find", "c", **options).to_list()
+        assert server.commands("getMore")[0].get("maxTimeMS", "absent") == (70 if awaits else "absent")
 
 
 def test_a_cursor_goes_on_in_the_namespace_that_its_server_names_last() -> None:
@@ -123,6 +162,25 @@ def test_indexes_that_cannot_be_listed() -> None:
         server.replies.update({"listIndexes": REFUSED, "find": cursor_reply([])})
         with pytest.raises(OperationFailure, match="not authorized"):
             GridFSBucket(client.db).upload_from_stream("f", b"")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        *((name, "x", "an integer") for name in ("idx", "n", "nModified")),
+        ("ok", "x", "a number"),
+        ("code", "x", "an integer"),
+        ("errmsg", 5, "a string"),
+        ("upserted", 5, "a document"),
+    ],
+)
+def test_a_result_of_a_client_s_bulk_that_is_not_what_it_has_to_be(field: str, value: Any, rule: str) -> None:
+    result = {"ok": 1.0, "idx": 0, "n": 1, field: value}
+    reply = {**cursor_reply([result]), "nErrors": 0}
+    with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
+        server.hello_extra = {"maxWireVersion": 25}
+        with pytest.raises(Exception, match=f"^{field} of a result must be {rule}.*, not {value!r}"):
+            client.bulk_write([InsertOne({}, namespace="db.c")], verbose_results=True)
 
 
 @pytest.mark.parametrize("batch", [[5], ["x"], [None]])
@@ -222,6 +280,11 @@ def test_an_aggregation_that_writes_looks_for_a_server_before_it_knows_any() -> 
         with client:
             client.db.c.aggregate([{"$out": "d"}])
             assert client.nodes
+
+
+def test_one_mongos_has_an_address() -> None:
+    with Deployment.sharded(1) as deployment, MongoClient[Any](deployment.uri) as client:
+        assert address_text(client.address) == deployment.members[0].address
 
 
 def test_several_mongos_have_no_address() -> None:
@@ -336,7 +399,7 @@ def test_a_session_is_explicit() -> None:
 @pytest.mark.parametrize("service", [None, "a service"])
 def test_a_command_is_logged_with_its_service(service: str | None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "gmongo.command")
-    publisher = CommandEvents(())
+    publisher = CommandEvents((), silent=False)
     connection = SimpleNamespace(id=1, service_id=service, address=("h", 1), hello=SimpleNamespace(connection_id=None))
     sent = SimpleNamespace(name="ping", database="admin", request_id=2, operation_id=3, connection=connection)
     publisher._log("Command succeeded", sent, {}, 0.5)

@@ -11,7 +11,7 @@ from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
-from tests.support.wait import eventually
+from tests.support.wait import PATIENCE, eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
 
@@ -203,7 +203,7 @@ def test_streamed_hello_tells_of_an_election_at_once(streaming_set):
             eventually(lambda member=member: any("topologyVersion" in hello for hello in member.commands("hello")))
         new = streaming_set.members[2]
         streaming_set.elect(new)
-        eventually(lambda: client.primary == new.address, 2)
+        eventually(lambda: client.primary == new.address)
         client.db.c.insert_one({})
         assert len(new.commands("insert")) == 1
 
@@ -217,7 +217,7 @@ def test_operation_waits_through_an_election(streaming_set):
         assert reader.find_one({"_id": 2}) == {"_id": 2}
         assert not writer.ready()
         streaming_set.elect(streaming_set.members[1])
-        assert writer.get(timeout=2).inserted_id == 1
+        assert writer.get(timeout=PATIENCE).inserted_id == 1
         assert len(streaming_set.members[1].commands("insert")) == 1
 
 
@@ -297,7 +297,7 @@ def test_frozen_member_does_not_delay_the_others():
             eventually(lambda: len(frozen.commands("hello")) > checks)
             recorder.forget()
             replica_set.elect(replica_set.members[1])
-            eventually(lambda: client.primary == replica_set.members[1].address, 2)
+            eventually(lambda: client.primary == replica_set.members[1].address)
             client.db.c.insert_one({})
             assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatSucceeded")]
 
@@ -317,12 +317,27 @@ def test_frozen_seed_does_not_delay_discovery():
 
 
 def test_read_is_tried_again_on_another_member(streaming_set):
-    for member in streaming_set.secondaries:
-        member.fail("find", cut(0))
+    """Whichever it was on: it loses the connection, and then no member does."""
+    asked = []
+
+    def lose_the_first(member):
+        def fault(peer, message):
+            asked.append(member)
+            for each in streaming_set.members:
+                each.faults.clear()
+            peer.close()
+
+        return fault
+
     with connected(streaming_set, readPreference="secondaryPreferred", localThresholdMS=1000) as client:
-        streaming_set.secondaries[1].faults.clear()
-        for _ in range(4):
+        for _ in range(8):
+            before = {member: len(member.commands("find")) for member in streaming_set.members}
+            for member in streaming_set.members:
+                member.fail("find", lose_the_first(member))
             assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+            took = [member for member, count in before.items() if len(member.commands("find")) > count]
+            assert len(took) == 2
+        assert len(asked) == 8
         check_whole(client)
 
 

@@ -16,6 +16,7 @@ from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
+from tests.support.refusal import refusing
 from tests.support.server import ScriptedServer
 
 CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
@@ -249,11 +250,11 @@ def test_a_service_that_has_none(monkeypatch, status, text, words):
 
 
 def test_a_service_that_is_not_there(monkeypatch):
-    with Endpoint(lambda *request: (200, "")) as endpoint:
-        pass
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
-    with pytest.raises(OperationFailure, match=f"the ECS credentials endpoint at {endpoint.host} cannot be asked"):
-        AwsCredentialsCache().find()
+    with refusing() as port:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{port}/creds")
+        words = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be asked"
+        with pytest.raises(OperationFailure, match=words):
+            AwsCredentialsCache().find()
 
 
 def test_a_service_that_is_silent(monkeypatch):

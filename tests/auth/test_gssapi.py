@@ -194,3 +194,10 @@ def test_names_that_dns_does_not_know(monkeypatch):
         gmongo_gssapi, "gevent_socket", SimpleNamespace(getaddrinfo=unknown, IPPROTO_TCP=6, AI_CANONNAME=2)
     )
     assert canonical("db", "forward") == "db"
+
+
+@pytest.mark.parametrize(("properties", "wanted"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")])
+def test_a_host_is_made_canonical_when_that_is_wanted(library, monkeypatch, properties, wanted):
+    monkeypatch.setattr(gmongo_gssapi, "canonical", lambda host, mode: f"{host}-{mode}")
+    conversation(**properties).begin()
+    assert Context.made[0]["name"] == (f"mongodb@db.example.com-{wanted}", "service")

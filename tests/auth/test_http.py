@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ssl
+from http.client import HTTPException
 from types import SimpleNamespace
 from typing import Any
 
 import gevent
 import pytest
 from gevent.pywsgi import WSGIServer
+from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
 from gmongo.auth import http
@@ -75,6 +77,24 @@ def test_a_time_out_of_the_callers_is_not_the_services() -> None:
     ):
         request("a service", "GET", endpoint.url, {}, 5)
     assert caught.value is mine
+
+
+@pytest.mark.parametrize(("answer", "why"), [(b"junk\r\n\r\n", "junk"), (b"", "Remote end closed connection")])
+def test_what_does_not_answer_by_http(answer: bytes, why: str) -> None:
+    def reply(sock: Any, _address: Any) -> None:
+        sock.recv(65536)
+        sock.sendall(answer)
+        sock.close()
+
+    server = StreamServer(("127.0.0.1", 0), reply)
+    server.start()
+    try:
+        with pytest.raises(OperationFailure, match="cannot be asked: ") as caught:
+            request("a service", "GET", f"http://127.0.0.1:{server.server_port}/p", {}, 5)
+    finally:
+        server.stop(timeout=0)
+    assert str(caught.value).partition("asked: ")[2].startswith(why)
+    assert isinstance(caught.value.__cause__, HTTPException)
 
 
 @pytest.mark.parametrize("text", ["", "junk", "[]", "5", "null", '"text"'])

@@ -78,6 +78,26 @@ def test_empty_names(mechanism: str, username: str, password: Any) -> None:
     assert found is not None and found.password == ("" if MECHANISMS[mechanism][1] is True else None)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "properties"),
+    [
+        ("GSSAPI", ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST")),
+        ("MONGODB-AWS", ("AWS_SESSION_TOKEN",)),
+        ("PLAIN", ()),
+        ("SCRAM-SHA-256", ()),
+    ],
+)
+def test_the_properties_of_a_mechanism(mechanism: str, properties: tuple[str, ...]) -> None:
+    for name in ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST", "AWS_SESSION_TOKEN", "ENVIRONMENT", "TOKEN_RESOURCE"):
+        options = {"authmechanism": mechanism, "authmechanismproperties": {name: "x"}}
+        if name in properties:
+            found = credential_of(options, "ann", "secret", None)
+            assert found is not None and found.properties[name] == "x"
+        else:
+            with pytest.raises(ConfigurationError, match=f"must not have {name}"):
+                credential_of(options, "ann", "secret", None)
+
+
 @pytest.mark.parametrize("value", ["none", "forward", "forwardAndReverse", "true", "false", True, False])
 def test_how_a_host_may_be_canonicalized(value: Any) -> None:
     for given, good in ((value, True), (f"{value}!", False), ("TRUE", False)):

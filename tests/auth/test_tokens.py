@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import os
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -206,6 +207,19 @@ def test_a_human_is_asked_last(clock: Clock) -> None:
     assert [each.refresh_token for each in callback.asked] == [None, "refresh 1", "refresh 2", None]
 
 
+def test_a_refresh_token_that_was_no_good_is_not_tried_again(clock: Clock) -> None:
+    """Though the human is asked then, and gives no answer."""
+    callback = Gives(*(OIDCCallbackResult(f"token {n}", refresh_token=f"refresh {n}") for n in (1, 2)), None)
+    login = HumanOidcLogin(tokens_of(callback, human=True), "h")
+    server = Server("token 1")
+    login.authenticate(server, {}, None)
+    server.good = ("token 4",)
+    with pytest.raises(ValueError):
+        login.authenticate(server, {}, None)
+    login.authenticate(server, {}, None)
+    assert [each.refresh_token for each in callback.asked] == [None, "refresh 1", None, None]
+
+
 @pytest.mark.parametrize(
     ("host", "patterns", "allowed"),
     [
@@ -302,6 +316,49 @@ def test_lifetimes(value: Any, seconds: float | None) -> None:
 
 
 # Credentials of AWS
+
+
+@pytest.mark.parametrize("roles", ["one\nother", " one \n", "one role\nother", ""])
+@pytest.mark.parametrize("base", [None, "http://own/"])
+def test_what_the_instance_is_asked(monkeypatch: pytest.MonkeyPatch, base: str | None, roles: str) -> None:
+    answers = iter([" session\n", roles])
+    asked = Mock(side_effect=lambda *_: next(answers))
+    read = Mock(return_value={"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"})
+    monkeypatch.setattr(aws_credentials, "request", asked)
+    monkeypatch.setattr(aws_credentials, "request_json", read)
+    variables = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": base} if base else {}
+    assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
+    what, where = "the EC2 metadata service", "http://own" if base else "http://169.254.169.254"
+    path, limit = f"{where}/latest/meta-data/iam/security-credentials/", aws_credentials._TIMEOUT
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": aws_credentials._TOKEN_LIFETIME}
+    session = {"X-aws-ec2-metadata-token": "session"}
+    assert [call.args for call in asked.call_args_list] == [
+        (what, "PUT", f"{where}/latest/api/token", lifetime, limit),
+        (what, "GET", path, session, limit),
+    ]
+    role = {"": "", "one role\nother": "one%20role"}.get(roles, "one")
+    read.assert_called_once_with(what, "GET", path + role, session, limit)
+
+
+def test_what_the_token_service_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    reply = {"Credentials": {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t"}}
+    asked = Mock(return_value={"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}})
+    monkeypatch.setattr(aws_credentials, "request_json", asked)
+    variables = {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+        "AWS_ROLE_ARN": "r",
+        "AWS_ROLE_SESSION_NAME": "n",
+    }
+    assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
+    asked.assert_called_once_with(
+        "the AWS security token service",
+        "POST",
+        "https://sts.amazonaws.com",
+        {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
+        aws_credentials._TIMEOUT,
+        "Action=AssumeRoleWithWebIdentity&RoleSessionName=n&RoleArn=r&WebIdentityToken=t&Version=2011-06-15",
+    )
 
 
 def test_credentials_are_fetched_again_before_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,3 +502,16 @@ def test_the_number_of_iterations(monkeypatch: pytest.MonkeyPatch, iterations: i
     with pytest.raises(OperationFailure) as caught:
         client.step(message, False)
     assert str(caught.value) == f"SCRAM-SHA-256: {why}"
+
+
+def test_the_thread_that_derives_keys_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Pool(scram_keys.ThreadPool):
+        def __init__(self, size: int) -> None:
+            super().__init__(size)
+            made.append(self)
+
+    monkeypatch.setattr(scram_keys, "ThreadPool", Pool)
+    ScramKeys().derive("sha256", b"p", b"s", 1)
+    assert [pool.size for pool in made] == [0]

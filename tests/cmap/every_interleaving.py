@@ -119,7 +119,7 @@ class World:
                 max_pool_size=play.max_pool_size, min_pool_size=play.min_pool_size, max_connecting=play.max_connecting
             ),
             ConnectionOptions(),
-            PoolEvents(_ADDRESS, (self.listener,), self.delivery),
+            PoolEvents(_ADDRESS, (self.listener,), self.delivery, None, silent=False),
             _Owner(),
         )
         self.delivery.deliver()

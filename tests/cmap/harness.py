@@ -57,7 +57,7 @@ def make_pool(
     connection_options = ConnectionOptions(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
     )
-    events = PoolEvents(address, () if recorder is None else (recorder,), Delivery())
+    events = PoolEvents(address, () if recorder is None else (recorder,), Delivery(), None, silent=False)
     pool = Pool(address, PoolOptions(**options), connection_options, events, owner)
     owner.pool = pool
     pool.finish()

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
-from tests.cmap.harness import counts, filled
+from tests.cmap.harness import counts, filled, make_pool
 from tests.support.pools import checked_out
 from tests.support.server import silent
 from tests.support.wait import eventually
@@ -25,6 +25,18 @@ def test_the_order_of_a_check_out_and_check_in(new_pool: Any, recorder: Any) -> 
     recorder.forget()
     pool.check_in(pool.check_out())
     assert recorder.story == ["Started", "CheckedOut 1", "CheckedIn 1"]
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_when_a_connection_was_checked_out_last(server: Any, recorder: Any, virtual_time: Any, observed: bool) -> None:
+    """The first time it waits for a connection; then it takes one that is there."""
+    pool = make_pool(server.address, recorder if observed else None)
+    for _ in range(3):
+        gevent.sleep(7)
+        connection = pool.check_out()
+        assert connection.checked_out_at == virtual_time.monotonic()
+        pool.check_in(connection)
+    pool.close()
 
 
 @pytest.mark.requirement("CMAP-108", "CMAP-128")

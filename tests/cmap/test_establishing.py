@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -98,7 +97,7 @@ def test_a_check_out_takes_as_long_as_its_wait(
 @pytest.mark.requirement("CMAP-84")
 def test_the_wall_clock_has_no_say(virtual_time: VirtualTime, new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
     leaps = iter(range(0, 10**9, 10**6))
-    monkeypatch.setattr(time, "time", lambda: next(leaps))
+    monkeypatch.setattr("gmongo._clock.time", lambda: next(leaps))
     pool = new_pool(max_idle_time=60)
     filled(pool, 1)
     pool.check_out()

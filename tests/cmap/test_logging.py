@@ -99,7 +99,7 @@ def test_messages_need_no_listener(server: Any, log: Any) -> None:
         server.address,
         PoolOptions(upkeep_interval=NO_UPKEEP),
         ConnectionOptions(metadata={"driver": {"name": "tests"}}),
-        PoolEvents(server.address, (), Delivery()),
+        PoolEvents(server.address, (), Delivery(), None, silent=False),
         owner,
     )
     owner.pool = pool

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pymongo
 import pytest
-from packaging.version import Version
 
 from gmongo.testing import DeploymentProcess, EmbeddedDatabase
+from tests.support.pymongo_version import answered_since
 
 from .scene import Scene
 from .servers import SERVERS
-
-_INSTALLED = Version(pymongo.version)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,8 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
     for item in items:
         version = since.get(item.nodeid.rpartition("tests/differential/")[2])
-        if version is not None and Version(version) > _INSTALLED:
-            item.add_marker(pytest.mark.xfail(strict=True, reason=f"PyMongo answers so since {version}"))
+        if version is not None:
+            item.add_marker(answered_since(version))
 
 
 @pytest.fixture(scope="package", params=SERVERS)

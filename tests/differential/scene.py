@@ -90,20 +90,25 @@ class Call(NamedTuple):
 
     :param name: the subject, and the number of the line.
     :param source: the lines.
+    :param since: the first version of PyMongo that answers as gmongo does; empty for all.
     """
 
     name: str
     source: str
+    since: str
 
 
 def calls(path: Path) -> Iterator[Call]:
-    """The rows of a file: blocks of lines, parted by empty lines. A line that begins with ``#`` is a comment."""
+    """The rows of a file: blocks of lines, parted by empty lines. A line that begins with ``#`` is a comment, and can
+    say since when PyMongo answers so.
+    """
     number = 1
     for block in re.split(r"\n[ \t]*\n", path.read_text()):
         lines = [line for line in block.splitlines() if not line.startswith("#")]
         source = "\n".join(lines).strip("\n")
         if source:
-            yield Call(f"{path.stem}:{number}", source)
+            since = re.search(r"^# since PyMongo (\S+)$", block, re.MULTILINE)
+            yield Call(f"{path.stem}:{number}", source, since[1] if since else "")
         number += block.count("\n") + 2
 
 

@@ -22,6 +22,7 @@ import gmongo.collection
 import gmongo.errors
 import gmongo.gridfs.errors
 import gmongo.results
+from tests.support.pymongo_version import since
 
 PAIRS: list[tuple[ModuleType, ModuleType]] = [
     (pymongo.errors, gmongo.errors),
@@ -105,6 +106,7 @@ def _methods() -> Iterator[tuple[str, Any, Any]]:
                 yield name, one, other
 
 
+@since("4.12")
 def test_arguments_have_pymongos_defaults() -> None:
     compared, different = 0, set()
     for name, one, other in _methods():
@@ -133,6 +135,7 @@ def _constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, A
             yield from _constants(one, other, f"{path}.{name}")
 
 
+@since("4.18")
 def test_constants_are_pymongos() -> None:
     found = [each for ours in MODULES for each in _constants(_pymongos(ours), ours, ours.__name__)]
     assert {name for name, one, other in found if one != other} == OTHER_CONSTANTS
@@ -146,6 +149,7 @@ PRIVATE = [
 ]
 
 
+@since("4.18")
 @pytest.mark.parametrize(("theirs", "name", "others"), PRIVATE)
 def test_constants_of_private_modules_are_pymongos(theirs: ModuleType, name: str, others: set[str]) -> None:
     ours = importlib.import_module(name)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.pymongo_version import answered_since
+
 from .differences import check
 from .scene import Call, Scene, calls
 from .servers import NAMED, on
@@ -20,9 +22,12 @@ _OF_NX = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
 def _asked(calls: list[Call]) -> Any:
-    """What sends tens of megabytes takes seconds."""
-    marks = {call: [pytest.mark.long] if "15 << 20" in call.source else [] for call in calls}
-    return pytest.mark.parametrize("call", [pytest.param(call, id=call.name, marks=marks[call]) for call in calls])
+    return pytest.mark.parametrize("call", [pytest.param(call, id=call.name, marks=_marks(call)) for call in calls])
+
+
+def _marks(call: Call) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.long] if "15 << 20" in call.source else []  # tens of megabytes take seconds
+    return [*marks, answered_since(call.since)] if call.since else marks
 
 
 @_asked(_CALLS)

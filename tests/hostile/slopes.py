@@ -6,6 +6,7 @@ import gc
 import os
 import resource
 from math import sqrt
+from operator import mul
 from statistics import fmean, linear_regression
 
 from gevent import get_hub
@@ -33,6 +34,12 @@ def figures() -> dict[str, float]:
     }
 
 
+def _alike(rests: list[float]) -> float:
+    """How much each says of the next one, from 0 to almost 1: their autocorrelation."""
+    power = sum(rest**2 for rest in rests)
+    return min(max(0.0, sum(map(mul, rests, rests[1:])) / power), 0.95) if power else 0.0
+
+
 class Slopes:
     """The figures of all steps."""
 
@@ -45,7 +52,8 @@ class Slopes:
 
     def rises(self) -> dict[str, tuple[float, float]]:
         """By how much each figure has risen since the warm-up, memory in relation to what it is then; and the standard
-        error of that.
+        error of that. Figures swing: one that is above its line is followed by another such one more often than by
+        chance, so that the line is less certain than if each step said something new.
         """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
         steps = range(len(warm))
@@ -54,9 +62,11 @@ class Slopes:
             values = [each[name] for each in warm]
             unit = (len(warm) - 1) / (values[0] if name in _RELATIVE else 1)
             slope, start = linear_regression(steps, values)
-            rest = sum((value - start - slope * step) ** 2 for step, value in zip(steps, values, strict=True))
+            rests = [value - start - slope * step for step, value in zip(steps, values, strict=True)]
             spread = sum((step - fmean(steps)) ** 2 for step in steps)
-            found[name] = slope * unit, sqrt(rest / (len(warm) - 2) / spread) * unit
+            error = sqrt(sum(rest**2 for rest in rests) / (len(warm) - 2) / spread)
+            alike = _alike(rests)
+            found[name] = slope * unit, error * sqrt((1 + alike) / (1 - alike)) * unit
         return found
 
     def faults(self) -> list[str]:

@@ -23,6 +23,7 @@ import gmongo.uri_parser
 from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from gmongo.testing import Deployment
+from tests.auth.accounts import AuthServer
 from tests.auth.endpoints import Endpoint
 from tests.support.server import ScriptedServer, cut, garbled, silent
 
@@ -182,6 +183,7 @@ def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
 
 
 def lets_in(server: ScriptedServer, mechanism: str) -> None:
+    """With SCRAM, the server has to be one that knows the password: an `AuthServer`."""
     server.replies["saslStart"] = begins(mechanism)
     done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     if begins(mechanism) is echo:
@@ -207,7 +209,8 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
 @pytest.mark.parametrize("behaviour", BEHAVIOURS.values(), ids=BEHAVIOURS.keys())
 @pytest.mark.parametrize("mechanism", CREDENTIALS)
 def test_authentication(canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]) -> None:
-    with ScriptedServer() as server:
+    derives = behaviour is lets_in and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
+    with AuthServer({"ann": SECRETS["password"]}) if derives else ScriptedServer() as server:
         behaviour(server, mechanism)
         client: MongoClient[Any] = MongoClient(
             server.name,
@@ -223,6 +226,7 @@ def test_authentication(canary: Canary, mechanism: str, behaviour: Callable[[Scr
                     fails(canary, client.d.c.find_one)
                 fails(canary, lambda: client.d.c.insert_one({}))
             interrupted(canary, lambda: client.d.c.find_one())
+    assert bool(server.commands("find")) == (behaviour is lets_in)
     assert "the log gmongo.connection" in canary.heard
 
 
@@ -256,7 +260,9 @@ def test_services_that_give_out_credentials(
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
 
-    with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": echo}) as server:
+    # Of MONGODB-AWS, the credentials are fetched for the answer to the server's first.
+    first = aws_answer if environment == "aws" else echo
+    with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
         monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRETS["refresh token"])
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
@@ -269,6 +275,7 @@ def test_services_that_give_out_credentials(
         with MongoClient(server.name, serverSelectionTimeoutMS=300, connectTimeoutMS=300, **options) as client:
             for _ in range(2):
                 assert fails(canary, client.d.c.find_one) is not None
+        assert endpoint.requests
 
 
 # Options
@@ -611,6 +618,8 @@ def test_key_management_services(
             fails(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
             if failure == "is slow":
                 interrupted(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
+        assert bool(kms.requests) == (failure not in ("is another", "is behind a proxy"))
+        assert bool(proxy.heads) == (failure == "is behind a proxy")
 
 
 def server_context(files: SimpleNamespace) -> Any:
@@ -619,5 +628,5 @@ def server_context(files: SimpleNamespace) -> Any:
     from gevent.ssl import SSLContext
 
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files.server)
+    context.load_cert_chain(files.key_services)
     return context

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import gevent
 import pytest
 
-import gmongo
-from gmongo import MongoClient
+from gmongo import MongoClient, _clock
 from gmongo.testing import Deployment
 from tests.hostile.witness import Commands, attempt, check_at_rest
-
-_real_monotonic, _real_time = time.monotonic, time.time
+from tests.support.recorder import Recorder
 
 
 class Clocks:
@@ -26,19 +22,26 @@ class Clocks:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Move the clocks of the driver; those of gevent's loop have their own idea of time, as after a suspension."""
-        patch.setattr("gmongo._clock.monotonic", lambda: _real_monotonic() + self.monotonic)
-        for name, module in list(sys.modules.items()):
-            ours = name.startswith("gmongo.") and not name.startswith("gmongo.testing")
-            if ours and getattr(module, "time", None) is _real_time:
-                patch.setattr(module, "time", lambda: _real_time() + self.wall)
+        monotonic, wall = _clock.monotonic, _clock.time
+        patch.setattr("gmongo._clock.monotonic", lambda: monotonic() + self.monotonic)
+        patch.setattr("gmongo._clock.time", lambda: wall() + self.wall)
 
 
 JUMPS: dict[str, Callable[[Clocks], None]] = {
     "an hour of sleep": lambda clocks: setattr(clocks, "monotonic", clocks.monotonic + 3600),
     "a year of sleep": lambda clocks: setattr(clocks, "monotonic", clocks.monotonic + 3e7),
-    "a wall clock set back": lambda clocks: setattr(clocks, "wall", -1e8),
-    "a wall clock set forth": lambda clocks: setattr(clocks, "wall", 1e9),
+    "a wall clock set back": lambda clocks: setattr(clocks, "wall", clocks.wall - 1e8),
+    "a wall clock set forth": lambda clocks: setattr(clocks, "wall", clocks.wall + 1e8),
 }
+
+
+def check_that_the_wall_clock_has_no_say(recorder: Recorder) -> None:
+    """No connection was idle for too long, and what was under way at a jump took the time that it took."""
+    assert "idle" not in [event.reason for event in recorder.of("ConnectionClosed")]
+    took = [
+        event.duration for kind in ("ConnectionCheckedOut", "HeartbeatSucceeded") for event in recorder.of(kind)
+    ] + [event.duration_micros / 1e6 for event in recorder.of("CommandSucceeded")]
+    assert not [each for each in took if abs(each) > 1e7]
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS.keys())
@@ -46,12 +49,11 @@ JUMPS: dict[str, Callable[[Clocks], None]] = {
 def test_a_client_outlives_a_jump(
     topology: str, jump: Callable[[Clocks], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert gmongo
-    clocks, commands = Clocks(), Commands()
+    clocks, commands, recorder = Clocks(), Commands(), Recorder()
     clocks.install(monkeypatch)
     options: dict[str, Any] = {
-        "maxPoolSize": 4, "maxIdleTimeMS": 60_000, "waitQueueTimeoutMS": 10_000, "event_listeners": [commands],
-        "serverSelectionTimeoutMS": 5000,
+        "maxPoolSize": 4, "maxIdleTimeMS": 60_000, "waitQueueTimeoutMS": 10_000, "serverSelectionTimeoutMS": 5000,
+        "event_listeners": [commands, recorder],
     }  # fmt: skip
     with getattr(Deployment, topology)() as deployment, MongoClient(deployment.uri, **options) as client:
         client.t.t.insert_many([{"_id": number} for number in range(20)])
@@ -71,6 +73,9 @@ def test_a_client_outlives_a_jump(
             attempt(session.commit_transaction)
         attempt(lambda: list(cursor))
         cursor.close()
+        jump(clocks)  # now connections are available
         for number in range(5):
             assert client.t.t.find_one({"_id": number}) == {"_id": number}
         check_at_rest(client, commands)
+    if not clocks.monotonic:
+        check_that_the_wall_clock_has_no_say(recorder)

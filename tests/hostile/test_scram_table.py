@@ -18,6 +18,7 @@ from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
+from tests.support.wait import eventually
 
 NONCE = "clientnonce"
 SALT = base64.b64encode(b"0123456789abcdef").decode()
@@ -104,14 +105,28 @@ def test_random_damage_never_authenticates() -> None:
 
 
 @pytest.mark.real_time
-def test_names_are_resolved_while_keys_are_derived() -> None:
-    keys = ScramKeys()
-    derivations = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 900_000) for number in range(12)]
-    gevent.sleep(0.001)
-    get_hub().threadpool.apply(int)
-    pending = sum(not each.ready() for each in derivations)
-    gevent.killall(derivations)
-    assert pending > 0
+def test_names_are_resolved_while_keys_are_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are more derivations than the hub's pool has threads, and none ends before that pool is asked."""
+    begun, go_on = [], threading.Event()
+
+    def slow(*_question: object) -> scram_keys.Keys:
+        begun.append(1)
+        go_on.wait(60)
+        return b"", b""
+
+    monkeypatch.setattr(scram_keys, "derive_keys", slow)
+    keys, pool = ScramKeys(), get_hub().threadpool
+    try:
+        derivations = [
+            gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 4096) for number in range(pool.maxsize + 2)
+        ]
+        eventually(lambda: len(begun) >= pool.maxsize)
+        with gevent.Timeout(5):
+            assert pool.apply(int) == 0
+    finally:
+        go_on.set()
+    gevent.joinall(derivations, timeout=30, raise_error=True)
+    assert all(each.ready() for each in derivations)
 
 
 @pytest.mark.real_time

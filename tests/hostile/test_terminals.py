@@ -70,9 +70,10 @@ def is_plain(text: str) -> bool:
 
 
 @pytest.fixture
-def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]]:
+def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Its list of records is another one in each phase of a test."""
     caplog.set_level(logging.DEBUG, "gmongo")
-    yield caplog.records
+    return caplog
 
 
 def client_of(server: ScriptedServer) -> MongoClient[Any]:
@@ -90,7 +91,7 @@ def client_of(server: ScriptedServer) -> MongoClient[Any]:
     )
 
 
-def check(client: MongoClient[Any], records: list[logging.LogRecord], use: Any) -> None:
+def check(client: MongoClient[Any], logged: pytest.LogCaptureFixture, use: Any) -> None:
     try:
         use(client.d.c)
     except PyMongoError as error:
@@ -98,7 +99,8 @@ def check(client: MongoClient[Any], records: list[logging.LogRecord], use: Any) 
         assert is_plain(repr(error)), repr(error)
     for text in (repr(client), repr(client.topology_description), repr(client.nodes), repr(client.pool_stats())):
         assert text.isprintable(), text
-    for record in records:
+    assert logged.records
+    for record in logged.records:
         line = f"{record.getMessage()} {getattr(record, 'structured', '')}"
         assert line.isprintable(), line
     terminal = io.StringIO()
@@ -126,7 +128,7 @@ def show_in(terminal: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())
-def test_no_text_of_a_hello(hello: dict[str, Any], logged: list[logging.LogRecord]) -> None:
+def test_no_text_of_a_hello(hello: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
     with ScriptedServer() as server:
         server.hello_edit = lambda _command, reply: {**reply, **hello}
         with client_of(server) as client:
@@ -134,7 +136,7 @@ def test_no_text_of_a_hello(hello: dict[str, Any], logged: list[logging.LogRecor
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
-def test_no_text_of_a_reply(reply: dict[str, Any], logged: list[logging.LogRecord]) -> None:
+def test_no_text_of_a_reply(reply: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
     with ScriptedServer({"find": reply, "insert": reply}) as server, client_of(server) as client:
         check(client, logged, lambda collection: collection.find_one({}))
         check(client, logged, lambda collection: collection.insert_one({"_id": ObjectId()}))

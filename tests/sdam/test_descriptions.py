@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
+from datetime import datetime, timedelta, timezone
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +12,7 @@ from bson import ObjectId, Timestamp
 
 from gmongo.client_options import ClientOptions
 from gmongo.read_preferences import Nearest, Secondary
-from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.selection import WRITABLE, with_tags
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import updated
@@ -220,6 +221,29 @@ def test_topologies_are_equal_if_they_show_the_same() -> None:
         hash(topology)
 
 
+@pytest.mark.parametrize(
+    ("tag_sets", "expected"),
+    [
+        ([{"dc": "x"}], "a"),
+        ([{"dc": "none"}, {"dc": "y"}], "b"),
+        ([{"dc": "none"}, {}], "ab"),
+        ([{"dc": "none"}], ""),
+        ([{"dc": "x", "rack": "2"}, {"rack": "1"}], "ab"),
+    ],
+)
+def test_the_first_tag_set_that_a_member_matches_counts(tag_sets: Any, expected: str) -> None:
+    servers = [member("a", tags={"dc": "x", "rack": "1"}), member("b", tags={"dc": "y", "rack": "1"})]
+    assert [server.address[0] for server in with_tags(servers, tag_sets)] == list(expected)
+
+
+def test_only_a_mongos_suits_in_a_sharded_cluster() -> None:
+    ghost = ServerDescription(("a", 27017), {"ok": 1, "isreplicaset": True, "maxWireVersion": 21}, 0.001)
+    mongos = ServerDescription(("b", 27017), {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}, 0.001)
+    topology = topology_of(ghost, mongos, uri="mongodb://a,b/")
+    assert hosts(topology.known_servers) == ["a", "b"]
+    assert hosts(topology.apply_selector(Nearest(), None, None, frozenset())) == ["b"]
+
+
 def test_a_selector_is_applied() -> None:
     topology = topology_of(PRIMARY, SECONDARY)
     assert hosts(topology.apply_selector(WRITABLE)) == ["a"]
@@ -268,3 +292,16 @@ def test_how_long_sessions_are_kept(minutes: Any, shortest: int | None) -> None:
     assert topology.sessions_usable == (float("inf") if shortest is None else (shortest - 1) * 60)
     with_arbiter = topology_of(servers[0], member("b", arbiterOnly=True))
     assert with_arbiter.logical_session_timeout_minutes == minutes[0]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_the_date_of_the_last_write_is_that_of_no_time_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        for date in (datetime(1970, 1, 2), datetime(1970, 1, 2, 9, tzinfo=timezone(timedelta(hours=9)))):
+            server = ServerDescription(A, {"ok": 1, "lastWrite": {"lastWriteDate": date}})
+            assert server.last_write_date == 86400.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -80,3 +80,17 @@ def test_what_repeats_has_the_moment_of_its_first_and_of_its_last_time(monkeypat
         history.check_failed(ServerDescription(("h0", 1), error=OSError()))
     (failed,) = history.happenings
     assert (failed.first, failed.moment) == (3.0, 9.0)
+
+
+def test_a_change_has_its_error() -> None:
+    history, error = History(), OSError("x")
+    before = {("h0", 1): ServerDescription(("h0", 1), PRIMARY)}
+    history.changed(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})
+    assert [(each.kind, each.error) for each in history.happenings] == [("primary became unknown", error)]
+
+
+def test_the_last_hundred_happenings_are_kept() -> None:
+    history = History()
+    for number in range(150):
+        history.check_failed(ServerDescription((f"h{number}", 1), error=OSError()))
+    assert [each.address[0] for each in history.happenings] == [f"h{number}" for number in range(50, 150)]

@@ -8,6 +8,7 @@ import pytest
 from bson import ObjectId
 
 from gmongo import _clock
+from gmongo._server_facts.wire_versions import MAX_SUPPORTED, MIN_SUPPORTED
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
@@ -101,6 +102,11 @@ def test_one_incompatible_server_is_enough_whichever_it_is(host: str, wire: Any,
     after(*known, member(host, "abc", secondary=True), uri="mongodb://a,b,c/?replicaSet=rs").check_compatible()
 
 
+@pytest.mark.parametrize(("lowest", "highest"), [(MAX_SUPPORTED, MAX_SUPPORTED + 5), (0, MIN_SUPPORTED)])
+def test_servers_that_just_overlap_with_what_is_supported_are_compatible(lowest: int, highest: int) -> None:
+    after(primary("a", minWireVersion=lowest, maxWireVersion=highest)).check_compatible()
+
+
 def test_a_new_primary_takes_the_place_of_the_old_one() -> None:
     assert kinds(after(primary("a"), primary("b", electionId=election(2)))) == {"a": "Unknown", "b": "RSPrimary"}
 
@@ -112,6 +118,10 @@ def test_a_new_primary_takes_the_place_of_the_old_one() -> None:
         (NEW_WIRE, (1, 9), (2, 1), False),
         (NEW_WIRE, (2, 2), (2, 1), True),
         (NEW_WIRE, (2, 2), (2, 2), False),
+        (NEW_WIRE, (2, 1), (2, None), True),  # what is missing is older than any
+        (NEW_WIRE, (2, 0), (2, None), True),
+        (NEW_WIRE, (2, None), (2, 0), False),
+        (NEW_WIRE, (2, None), (2, 1), False),
         (OLD_WIRE, (2, 1), (1, 9), False),  # before, the set version
         (OLD_WIRE, (1, 9), (2, 1), True),
         (OLD_WIRE, (2, 2), (1, 2), True),
@@ -176,3 +186,12 @@ def test_a_lost_primary_leaves_a_set_without_one() -> None:
     topology = after(primary("a"), secondary("b"), ServerDescription(("a", 27017)))
     assert topology.topology_type_name == "ReplicaSetNoPrimary"
     assert kinds(topology) == {"a": "Unknown", "b": "RSSecondary"}
+
+
+@pytest.mark.parametrize(("wire_version", "primary_after"), [(16, "b"), (17, "a"), (18, "a")])
+def test_from_which_release_on_elections_are_compared_first(wire_version: int, primary_after: str) -> None:
+    """An older election with a newer configuration: MongoDB 6.0 looks at the election first."""
+    first = primary("a", electionId=election(2), setVersion=1, maxWireVersion=wire_version)
+    second = primary("b", electionId=election(1), setVersion=2, maxWireVersion=wire_version)
+    found = kinds(after(first, second))
+    assert [host for host, kind in found.items() if kind == "RSPrimary"] == [primary_after]

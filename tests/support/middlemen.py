@@ -84,7 +84,7 @@ class Compressing(Middleman):
 
     def _wrap(self, request_id: int, response_to: int, opcode: int, reply: bytes) -> bytes:
         assert opcode == OP_MSG
-        compressor = make_compressor(self.reply_with or "zlib")
+        compressor = make_compressor(self.reply_with or "zlib", -1)
         content = compressor.compress(reply)
         wrapper = struct.pack("<iiB", opcode, len(reply), compressor.id)
         return HEADER.pack(25 + len(content), request_id, response_to, OP_COMPRESSED) + wrapper + content

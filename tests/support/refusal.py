@@ -1,8 +1,10 @@
-"""Why a client cannot connect, however busy the machine is."""
+"""A port at which nothing listens, and why a client cannot connect, however busy the machine is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,3 +23,11 @@ def why_refused(client_of: Callable[[int], Any]) -> str:
         if "error=" in str(caught.value):
             break
     return str(caught.value)
+
+
+@contextmanager
+def refusing() -> Iterator[int]:
+    """A port of the loopback interface that refuses connections: it is bound, so that no other can listen there."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]

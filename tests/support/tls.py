@@ -17,6 +17,12 @@ from gevent.ssl import SSLContext
 from tests.support.server import ScriptedServer
 
 PASSWORD = "opens-the-key"
+KEY_SERVICES = (
+    "kms.us-east-1.amazonaws.com",
+    "login.microsoftonline.com",
+    "a.vault.azure.net",
+    "cloudkms.googleapis.com",
+)
 
 
 class TlsServer(ScriptedServer):
@@ -54,6 +60,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
     expired = authority.issue_cert("localhost", "127.0.0.1", not_after=now - datetime.timedelta(days=1))
     elsewhere = authority.issue_cert("elsewhere.example.com")
     wildcard = authority.issue_cert("*.example.net", "LocalHost")
+    key_services = authority.issue_cert(*KEY_SERVICES)
 
     def write(name: str, content: bytes) -> str:
         path = folder / name
@@ -81,6 +88,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
         expired=bundle("expired.pem", expired),
         elsewhere=bundle("elsewhere.pem", elsewhere),
         wildcard=bundle("wildcard.pem", wildcard),
+        key_services=bundle("key_services.pem", key_services),
         only_certificate=write("only_certificate.pem", chain),
         junk=write("junk.pem", b"this is no certificate"),
         missing=str(folder / "missing.pem"),

@@ -13,6 +13,7 @@ from gevent import GreenletExit
 from gmongo import _clock
 from gmongo.errors import AutoReconnect
 from gmongo.execution.account import Account, Observer, Observers, Wait, account_of
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.observed import ObservedCommands
 from gmongo.monitoring import CommandListener
 
@@ -312,3 +313,15 @@ def test_a_secret_stays_one(sent: Any, account: Account) -> None:
         sent.sensitive = sensitive
         commands.started(sent)
     assert account.sensitive and account.commands == 3
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_how_long_a_connection_was_in_use(account: Account, clock: Clock, pinned: bool) -> None:
+    """Until it is checked in; what holds it from now on checks it in later."""
+    attempt = Attempt(Mock(account=account, is_write=True), None)
+    used, pool = Mock(checked_out_at=clock.now, address=ADDRESS), Mock()
+    clock.now += 7
+    attempt._give_back(pool, used, pinned)
+    assert pool.check_in.called is not pinned
+    told = [call.args for call in account.observer.connection_used.call_args_list]  # type: ignore[attr-defined]
+    assert told == ([] if pinned else [(account, ADDRESS, 7.0)])

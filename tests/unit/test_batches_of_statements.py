@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import bson
 import pytest
@@ -11,10 +12,10 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
-from gmongo.errors import DocumentTooLarge, ProtocolError
+from gmongo.errors import ConfigurationError, DocumentTooLarge, ProtocolError
 from gmongo.execution.context import OperationContext
 from gmongo.operations.find import Find, FindOne
-from gmongo.operations.write import Statements
+from gmongo.operations.write import Statements, check_unacknowledged
 
 DOCUMENTS = [{"_id": 0, "x": "y" * length} for length in (3, 0, 10, 4, 4, 1, 30, 2)]
 SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
@@ -120,3 +121,21 @@ def test_a_reply_without_a_batch_breaks_the_protocol(reply: Any) -> None:
             ProtocolError, match=r"^(a reply|a cursor|cursor|firstBatch|id) .*(must be|lacks the field) "
         ):
             operation.result(reply, ("h", 1))
+
+
+@pytest.mark.parametrize("name", ["hint", "sort", "let", "comment", "ordered"])
+@pytest.mark.parametrize("kind", ["insert", "update", "delete", "findAndModify"])
+def test_what_an_older_server_does_not_know_is_not_sent_without_a_reply(kind: str, name: str) -> None:
+    releases = {
+        ("update", "sort"): (25, "8.0"),
+        **dict.fromkeys([(each, "hint") for each in ("delete", "findAndModify")], (9, "4.4")),
+        **dict.fromkeys([(each, "comment") for each in ("insert", "update", "delete", "findAndModify")], (9, "4.4")),
+        **dict.fromkeys([(each, "let") for each in ("update", "delete", "findAndModify")], (13, "5.0")),
+    }
+    version, release = releases.get((kind, name), (0, ""))
+    check_unacknowledged(kind, [name], Mock(max_wire_version=version))
+    check_unacknowledged(kind, [], Mock(max_wire_version=0))
+    if version:
+        with pytest.raises(ConfigurationError) as caught:
+            check_unacknowledged(kind, [name], Mock(max_wire_version=version - 1))
+        assert str(caught.value) == f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 
 from gmongo.errors import (
+    AutoReconnect,
     CursorNotFound,
     DuplicateKeyError,
     ExecutionTimeout,
@@ -16,12 +18,14 @@ from gmongo.errors import (
     OperationFailure,
     ProtocolError,
     PyMongoError,
+    ServerSelectionTimeoutError,
     WriteConcernError,
     WriteError,
     WTimeoutError,
 )
 from gmongo.execution import classify
 from gmongo.execution.context import OperationContext
+from gmongo.execution.retry import label_write_error
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,6 @@ def test_the_error_that_a_reply_stands_for(
     with pytest.raises(kind) as caught:
         classify.raise_error_of(reply, 21)
     assert str(caught.value) == str(error)
-    assert getattr(error, "_max_wire_version", 21) in (21, None)
 
 
 class Reverse(TypeCodec):
@@ -165,3 +168,53 @@ def test_a_bulk_has_the_labels_of_all_its_write_concern_errors() -> None:
     concerns = [{"errorLabels": ["A", "B"]}, {}, {"errorLabels": ["C"]}]
     assert classify.with_labels(error, {"writeConcernErrors": concerns}) is error
     assert [error.has_error_label(label) for label in "ABCD"] == [True, True, True, False]
+
+
+def test_an_error_has_the_newest_wire_version_of_its_server() -> None:
+    with pytest.raises(OperationFailure) as caught:
+        classify.raise_error_of({"ok": 0, "errmsg": "no"}, 21)
+    assert vars(caught.value)["_max_wire_version"] == 21
+
+
+@pytest.mark.parametrize(
+    ("concern", "why"),
+    [
+        ({"code": "x"}, "code of a writeConcernError must be an integer from -2147483648 to 2147483647, not 'x'"),
+        ({"errmsg": 5}, "errmsg of a writeConcernError must be a string, not 5"),
+        ({"errInfo": 5}, "errInfo of a writeConcernError must be a document, not 5"),
+    ],
+)
+@pytest.mark.parametrize("ok", [0, 1])
+def test_an_error_of_a_write_concern_is_well_formed(concern: dict[str, Any], why: str, ok: int) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        classify.error_of({"ok": ok, "writeConcernError": concern})
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("error", "of_member", "of_mongos"),
+    [
+        (OperationFailure("x", 91, {"ok": 0, "code": 91}), True, True),
+        (OperationFailure("x", 91, {"code": 91}), True, False),  # a part of a reply to a write that was done
+        (OperationFailure("x", 91), True, True),
+        (WriteConcernError("x", 91, {"ok": 1}), True, False),
+        (OperationFailure("x", 8000, {"ok": 0}), False, False),
+        (NotPrimaryError("x", {"ok": 0, "code": 10107}), True, True),
+    ],
+)
+def test_which_errors_of_writes_are_labelled_for_servers_without_labels(
+    error: PyMongoError, of_member: bool, of_mongos: bool
+) -> None:
+    for is_mongos, expected in ((False, of_member), (True, of_mongos)):
+        for wire_version, labels in ((8, expected), (9, False)):
+            fresh = copy(error)
+            fresh._error_labels = set()
+            label_write_error(fresh, wire_version, is_mongos)
+            assert fresh.has_error_label("RetryableWriteError") is labels
+
+
+def test_which_lost_connections_are_labelled() -> None:
+    """Whatever the server is."""
+    for error, expected in ((AutoReconnect("x"), True), (ServerSelectionTimeoutError("x"), False)):
+        label_write_error(error, 21, False)
+        assert error.has_error_label("RetryableWriteError") is expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import bson
 import pytest
@@ -13,9 +13,10 @@ from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.errors import ConfigurationError, ExecutionTimeout, InvalidOperation
+from gmongo.errors import AutoReconnect, ConfigurationError, ExecutionTimeout, InvalidOperation
 from gmongo.events.command import CommandEvents
 from gmongo.execution import decorate
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.context import OperationContext
 from gmongo.execution.deadline import until
 from gmongo.execution.decorate import Decorator
@@ -23,6 +24,8 @@ from gmongo.execution.elsewhere import Elsewhere
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.retry import Retry
+from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary
 
 ADDRESS = ("h", 1)
@@ -247,7 +250,7 @@ def test_the_newer_of_two_cluster_times() -> None:
 
 def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
     topology: Any = Mock(epoch=epoch)
-    return Executor(topology, ExecutionOptions(timeout=timeout), CommandEvents(()))
+    return Executor(topology, ExecutionOptions(timeout=timeout), CommandEvents((), silent=False))
 
 
 @pytest.mark.parametrize(
@@ -317,3 +320,51 @@ def test_where_operations_do_not_run() -> None:
         "gmongo cannot run this operation on builtins.dict, which is another library's class, and the library does not "
         "run it either: only a MongoClient of gmongo's sends operations"
     )
+
+
+def test_sessions_are_ended_without_one() -> None:
+    (ending,) = EndSessions.batches([{"id": 1}])
+    command: dict[str, Any] = {}
+    decorator()[0].decorate(command, attempt_of(ending), connection_of())
+    assert command["$db"] == "admin" and "lsid" not in command
+
+
+# Tries
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_only_an_operation_in_the_background_lets_the_hub_go(in_background: bool) -> None:
+    operation = operation_of(in_background=in_background)
+    connection = Mock(error=None)
+    pin: Any = MagicMock(connection=connection)
+    pin.__enter__.return_value = connection
+    executor: Any = Mock()
+    executor.commands.run.return_value = "result"
+    assert Attempt(operation, None)._run_pinned(pin, executor) == "result"
+    assert [call.args for call in connection.hold_hub.call_args_list] == ([(False,), (True,)] if in_background else [])
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_what_a_fork_has_copied_is_not_tried_again(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = executor_of()
+    tries: list[Any] = []
+
+    def run(attempt: Attempt, executor: Any) -> Any:
+        tries.append(attempt)
+        attempt.epoch = 0
+        if len(tries) == 1:
+            executor.topology.epoch = 1
+            raise AutoReconnect("x")
+        return "result"
+
+    monkeypatch.setattr(Attempt, "run", run)
+    monkeypatch.setattr(Attempt, "is_the_parents", lambda _: copied)
+    monkeypatch.setattr(Retry, "failed", lambda *_: None)
+    monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)
+    operation = operation_of(takes_session=False)
+    if copied:
+        with pytest.raises(AutoReconnect):
+            executor.run(operation)
+    else:
+        assert executor.run(operation) == "result"
+    assert len(tries) == (1 if copied else 2)

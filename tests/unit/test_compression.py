@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 
 import bson
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from gmongo.wire.compression import choose, compressed, decompressed, make_compressor, what_is_missing
+from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, what_is_missing
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 
 NAMES = ["snappy", "zlib", "zstd"]
@@ -56,7 +57,7 @@ def test_round_trip(name, fields, documents):
     body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
     encoded = [bson.encode({"d": document}) for document in documents]
     plain = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)] if encoded else ()))
-    [message] = compressed([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name))
+    [message] = compressed([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name, -1))
     length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)
     assert message[24] == IDS[name]
@@ -65,35 +66,41 @@ def test_round_trip(name, fields, documents):
     assert bytes(payload) == plain[16:]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_long_messages_do_not_hold_the_loop(name):
-    body = bson.encode({"insert": "c", "data": bytes(range(256)) * 40_000})
-    turns = []
+@pytest.mark.parametrize("step", ["compressing", "decompressing"])
+@pytest.mark.parametrize("size", [10_000, 10_000_000])
+def test_long_messages_do_not_hold_the_loop(monkeypatch, step, size):
+    """The work on them waits for another greenlet, which has its turn if the loop goes on; that on short ones does not
+    leave the loop's thread.
+    """
+    gate, threads = threading.Event(), []
 
-    def count():
-        while True:
-            turns.append(1)
-            gevent.sleep(0)
+    def work(data, *_size):
+        threads.append(threading.get_ident())
+        assert size == 10_000 or gate.wait(20), "the loop is held"
+        return b"x" * size
 
-    counter = gevent.spawn(count)
-    gevent.sleep(0)
-    before = len(turns)
-    [message] = compressed(encode_op_msg(7, 0, body), make_compressor(name))
-    _opcode, payload = decompressed(memoryview(message)[16:], LIMIT)
-    counter.kill()
-    assert len(turns) > before
-    assert bytes(payload[5:]) == body
+    body = bson.encode({"insert": "c", "data": b"x" * size})
+    monkeypatch.setitem(compression._DECOMPRESS, compression.ZLIB, work)
+    greenlet = gevent.spawn(gate.set)
+    if step == "compressing":
+        [message] = compressed(encode_op_msg(7, 0, body), Compressor(compression.ZLIB, work))
+        assert message.endswith(b"x" * size)
+    else:
+        wrapper = struct.pack("<iiB", OP_MSG, size, compression.ZLIB)
+        assert bytes(decompressed(memoryview(wrapper + b"x"), LIMIT)[1]) == b"x" * size
+    assert (threads == [threading.get_ident()]) is (size == 10_000)
+    greenlet.join()
 
 
 @pytest.mark.parametrize("command", SENSITIVE)
 def test_secrets_are_not_compressed(command):
     buffers = encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"}))
-    assert compressed(buffers, make_compressor("zlib")) is buffers
+    assert compressed(buffers, make_compressor("zlib", -1)) is buffers
 
 
 def test_the_legacy_hello_is_not_compressed():
     buffers = encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))
-    assert compressed(buffers, make_compressor("zlib")) is buffers
+    assert compressed(buffers, make_compressor("zlib", -1)) is buffers
 
 
 @pytest.mark.parametrize("level", [-1, 0, 1, 9])
@@ -107,7 +114,7 @@ def test_levels_of_zlib(level):
 @pytest.mark.parametrize("difference", [-100, -1, 1, 1000])
 def test_a_false_size(name, difference):
     content = b"x" * 5000
-    data = make_compressor(name).compress(content)
+    data = make_compressor(name, -1).compress(content)
     with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
         decompressed(wrapped(data, len(content) + difference, IDS[name]), LIMIT)
 
@@ -115,7 +122,7 @@ def test_a_false_size(name, difference):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keep", [0, 1, 5, -1])
 def test_truncated(name, keep):
-    data = make_compressor(name).compress(bytes(range(256)) * 20)
+    data = make_compressor(name, -1).compress(bytes(range(256)) * 20)
     with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
         decompressed(wrapped(data[:keep], 5120, IDS[name]), LIMIT)
 
@@ -199,7 +206,7 @@ CONTENT = b"x" * 5000
         ("snappy", b"\x80" * 4 + b"\x01", "it was announced as 5000 bytes, but begins with the length 268435456"),
         ("zlib", zlib.compress(CONTENT)[:-6], "it is truncated"),
         ("zlib", zlib.compress(CONTENT)[:-1], "it is truncated"),
-        ("zstd", make_compressor("zstd").compress(CONTENT + b"x") if not what_is_missing("zstd") else b"",
+        ("zstd", make_compressor("zstd", -1).compress(CONTENT + b"x") if not what_is_missing("zstd") else b"",
          "it was announced as 5000 bytes, but its frame says 5001"),
     ],
 )  # fmt: skip
@@ -223,3 +230,18 @@ def test_a_compressor_that_fails(size):
     buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "data": bytes(size)}))
     with pytest.raises(Failure, match=str(len(buffers[0]) - 16)):
         compressed(buffers, compression.Compressor(2, fail))
+
+
+@pytest.mark.parametrize(("offered", "accepted", "chosen"), [
+    (["zlib"], ["zlib"], "zlib"),
+    (["zlib"], ("snappy", "zlib"), "zlib"),
+    (["snappy", "zlib"], ["zlib", "snappy"], "snappy"),
+    (["zlib"], ["snappy"], None),
+    (["zlib"], "zlib", None),
+    (["zlib"], None, None),
+    ([], ["zlib"], None),
+    (["noop"], ["noop"], None),
+])  # fmt: skip
+def test_the_compressor_of_a_connection(monkeypatch, offered, accepted, chosen):
+    monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))
+    assert compression.choose(offered, accepted, 7) == (None if chosen is None else (chosen, 7))

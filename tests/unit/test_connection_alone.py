@@ -5,15 +5,18 @@ from __future__ import annotations
 import struct
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import bson
+import gevent
 import pytest
+from bson import DatetimeMS
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
 from gevent.exceptions import ConcurrentObjectUseError
 
-from gmongo.cmap.connection import Connection, Purpose
+from gmongo.cmap.connection import Connection, Purpose, _is_sound
+from gmongo.cmap.handshake import say_hello
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, PoolClearedError, ProtocolError
 from gmongo.wire.compression import make_compressor
@@ -140,7 +143,7 @@ def test_a_request_without_a_reply(thrown: BaseException) -> None:
 def test_requests_are_compressed_if_both_sides_want_that() -> None:
     connection, transport = connected()
     hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
-    connection.established(hello, make_compressor("zlib"))
+    connection.established(hello, make_compressor("zlib", -1))
     assert connection.hello is hello
     transport.limit_messages.assert_called_once_with(100 + 16 * 1024)
     connection.exchange(5, REQUEST, None, bson.decode)
@@ -272,3 +275,61 @@ def test_a_late_reply(most: int, clean: bool, flags: int, looks: Any) -> None:
             connection.read_late_reply(2.0, most)
         assert connection.error is not None and connection.unanswered == 5
     assert limits == [min(1000, most)] and bytes(look.call_args.args[0]) == REPLY
+
+
+@pytest.mark.parametrize(("name", "opcode"), [("hello", OP_MSG), ("isMaster", 2004)])
+def test_a_hello_is_a_message_of_the_kind_that_its_server_knows(name: str, opcode: int) -> None:
+    connection = Mock()
+    connection.exchange.return_value = {"ok": 1}
+    say_hello(connection, {name: 1}, 3.0)
+    request_id, buffers, timeout, _decode = connection.exchange.call_args.args
+    header = struct.unpack_from("<iiii", b"".join(buffers))
+    assert (header[1], header[3], timeout) == (request_id, opcode, 3.0)
+    assert (b"$db" in b"".join(buffers)) is (name == "hello")
+
+
+def test_a_late_reply_that_does_not_come_names_its_option() -> None:
+    connection, transport = connected()
+    transport.receive.side_effect = lambda *_: gevent.sleep(60)
+    connection.unanswered, connection.late_reply = 5, Mock()
+    with pytest.raises(NetworkTimeout, match="drainLateRepliesMS"):
+        connection.read_late_reply(0.001, 100)
+
+
+@pytest.mark.parametrize(
+    ("body", "sound"),
+    [
+        (bson.encode({"a": 1}), True),
+        (bson.encode({"a": DatetimeMS(2**62)}), True),
+        (bson.encode({"a": "x?y"}).replace(b"x?y", b"x\xffy"), True),
+        (b"\x0c\x00\x00\x00\x77a\x00" + bytes(5), False),
+        (b"\x05\x00\x00\x00", False),
+    ],
+)
+def test_a_reply_is_sound_that_can_be_decoded_at_all(body: bytes, sound: bool) -> None:
+    assert _is_sound(body) is sound
+
+
+def test_a_late_reply_does_not_hold_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[Any] = []
+
+    def limited(seconds: float, error: BaseException, ref: bool = True) -> Any:
+        limits.append((seconds, ref))
+        return MagicMock()
+
+    monkeypatch.setattr("gmongo.cmap.connection.interrupt_after", limited)
+    connection, transport = connected()
+    transport.receive.return_value = 9, 5, OP_MSG, payload()
+    connection.unanswered, connection.late_reply = 5, Mock()
+    connection.read_late_reply(2.0, 100)
+    assert limits == [(2.0, False)]
+
+
+@pytest.mark.parametrize("mid_message", [False, True])
+@pytest.mark.parametrize("before", [None, AutoReconnect("before")])
+@pytest.mark.parametrize("error", [None, GreenletExit()])
+def test_what_ends_an_exchange_early(mid_message: bool, before: Any, error: Any) -> None:
+    connection, _ = connected()
+    connection.mid_message, connection.error = mid_message, before
+    connection.record_failure(error)
+    assert type(connection.error) is type(error if mid_message and before is None else before)

@@ -332,6 +332,18 @@ def test_a_forked_child_has_nothing_to_deliver(delivery: Delivery) -> None:
     assert heard == ["of the child", "more"]
 
 
+def test_a_child_does_not_go_on_without_its_listeners_though_the_parent_did(quick: None) -> None:
+    """One of the parent's has not returned for so long that its operations wait for it no more."""
+    delivery, gate, heard = Delivery(), Gate(), []
+    inherited = spawn(do, delivery, (gate.hold, 0))
+    do(delivery, (heard.append, "left"))
+    assert delivery._stuck and not heard
+    delivery.reset_after_fork()
+    assert not delivery._stuck and not delivery.pending
+    gate.open()
+    inherited.join()
+
+
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
 def test_the_order_is_the_same_for_all_whatever_listeners_do(quick: None, seed: int) -> None:

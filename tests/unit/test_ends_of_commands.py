@@ -12,6 +12,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
+from gmongo import _clock
 from gmongo.errors import AutoReconnect, OperationFailure, ProtocolError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.command import CommandRunner, _asks_to_reauthenticate
@@ -131,3 +132,76 @@ def test_a_command_is_sent_again_after_one_reauthentication(times: int, deadline
     if times:
         with pytest.raises(GreenletExit):
             scene.runner.run(scene.attempt, scene.connection)
+
+
+@pytest.mark.parametrize("error", [AutoReconnect("gone"), GreenletExit()])
+def test_a_reauthentication_that_fails_takes_effect(error: BaseException) -> None:
+    scene = ready_to_run()
+    scene.connection.exchange.return_value = {"ok": 0, "code": 391, "errmsg": "again"}
+    scene.connection.reauthenticate.side_effect = error
+    scene.connection.usable = False
+    scene.attempt.server_session = SimpleNamespace(dirty=False)
+    with pytest.raises(type(error)):
+        scene.runner.run(scene.attempt, scene.connection)
+    assert scene.attempt.server_session.dirty
+    assert scene.topology.handle_error.called is isinstance(error, AutoReconnect)
+
+
+# What cannot be read
+
+
+def test_a_reply_that_an_operation_cannot_read_is_an_error_of_the_driver() -> None:
+    scene = ready_to_run()
+    scene.attempt.operation.result.side_effect = failure = TypeError("'int' is not iterable")
+    with pytest.raises(ProtocolError) as caught:
+        scene.runner.run(scene.attempt, scene.connection)
+    assert caught.value.__cause__ is failure
+    assert scene.topology.handle_error.call_args.args == (scene.connection, caught.value)
+
+
+@pytest.mark.parametrize("replied", [True, False])
+def test_how_long_it_took_though_the_reply_cannot_be_shown(monkeypatch: pytest.MonkeyPatch, replied: bool) -> None:
+    scene = Scene()
+    sent: Any = SimpleNamespace(started=1000.0)
+    monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
+    if replied:
+        scene.events.shown.side_effect = failure = KeyError("x")
+        with pytest.raises(KeyError):
+            scene.runner._announce_end(sent, scene.attempt.operation, {"ok": 1})
+        scene.events.failed.assert_called_once_with(sent, 7.0, failure)
+    else:
+        scene.runner._announce_end(sent, scene.attempt.operation, None)
+        scene.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
+
+
+# What is sent
+
+
+def ready_to_run(acknowledged: bool = True) -> Scene:
+    scene = Scene()
+    scene.runner._decorator = Mock()
+    operation = scene.attempt.operation
+    operation.command.return_value = operation.for_monitoring.return_value = {"ping": 1}
+    operation.context.codec_options = DEFAULT_CODEC_OPTIONS
+    operation.acknowledged, operation.operation_id = acknowledged, None
+    scene.attempt.deadline = scene.attempt.transaction = None
+    scene.connection.hello.max_command_size = 1000
+    scene.connection.exchange.return_value = {"ok": 1}
+    return scene
+
+
+@pytest.mark.parametrize(("acknowledged", "flags"), [(True, 0), (False, 2)])
+def test_a_command_that_wants_no_reply_says_so(acknowledged: bool, flags: int) -> None:
+    scene = ready_to_run(acknowledged)
+    scene.runner.run(scene.attempt, scene.connection)
+    assert [call.args[1] for call in scene.attempt.operation.message.call_args_list] == [flags]
+    assert scene.connection.exchange.called is acknowledged and scene.connection.send.called is not acknowledged
+
+
+def test_all_tries_of_an_operation_have_the_number_of_its_first_request() -> None:
+    scene = ready_to_run()
+    scene.runner._wanted = lambda: True
+    for _ in range(2):
+        scene.runner.run(scene.attempt, scene.connection)
+    first, second = (call.args[0] for call in scene.events.started.call_args_list)
+    assert first.operation_id == second.operation_id == first.request_id != second.request_id

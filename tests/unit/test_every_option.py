@@ -196,3 +196,37 @@ def test_a_suffix_by_keyword_allows_hosts_of_its_domain(monkeypatch: pytest.Monk
         portrait(SRV, {})
     for options in ({"srvAllowedHostsSuffix": "other.org"}, {"srv_host_validator": lambda host: True}):
         assert portrait(SRV, options)["seeds"] == (("a.other.org", 1),)
+
+
+# What the parts of a client begin with; None is what this does not name.
+DEFAULTS: dict[str, Any] = {
+    "heartbeat_frequency": 10.0, "local_threshold": 0.015, "server_selection_timeout": 30.0,
+    "monitoring_mode": "auto", "srv_max_hosts": 0, "srv_rescan_interval": 60.0, "direct_connection": False,
+    "load_balanced": False, "silent": False,
+    "max_pool_size": 100, "min_pool_size": 0, "max_connecting": 2, "upkeep_interval": 10.0,
+    "drains": False, "drain_time": 1.0, "drain_bytes": 1024 * 1024,
+    "connect_timeout": 20.0, "compressors": (), "zlib_level": -1,
+    "retry_reads": True, "retry_writes": True, "max_adaptive_retries": 5, "base_backoff": 0.1,
+    "overload_retargeting": False,
+    "traces": False, "query_text_max_length": 0, "metrics": False,
+}  # fmt: skip
+
+
+def test_a_client_without_options_has_the_defaults_of_its_parts() -> None:
+    chosen = ClientOptions("mongodb://h/", None, {})
+    topology = chosen.topology()
+    found: dict[str, Any] = {}
+    for part in (topology, topology.pool, topology.connection, chosen.execution(), chosen.telemetry()):
+        defaults = {each.name: each.default for each in dataclasses.fields(part)}
+        named = {name: default for name, default in defaults.items() if default is not dataclasses.MISSING}
+        assert {name: getattr(part, name) for name in named} == named
+        found |= named
+    assert {name: default for name, default in found.items() if default is not None} == DEFAULTS
+
+
+@pytest.mark.parametrize("value", [0, 2**63 - 1])
+def test_the_bounds_of_wtimeout(value: int) -> None:
+    assert ClientOptions("mongodb://h/", None, {"wTimeoutMS": value}).write_concern.document["wtimeout"] == value
+    for wrong in (-1, 2**63):
+        with pytest.raises(ValueError, match=rf"^wTimeoutMS must be an integer from 0 to {2**63 - 1}"):
+            ClientOptions("mongodb://h/", None, {"wTimeoutMS": wrong})

@@ -6,6 +6,7 @@ import gevent
 import pytest
 from gevent import GreenletExit, Timeout
 
+from gmongo import _clock
 from gmongo.cmap.wait_queue import WaitQueue
 
 
@@ -170,15 +171,20 @@ def test_newcomers_after_a_detachment_queue_up_anew(queue, returned):
     assert isinstance(old.exception, ConnectionError)
 
 
-def test_age_of_the_head(queue, returned):
+def test_age_of_the_head(queue, returned, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(_clock, "monotonic", lambda: now)
     assert queue.oldest() is None
-    first, _second = start(queue, 2, returned)
-    gevent.sleep(0.01)
-    before = queue.oldest()
-    assert before >= 0.009
+    (first,) = start(queue, 1, returned)
+    now += 3
+    second = gevent.spawn(wait, queue, None, returned)
+    gevent.sleep(0)
+    now += 4
+    assert queue.oldest() == 7
     first.kill()
-    assert 0 < queue.oldest() < before + 1
+    assert queue.oldest() == 4
     queue.hand("a")
+    assert second.get() == "a" and queue.oldest() is None
 
 
 def test_wait_without_limit_keeps_the_hub_running(queue, returned):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gmongo import _fork
+from gmongo import MongoClient, _fork, _object_ids, _threads
 
 
 class Forkable:
@@ -41,6 +41,25 @@ def test_a_child_marks_first_and_then_has_a_loop_of_its_own(told: list[str], mon
     _fork._begin_in_child()  # as when two hooks call it
     assert told == ["marked", "the loop is new"]
     assert _fork._process == os.getpid()
+
+
+def test_what_is_told_of_a_fork(told: list[str]) -> None:
+    """A client's parts, its revocations, the library that encrypts, and what is the process's."""
+    pytest.importorskip("OpenSSL")
+    pytest.importorskip("pymongocrypt")
+    from gmongo._encryption.handle import Handle, Settings
+    from gmongo.wire.ocsp.revocation import Revocation
+
+    with MongoClient("mongodb://a/", connect=False) as client:
+        made = [
+            client._topology,
+            client._executor,
+            Revocation(False, 1.0),
+            Handle(Settings(kms_providers={"local": {"key": bytes(96)}})),
+            _object_ids._Maker(),
+            _threads._Calls(),
+        ]
+        assert [each in _fork.forkables() for each in made] == [True] * len(made)
 
 
 def test_the_parent_is_left_alone(told: list[str]) -> None:

@@ -7,6 +7,7 @@ import weakref
 from functools import partial
 from time import monotonic
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from gmongo import _clock
 from gmongo.cmap.connection import Connection, _timeout_error
 from gmongo.errors import AutoReconnect
+from gmongo.wire import limit as limit_module
 from gmongo.wire.limit import Limit, interrupt_after
 
 
@@ -37,7 +39,7 @@ def test_a_limit_that_is_over_is_not_entered():
         pytest.fail("the body ran")
 
 
-def test_time_in_which_the_loop_was_held_does_not_count():
+def test_time_in_which_the_loop_was_held_does_not_count(virtual_time):
     done = []
 
     def work():
@@ -48,12 +50,12 @@ def test_time_in_which_the_loop_was_held_does_not_count():
 
     greenlet = gevent.spawn(work)
     gevent.sleep(0)
-    time.sleep(0.3)
+    virtual_time.suspend(0.3)
     greenlet.join()
     assert done == [True]
 
 
-def test_a_process_that_is_always_late_gets_twice_the_time_at_most():
+def test_a_process_that_is_always_late_is_interrupted_at_last():
     def hold():
         while True:
             time.sleep(0.07)
@@ -163,6 +165,20 @@ def test_nothing_is_thrown_into_a_greenlet_that_has_ended(virtual_time):
     assert limit._timer is None  # nothing goes on while there are no exchanges
 
 
+def test_the_time_of_an_exchange_that_has_ended_is_over_in_silence(virtual_time, monkeypatch):
+    """Though the loop is late, so that the timer is due for the very exchange that has ended."""
+    failed = []
+    monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *details: failed.append(details))
+    limit = limit_of(made := [])
+    for seconds, late in ((0.01, 0), (0.01, 60)):
+        limit.begin(seconds)
+        limit.end()
+        limit._due -= late
+        limit._grant = 0
+        gevent.sleep(0.03)
+    assert not made and not failed
+
+
 def test_many_exchanges_cost_one_timer():
     limit, timers = limit_of([]), set()
     for _ in range(100):
@@ -192,7 +208,7 @@ def test_the_timer_does_not_hold_the_hub():
 
 
 @pytest.mark.parametrize("held", [0.3, 0.02])
-def test_an_exchange_gets_the_time_for_which_the_loop_was_held(held):
+def test_an_exchange_gets_the_time_for_which_the_loop_was_held(held, virtual_time):
     done = []
 
     def work():
@@ -210,12 +226,12 @@ def test_an_exchange_gets_the_time_for_which_the_loop_was_held(held):
 
     greenlet = gevent.spawn(work)
     gevent.sleep(0)
-    time.sleep(held)
+    virtual_time.suspend(held)
     greenlet.join()
     assert done == [True]
 
 
-def test_an_exchange_of_a_process_that_is_always_late_gets_twice_the_time_at_most():
+def test_an_exchange_of_a_process_that_is_always_late_is_ended_at_last():
     def hold():
         while True:
             time.sleep(0.2)  # so that the timer is always late enough
@@ -262,3 +278,21 @@ def test_a_limit_of_a_block_holds_the_hub_unless_it_is_told_not_to(more, held):
     assert loop.activecnt == before
     with interrupt_after(None, TimeoutError(), **more):
         assert loop.activecnt == before
+
+
+def test_a_timer_that_would_be_too_late_is_replaced(monkeypatch):
+    timers = []
+
+    def make(seconds, **_more):
+        timers.append(Mock(seconds=seconds))
+        return timers[-1]
+
+    monkeypatch.setattr(limit_module, "get_hub", lambda: Mock(loop=Mock(timer=make)))
+    own = Limit(ValueError)
+    for seconds in (10, 20, 5):
+        own.begin(seconds)
+        own.end()
+    assert [each.seconds for each in timers] == [10, 5]
+    assert [each.close.called for each in timers] == [True, False]
+    own.close()
+    assert timers[1].close.called

@@ -100,3 +100,21 @@ def test_frames_that_still_run_keep_their_locals() -> None:
 def test_what_is_returned_is_returned() -> None:
     assert forgets_locals(lambda *arguments, **named: (arguments, named))(1, 2, x=3) == ((1, 2), {"x": 3})
     assert forgets_locals(shown).__name__ == "shown"
+
+
+def test_the_errors_behind_one_that_leads_back_forget_them_too() -> None:
+    secret = caught_by_itself(code_in("gmongo.x", FAILS))
+
+    def fail(_: str) -> None:
+        one, other = ValueError(), KeyError()
+        one.__cause__, one.__context__, other.__context__ = secret, other, one
+        raise one
+
+    caught_by(fail)
+    assert shown(secret) == set()
+
+
+def caught_by_itself(function: Callable[..., Any]) -> BaseException:
+    with pytest.raises(ValueError) as caught:
+        function("secret")
+    return caught.value

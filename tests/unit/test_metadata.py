@@ -179,3 +179,9 @@ def test_the_longest_text_of_a_single_library_is_cut(library: DriverInfo) -> Non
     assert document["driver"]["name"].startswith("gmongo|x")
     assert document["driver"]["version"].startswith(__version__)
     assert document["driver"]["version"][len(__version__) :][:2] == ("|1" if library.version else "")
+
+
+def test_what_is_too_long_is_cut_outside_of_containers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    document = client_metadata("a" * 100, (DriverInfo("n" * 600, "v" * 600, "p" * 600),))
+    assert len(bson.encode(document)) == 512 and "env" not in document

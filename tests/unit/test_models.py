@@ -88,8 +88,8 @@ def test_index_list_with_a_direction():
         ([("a", 1, 2)], ValueError, r"\('a', 1, 2\)"),
         ([(1, 1)], TypeError, "name of a key must be a string, not 1"),
         ({1: 1}, TypeError, "name of a key must be a string, not 1"),
-        ([("a", None)], TypeError, "direction of key 'a'"),
-        ({"a": 1.5}, TypeError, "direction of key 'a'.*1.5"),
+        ([("a", None)], TypeError, "direction of 'a'"),
+        ({"a": 1.5}, TypeError, "direction of 'a'.*1.5"),
     ],
 )
 def test_malformed_keys_are_refused(keys, error, message):
@@ -147,7 +147,7 @@ def test_options_are_brought_into_the_form_of_the_server(make):
     ("options", "error", "message"),
     [
         ({"collation": "en"}, TypeError, "collation"),
-        ({"hint": 5}, TypeError, "keys.*5"),
+        ({"hint": 5}, TypeError, "hint.*5"),
         ({"hint": []}, ValueError, "at least one field"),
         ({"namespace": 5}, TypeError, "namespace.*5"),
         ({"namespace": "coll"}, ValueError, "namespace.*'coll'"),

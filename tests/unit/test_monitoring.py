@@ -10,6 +10,7 @@ import pytest
 from bson import ObjectId
 
 from gmongo import event_loggers, monitoring
+from gmongo.events.command import SENSITIVE
 from gmongo.monitoring import listeners as listeners_module
 
 ADDRESS = ("db.example", 27017)
@@ -380,3 +381,11 @@ def test_all_listeners_are_here():
     assert {kind.__name__ for kind, _ in LISTENERS} == {
         name for name in monitoring.__all__ if name.endswith("Listener")
     }
+
+
+def test_commands_that_are_never_shown():
+    """Those of the Command Monitoring specification, "Security"."""
+    assert {
+        *("authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser"),
+        *("copydbgetnonce", "copydbsaslstart", "copydb"),
+    } == SENSITIVE

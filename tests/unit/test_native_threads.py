@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -144,3 +146,14 @@ def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Eve
         InvalidSwitchError, match=r"switched into <Greenlet .* with 'something else', expected <.*_Call"
     ):
         waiting.get(timeout=5)
+
+
+@pytest.mark.parametrize(("under_way", "own"), [(0, True), (31, True), (32, False)])
+def test_so_many_jobs_have_threads_of_their_own(under_way: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    others: Any = {object() for _ in range(under_way)}
+    started: list[Any] = []
+    monkeypatch.setattr(_threads, "_calls", SimpleNamespace(under_way=others))
+    monkeypatch.setattr(_threads, "_started", lambda job, ref: started.append((job, ref)))
+    job = Mock(return_value=5)
+    assert _threads.in_a_thread(job, False) == 5
+    assert started == ([(job, False)] if own else [])

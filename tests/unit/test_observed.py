@@ -65,7 +65,7 @@ class Scene:
         self.hears = Hears()
         kind = observed(Executor)
         assert kind.__name__ == "ObservedExecutor" and issubclass(kind, Observed)
-        self.executor = kind(Mock(epoch=0), ExecutionOptions(), CommandEvents(()))
+        self.executor = kind(Mock(epoch=0), ExecutionOptions(), CommandEvents((), silent=False))
         self.executor.observers = Observers((self.hears,))
         self.operation = Ping(OperationContext("db", "c"))
         self.outcome: Any = "result"
@@ -239,3 +239,23 @@ def test_transactions_are_told(scene: Scene) -> None:
     transaction.observed = "span"
     scene.executor.transaction_ended(transaction, error := AutoReconnect("x"))
     assert scene.hears.heard == [("transaction started",), ("transaction ended", error)]
+
+
+@pytest.mark.parametrize("listened", [False, True])
+def test_without_a_listener_no_event_is_made(listened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    for name in ("started", "succeeded", "failed"):
+        monkeypatch.setattr(CommandEvents, name, lambda *_, name=name: made.append(name))
+    events = observing.ObservedCommands((Mock(),) if listened else (), Observers((Hears(),)))
+    sent: Any = Mock(account=None)
+    events.started(sent)
+    events.succeeded(sent, 1.0, {})
+    events.failed(sent, 1.0, OSError())
+    assert made == (["started", "succeeded", "failed"] if listened else [])
+
+
+def test_an_operation_that_is_not_observed_keeps_its_session_and_deadline(scene: Scene) -> None:
+    scene.hears.wants = False
+    session = session_of(False)
+    assert scene.executor.run(scene.operation, session, 5.0) == "result"
+    assert scene.accounts == [(None, session, 5.0, False)] and not scene.hears.heard

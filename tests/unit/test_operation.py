@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from inspect import isdatadescriptor
+from pkgutil import iter_modules
 from typing import Any
 from unittest.mock import Mock, PropertyMock
 
 import bson
 import pytest
 
+from gmongo import operations
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import CollectionOperation, Operation
+from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.wire.message import encode_op_msg
 
 CONTEXT = OperationContext("db", "c")
@@ -141,3 +146,65 @@ def test_without_a_reply_nothing_is_decrypted() -> None:
     operation, result = encrypted(inner_operation()), object()
     assert operation.decrypted(result) is result
     operation._encrypter.decrypt.assert_not_called()
+
+
+def test_sessions_are_ended_on_any_server_a_part_at_a_time() -> None:
+    operations = list(EndSessions.batches([{"id": number} for number in range(20_001)]))
+    assert [len(each.command(Mock())["endSessions"]) for each in operations] == [10_000, 10_000, 1]
+    assert all(each.context.selector is ANY_SERVER and each.context.database == "admin" for each in operations)
+
+
+USUAL: dict[str, Any] = {
+    "is_write": False, "retryable": False, "address": None, "waits_for_server": True, "acknowledged": True,
+    "takes_session": True, "operation_id": None, "takes_read_concern": False, "takes_write_concern": False,
+    "transaction_number": None, "is_generic": False, "retries_overload": True, "ends_transaction": False,
+    "takes_max_time": True, "waits_for_documents": False, "opens_cursor": False, "pins_connection": False,
+    "pin": None, "in_background": False, "selector_is_explicit": False, "account": None,
+}  # fmt: skip
+# In which respects each kind of operation is unusual. What each operation says of itself is not here.
+UNUSUAL: dict[str, set[str]] = {
+    "AbortTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
+    "Aggregate": {"opens_cursor", "takes_read_concern"},
+    "BulkWriteBatch": {"is_write", "opens_cursor", "retryable", "takes_write_concern"},
+    "CommitTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
+    "Count": {"retryable", "takes_read_concern"},
+    "CursorCommand": {"opens_cursor", "retryable"},
+    "CursorOperation": {"opens_cursor", "retryable"},
+    "Distinct": {"retryable", "takes_read_concern"},
+    "EndSessions": {"retries_overload", "takes_session"},
+    "ExhaustFind": {"opens_cursor", "pins_connection", "retryable", "takes_read_concern"},
+    "ExhaustGetMore": {"takes_max_time", "waits_for_documents"},
+    "Explain": {"retryable"},
+    "Find": {"opens_cursor", "retryable", "takes_read_concern"},
+    "FindAndModify": {"is_write", "takes_write_concern"},
+    "FindOne": {"retryable", "takes_read_concern"},
+    "GetMore": {"takes_max_time", "waits_for_documents"},
+    "GetMoreAhead": {"in_background", "takes_max_time", "waits_for_documents"},
+    "KillCursors": {"retries_overload", "waits_for_server"},
+    "ReadCommand": {"retryable"},
+    "RunCommand": {"is_generic"},
+    "RunCursorCommand": {"opens_cursor"},
+    "SingleWrite": {"is_write", "takes_write_concern"},
+    "WriteBatch": {"is_write"},
+    "WriteCommand": {"is_write", "takes_write_concern"},
+}
+
+
+def kinds_of_operations() -> dict[str, type[Operation]]:
+    modules = [importlib.import_module(f"gmongo.operations.{each.name}") for each in iter_modules(operations.__path__)]
+    return {
+        name: each
+        for module in modules
+        for name, each in vars(module).items()
+        if isinstance(each, type) and issubclass(each, Operation) and each.__module__ == module.__name__
+    }
+
+
+def test_in_which_respects_an_operation_is_unusual() -> None:
+    assert {name: getattr(Operation, name) for name in Operation.__annotations__ if hasattr(Operation, name)} == USUAL
+    found = {
+        name: {each for each in USUAL if (value := getattr(kind, each)) != USUAL[each] and not isdatadescriptor(value)}
+        for name, kind in kinds_of_operations().items()
+        if not name.startswith("_")
+    }
+    assert found == UNUSUAL

@@ -14,7 +14,8 @@ from bson import UuidRepresentation
 from bson.codec_options import DatetimeConversion, TypeRegistry
 from bson.raw_bson import RawBSONDocument
 
-from gmongo.client_options import ClientOptions
+from gmongo.auth.credential import Credential
+from gmongo.client_options import ClientOptions, _check_without_tls
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
 from gmongo.execution.options import ExecutionOptions
@@ -324,3 +325,16 @@ def test_what_is_known_of_options() -> None:
                         ("j", "journal"), ("enable_overload_retargeting", "enableOverloadRetargeting")):  # fmt: skip
         assert find(alias) is find(name) is find(alias.upper())
     assert find("nosuch") is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "what"), [("PLAIN", "the password"), ("MONGODB-OIDC", "an access token"), ("SCRAM-SHA-256", None)]
+)
+def test_what_is_sent_in_plain_text_is_named(mechanism: str, what: str | None, recwarn: Any) -> None:
+    credential = Credential(mechanism, "$external", "ann", "secret", {})
+    _check_without_tls(credential, [("localhost", 27017)])
+    assert not recwarn.list
+    _check_without_tls(credential, [("localhost", 27017), ("db.example.com", 27017)])
+    said = [str(each.message) for each in recwarn.list]
+    text = f"authMechanism {mechanism} without tls=true sends {what} over the network in plain text"
+    assert said == ([] if what is None else [text])

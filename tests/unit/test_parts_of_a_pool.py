@@ -17,8 +17,9 @@ from gmongo.cmap import draining, upkeep
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.holders import greenlet_name, holders
+from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.cmap.state import PoolState
+from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.execution.late_reply import LateReply
 
@@ -67,6 +68,7 @@ def test_the_longest_holders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
     assert [each["connection"] for each in holders([second, first], 1)] == [1]
     assert holders([second, first], 0) == [] == holders([])
+    assert holders([Connection(("h", 1))]) == []  # which its waiter is about to take
 
 
 def test_the_names_of_greenlets() -> None:
@@ -202,3 +204,49 @@ def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
     LateReply(operation, ("h", 1), lambda: taken.append if takes else None)(b"body")
     operation.late_cursor.assert_called_once_with(b"body", ("h", 1))
     assert taken == ([cursor] if takes and cursor else [])
+
+
+@pytest.mark.parametrize("state", PoolState)
+@pytest.mark.parametrize("drains", [False, True])
+@pytest.mark.parametrize("stale", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool) -> None:
+    options = PoolOptions(drains=drains)
+    machine = StateMachine(("h", 1), options, ConnectionOptions(), Mock())
+    machine.state = state
+    connection = Connection(("h", 1))
+    connection.generation = -1 if stale else 0
+    connection.late_reply = Mock() if late else None
+    assert machine._may_drain(connection) is (state is PoolState.READY and drains and late and not stale)
+
+
+def test_what_the_parent_was_establishing_is_nothing_to_a_child() -> None:
+    machine = StateMachine(("h", 1), PoolOptions(min_pool_size=1), ConnectionOptions(), Mock())
+    machine.ready()
+    machine._allow_populating(machine.generations.current)
+    assert machine.begin_populating() is not None and machine.begin_populating() is None
+    machine.mark_forked(OSError)
+    machine.reset_after_fork()
+    machine.ready()
+    machine._allow_populating(machine.generations.current)
+    assert machine.begin_populating() is not None
+
+
+def test_purposes_as_errors_and_pages_name_them() -> None:
+    assert [each.value for each in Purpose] == ["cursors", "transactions", "other operations"]
+
+
+def test_a_fork_marks_every_connection() -> None:
+    machine = StateMachine(("h", 1), PoolOptions(), ConnectionOptions(), Mock())
+    everything = {name: [Mock(), Mock()] for name in ("pending", "available", "in_use", "draining")}
+    for name, found in everything.items():
+        setattr(machine, name, found)
+    errors: list[Exception] = []
+
+    def make_error() -> Exception:
+        errors.append(OSError(str(len(errors))))
+        return errors[-1]
+
+    machine.mark_forked(make_error)
+    for name, found in everything.items():
+        assert [each.mark_forked.call_args.args for each in found] == [(errors[0],)] * 2, name

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import gmongo
+
 # Classes, and each of their members: methods with their parameters, in their order, and attributes bare.
 CLASSES = {
     "gmongo.mongo_client.MongoClient": [
@@ -487,3 +489,8 @@ def test_public_members_are_documented(path: str) -> None:
         and not inspect.getdoc(getattr(kind, name))
     ]
     assert undocumented == []
+
+
+def test_the_version_in_parts() -> None:
+    assert ".".join(map(str, gmongo.version_tuple)) == gmongo.version == gmongo.__version__
+    assert [type(part) for part in gmongo.version_tuple[:2]] == [int, int]

@@ -4,17 +4,20 @@ import datetime
 import struct
 import uuid
 from collections import OrderedDict
+from typing import Any
 
 import bson
 import pytest
 from bson import Binary, Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 from bson.raw_bson import RawBSONDocument
+from bson.son import SON
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
-from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, decode_field
+from gmongo.wire import reply
+from gmongo.wire.reply import PLAIN_REPLY, WHOLE_BELOW, Batch, cut_batch, decode_cursor, decode_field
 
 PLAIN = CodecOptions()
 names = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=6)
@@ -285,6 +288,64 @@ def test_documents_are_found_whatever_the_keys_of_the_array(keys):
     assert [each["_id"] for each in found] == list(range(1200))
 
 
+def test_a_key_is_looked_at_when_its_length_has_changed(monkeypatch):
+    looked = []
+
+    def value_start(array, element):
+        looked.append(element)
+        return array.tobytes().index(b"\0", element) + 1
+
+    monkeypatch.setattr(reply, "_value_start", value_start)
+    for count, changes in ((10, 0), (11, 1), (100, 1), (101, 2), (150, 2)):
+        looked.clear()
+        elements = b"".join(b"\x03%d\0" % number + bson.encode({"_id": number}) for number in range(count))
+        assert reply._run_end(memoryview(struct.pack("<i", len(elements) + 5) + elements + b"\0"), 4)
+        assert len(looked) == changes
+
+
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize(
+    ("claimed", "why"),
+    [
+        (23, "a reply has an element of 26 bytes where 26 remain"),
+        (24, "a reply has an element of 27 bytes where 26 remain"),
+        (40, "a reply has an element of 43 bytes where 26 remain"),
+        (2**31 - 1, "a reply has an element of 2147483650 bytes where 26 remain"),
+        (4, "a reply has an element with the length 4"),
+        (0, "a reply has an element with the length 0"),
+        (-1, "a reply has an element with the length -1"),
+    ],
+)
+def test_a_document_that_does_not_end_in_its_batch(before, claimed, why):
+    good = [{"_id": number, "text": "x" * 40} for number in range(before)]
+    last = struct.pack("<i", claimed) + bson.encode({"text": "y" * 6})[4:]
+    assert len(last) == 22
+    elements = b"".join(b"\x03%d\0" % number + bson.encode(each) for number, each in enumerate(good))
+    elements += b"\x03%d\0" % before + last
+    batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
+    with pytest.raises(ProtocolError) as caught:
+        batch.decode_run()
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize("length", range(4))
+def test_a_document_whose_length_is_cut(length):
+    elements = b"\x030\0" + b"\x05" * length
+    batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
+    with pytest.raises(ProtocolError):
+        batch.decode_run()
+
+
+@pytest.mark.parametrize(
+    "options", [PLAIN, CodecOptions(tz_aware=True), CodecOptions(SON, unicode_decode_error_handler="strict")]
+)
+def test_texts_of_a_servers_own_may_be_no_utf_8(options):
+    """They quote what the user sent."""
+    body = bson.encode({"errmsg": "duplicate key: ?"}).replace(b"?", b"\xff")
+    found = bson.decode(body, reply.reply_options(options))
+    assert found == {"errmsg": "duplicate key: \ufffd"} and type(found) is dict
+
+
 class Sorted(dict):
     """A user's class that has its keys in the order of text, as ``SortedDict`` of sortedcontainers does."""
 
@@ -368,3 +429,16 @@ def test_a_false_length_of_a_document_is_refused(length, place):
     batch = cut_batch(bytes(body), PLAIN)["cursor"]["firstBatch"]
     with pytest.raises(ACCEPTED):
         drain(batch)
+
+
+def test_texts_of_replies_that_are_not_utf_8_are_shown_as_far_as_they_are() -> None:
+    body = bson.encode({"ok": 0, "errmsg": "a?b"}).replace(b"a?b", b"a\xffb")
+    assert bson.decode(body, PLAIN_REPLY)["errmsg"] == "a\ufffdb"
+
+
+@pytest.mark.parametrize("of_errors", [None, CodecOptions(document_class=OrderedDict)])
+def test_the_documents_of_an_error_are_the_users(of_errors: Any) -> None:
+    body = bson.encode({"ok": 0, "errmsg": "x", "info": {"a": 1}, "padding": "x" * WHOLE_BELOW})
+    own = CodecOptions(document_class=SON)
+    for found in (decode_cursor(body, own, of_errors), cut_batch(body, own, of_errors)):
+        assert type(found["info"]) is (SON if of_errors is None else OrderedDict)

@@ -178,3 +178,12 @@ def test_a_long_value_is_cut() -> None:
     assert text.startswith("f must be short, not {'000000")
     assert len(text) == len("f must be short, not ") + 100 + len("...") and text.endswith("...")
     assert str(unexpected("f", "short", "x" * 28)) == f"f must be short, not '{'x' * 28}'"
+
+
+def test_a_cluster_time_as_servers_send_it_is_not_encoded_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes with each reply of a replica set."""
+    encoded = []
+    monkeypatch.setattr(shape.bson, "encode", lambda value: encoded.append(value) or b"")
+    usual = time(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
+    assert broken({"$clusterTime": usual}, shape.HELLO) is None and not encoded
+    assert broken({"$clusterTime": {**usual, "more": 1}}, shape.HELLO) is None and len(encoded) == 1

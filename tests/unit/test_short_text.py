@@ -54,6 +54,16 @@ def test_the_text_is_the_beginning_of_the_whole(document: dict[str, Any], length
     assert document_text(document, length) == json_util.dumps(document)[:length]
 
 
+@pytest.mark.parametrize("length", range(0, 90, 7))
+@pytest.mark.parametrize("nest", [lambda value: [value], lambda value: {"": value}, lambda value: [[], value]])
+def test_the_text_of_what_is_deep_is_its_beginning_too(nest: Callable[[Any], Any], length: int) -> None:
+    """Each level adds as little as one character before what is inside."""
+    document: Any = "x" * 100
+    for _ in range(80):
+        document = nest(document)
+    assert document_text(document, length) == json_util.dumps(document)[:length]
+
+
 class Visits:
     """How many elements were looked at."""
 

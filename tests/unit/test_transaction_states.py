@@ -6,8 +6,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from gevent import GreenletExit
 
 from gmongo.cmap.connection import Purpose
+from gmongo.engines.transaction import TransactionEnd
 from gmongo.errors import (
     AutoReconnect,
     ExecutionTimeout,
@@ -210,3 +212,33 @@ def test_which_ends_a_state_allows(state: State, commit: Any, abort: Any) -> Non
             assert getattr(transaction, end)() is outcome
             ended = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY
             assert transaction.state is ended
+
+
+@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize("error", [None, AutoReconnect("x"), GreenletExit()])
+def test_the_end_of_a_transaction_is_told(error: BaseException | None, active: bool) -> None:
+    executor, state = Mock(), Mock()
+    state.transaction.active = active
+    executor.run.side_effect = error
+    ending, operation = TransactionEnd(executor, state), Mock()
+    if error is None:
+        ending._run(operation, 5.0)
+    else:
+        with pytest.raises(type(error)):
+            ending._run(operation, 5.0)
+    executor.run.assert_called_once_with(operation, state, 5.0)
+    goes_on = isinstance(error, GreenletExit) and active
+    assert [call.args for call in executor.transaction_ended.call_args_list] == (
+        [] if goes_on else [(state.transaction, error)]
+    )
+    assert state.transaction.end_interrupted.called is isinstance(error, GreenletExit)
+
+
+@pytest.mark.parametrize("sends", [False, True])
+def test_a_transaction_that_sends_nothing_ends_too(sends: bool) -> None:
+    for name in ("commit", "abort"):
+        executor, state = Mock(), Mock()
+        getattr(state.transaction, f"begin_{name}").return_value = sends
+        getattr(TransactionEnd(executor, state), name)(5.0)
+        assert executor.run.called is sends and executor.transaction_ended.called
+        executor.transaction_ended.assert_called_with(state.transaction, None)

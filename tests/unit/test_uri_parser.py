@@ -23,6 +23,7 @@ from gmongo.options import (
     Source,
     check_combination,
     codec_options,
+    connection_string,
     read_preference,
     srv,
     tls_enabled,
@@ -648,11 +649,23 @@ class TestSrv:
             parse_uri("mongodb+srv://x.example.com/?replicaSet=rs")
         assert [record_type for _, record_type, _ in asked.questions] == ["SRV", "TXT"]
 
-    @pytest.mark.parametrize("texts", [("socketTimeoutMS=5",), ("ssl=false",), ("authSource",), ("a=b", "c=d")])
-    def test_bad_text_records(self, records: Any, texts: tuple[str, ...]) -> None:
+    @pytest.mark.parametrize(
+        ("texts", "why"),
+        [
+            (
+                ("socketTimeoutMS=5",),
+                "the TXT record of x.example.com may have only authSource, replicaSet and loadBalanced, not ",
+            ),
+            (("ssl=false",), "the TXT record of x.example.com may have only "),
+            (("authSource",), ""),
+            (("a=b", "c=d"), "x.example.com must have one TXT record at most, not 2"),
+        ],
+    )
+    def test_bad_text_records(self, records: Any, texts: tuple[str, ...], why: str) -> None:
         records("a.example.com", texts=texts)
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(ConfigurationError) as caught:
             parse_uri("mongodb+srv://x.example.com")
+        assert str(caught.value).startswith(why) and str(caught.value)
 
     def test_asking_again_in_the_background_does_not_hold_the_hub(self, records: Any) -> None:
         asked = records("a.example.com")
@@ -791,3 +804,23 @@ def test_warnings_of_one_uri_are_shown_once() -> None:
 def test_a_uri_without_a_host_says_so(uri: str) -> None:
     with pytest.raises(InvalidURI, match="must have at least one host; the path of a Unix domain socket must be"):
         parse_uri(uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "escaped"),
+    [
+        ("mongodb://us?er@h", False),
+        ("mongodb://us?er@h/?w=1", False),
+        ("mongodb://us/er@h", False),
+        ("mongodb://u:p?w=a@h", True),
+        ("mongodb://user@h/?appName=a@b", True),
+        ("mongodb://h/?appName=a@b", True),
+    ],
+)
+def test_a_sign_of_a_user_name_that_is_not_escaped(uri: str, escaped: bool) -> None:
+    try:
+        connection_string.split_uri(uri)
+        found = ""
+    except InvalidURI as error:
+        found = str(error)
+    assert (found != connection_string._ESCAPE_THE_USERINFO) is escaped

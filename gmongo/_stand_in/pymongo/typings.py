@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from bson.typings import _DocumentOut, _DocumentType, _DocumentTypeArg
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_CollationIn = Document | Collation
+_CollationIn: TypeAlias = Document | Collation
 _Pipeline = Sequence[Document]
 ClusterTime = Document
 
