@@ -29,7 +29,7 @@ def main() -> int:
         "--random", type=int, metavar="N", help="how many; of all packages but testing, if none is named"
     )
     random.add_argument("--seed", type=int, default=1, help="another one draws others")
-    random.add_argument("--seconds", type=float, default=20, help="of a processor, for the tests of each (default: 20)")
+    random.add_argument("--seconds", type=float, default=30, help="of a processor, for the tests of each (default: 30)")
     random.add_argument("--folders", default="", help="of tests, with commas between, instead of all that are quick")
     random.add_argument(
         "--record-again", action="store_true", help="record all tests, whether they have changed or not"

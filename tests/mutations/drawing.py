@@ -17,17 +17,28 @@ from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
 _FOR_A_LINE = 5  # tests
-_QUICK, _MANY_QUICK = 0.02, 40  # seconds, and how many of such tests come first
+_QUICK, _MANY_QUICK = 0.02, 300  # seconds, and how many of such tests come first
 _PORTION = 5.0  # seconds
 _OVERHEAD = 0.01  # seconds for each test
 _OF_OTHERS = 20  # times what a test costs that is about something else
 _TESTS_OF = {
     "_encryption": "encryption",
+    "_server_facts": "unit",
+    "_stand_in": "libraries",
+    "_telemetry": "telemetry",
     "engines": "api",
+    "events": "unit",
+    "gridfs": "api",
+    "monitoring": "unit",
     "operations": "api",
+    "options": "unit",
     "wire": "tls",
-}  # others are called alike
-_READ_THE_TEXT = ("tests/unit/test_causes.py::test_an_error_has_a_cause",)  # of each file
+}  # others are called alike; what is in no package is of the API
+_READ_THE_TEXT = (  # of each file
+    "tests/unit/test_causes.py::test_an_error_has_a_cause",
+    "tests/unit/test_overloads.py::test_it_has_the_defaults_of_the_function",
+)
+_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"  # of all modules
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
 _LOOK_AT_ALL = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # at every class or number, of any module
 
@@ -121,9 +132,9 @@ def _as_lines(change: Change, source: str) -> Drawn:
 
 
 def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
-    """The tests that may see a change, and how many there are: first some that are quick; then some for each line of its
-    function that not all of them reach, such as a branch, or, if it is in no function, those of files that import the
-    module; then the most specific and cheapest of each function of the tests.
+    """The tests that may see a change, and how many there are: first those that are quick, the most specific of them; then
+    some for each line of its function that not all of them reach, such as a branch, or, if it is in no function, those of
+    files that import the module; then the most specific and cheapest of each function of the tests.
 
     :param seconds: that they take together, at the most.
     """
@@ -141,7 +152,9 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
             for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
         ]
     text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(f"{name}[{drawn.file}]"))]
-    quick = [test for test in order if test.seconds < _QUICK][:_MANY_QUICK]
+    if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
+        text.append(found)
+    quick = [test for test in _by_cost(reaching, drawn.file) if test.seconds < _QUICK][:_MANY_QUICK]
     return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(reaching.union(text))
 
 
@@ -160,16 +173,21 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
     yield from chain.from_iterable(portion.values())
 
 
-def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
-    """The best test of each function, then the second of each, and so on. Those that are about a file are better."""
+def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
+    """The best test first: one that takes little time, reaches little else, and is about a file."""
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_about(test.name.partition("::")[0], file)
         return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OF_OTHERS), test.name
 
+    return sorted(tests, key=cost)
+
+
+def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+    """The best test of each function, then the second of each, and so on."""
     seen: Counter[str] = Counter()
     rounds = []
-    for test in sorted(tests, key=cost):
+    for test in _by_cost(tests, file):
         function = test.name.partition("[")[0]
         rounds.append((seen[function], len(rounds), test))
         seen[function] += 1
@@ -178,7 +196,7 @@ def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
 
 def _is_about(tests: str, file: str) -> bool:
     """Whether a file of tests is in the folder of a package, or imports the module."""
-    package = file.partition("/")[0]
+    package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
 
 
@@ -265,6 +283,8 @@ def _place(file: str, line: int) -> tuple[range, list[str]]:
     if isinstance(statement, ast.ClassDef):
         return range(0), [statement.name]
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", statement)]
+    if isinstance(targets[0], ast.Tuple):
+        targets = targets[0].elts
     return range(0), [found.group() for each in targets if (found := re.match(r"\w+", ast.unparse(each)))]
 
 

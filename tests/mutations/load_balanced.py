@@ -39,8 +39,8 @@ MUTATIONS = (
         "l04",
         "a pinned connection stays in use after a command",
         PIN,
-        "        self._user = None\n        if error is not None:\n",
-        "        if error is not None:\n",
+        "        self._user = None\n        self.connection.record_failure(error)\n",
+        "        self.connection.record_failure(error)\n",
         "load_balanced/test_pinned_cursors",
     ),
     M(

@@ -113,14 +113,26 @@ class Recording:
         """The names of tests by present line; an empty one stands for what runs before and between tests."""
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
+            now = (ROOT / "gmongo" / file).read_text("utf-8")
             for data, part, names in self._parts:
-                place = carried_over(_recorded_source(part, file), (ROOT / "gmongo" / file).read_text("utf-8"))
-                for line, contexts in data.contexts_by_lineno(str(ROOT / "gmongo" / file)).items():
-                    if line in place:
-                        found.setdefault(place[line], set()).update((names | {""}).intersection(contexts))
+                recorded = data.contexts_by_lineno(str(ROOT / "gmongo" / file))
+                reached = {line: (names | {""}).intersection(contexts) for line, contexts in recorded.items()}
+                for line, contexts in brought_up_to_date(reached, _recorded_source(part, file), now).items():
+                    found.setdefault(line, set()).update(contexts)
             self.__dict__["_lines"][file] = found
         lines: Mapping[int, set[str]] = self.__dict__["_lines"][file]
         return lines
+
+
+def brought_up_to_date(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
+    """The tests that reach each line, after the text has changed. A line that is new has those of the lines around it."""
+    place = carried_over(before, now)
+    found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
+    for line in sorted(set(range(1, len(now.splitlines()) + 1)).difference(place.values())):
+        above = max((each for each in found if each < line), default=0)
+        below = min((each for each in found if each > line), default=0)
+        found[line] = (found.get(above, set()) | found.get(below, set())) - {""}
+    return found
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 from tests.mutations import __main__, drawing, drawn, named, trials
 from tests.mutations.drawing import Drawn, choose, draw, files
 from tests.mutations.mutation import ROOT, Mutation
-from tests.mutations.recording import Recording, Test, carried_over
+from tests.mutations.recording import Recording, Test, brought_up_to_date, carried_over
 from tests.mutations.trials import NotRun, Outcome
 
 SOURCES = {
@@ -40,6 +40,15 @@ def test_a_change_is_found_again_when_the_file_has_changed_elsewhere() -> None:
 
 def test_lines_are_carried_over() -> None:
     assert carried_over("a\nb\nc\n", "new\na\nc\n") == {1: 2, 3: 3}
+
+
+def test_what_reaches_the_lines_around_reaches_a_line_that_is_new() -> None:
+    reached = {1: {"", "head"}, 2: {"one"}, 4: {"two"}}
+    now = brought_up_to_date(
+        reached, "def f():\n    a\n    b\n    c\n", "def f():\n    x\n    a\n    y\n    z\n    c\n"
+    )
+    assert now == {1: {"", "head"}, 2: {"head", "one"}, 3: {"one"}, 4: {"one", "two"}, 5: {"one", "two"}, 6: {"two"}}
+    assert brought_up_to_date({}, "", "a\nb\n") == {1: set(), 2: set()}
 
 
 def recording(tests: list[Test], monkeypatch: pytest.MonkeyPatch) -> Recording:
@@ -110,6 +119,17 @@ def test_a_test_of_the_files_text_comes_first(monkeypatch: pytest.MonkeyPatch) -
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
     known.tests[text] = Test(0.2, 0, text)
     assert choose(known, a_line_of_a_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
+
+
+def test_the_defaults_of_arguments_are_read_off_the_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default is none of the lines that run, but for the import."""
+    defaults = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"
+    known = recording([Test(0.1, 10, "tests/api/test_x.py::own")], monkeypatch)
+    known.tests[defaults] = Test(0.2, 0, defaults)
+    source = (ROOT / "gmongo/encryption_options.py").read_text("utf-8").splitlines()
+    line = 1 + source.index('        mongocryptd_spawn_path: str = "mongocryptd",')
+    assert choose(known, Drawn("encryption_options.py", line, "", "", ""), 1)[0][0] == defaults
+    assert defaults not in choose(known, a_line_of_a_function(), 1)[0]
 
 
 def test_within_a_portion_of_time_the_tests_of_a_file_are_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,3 +250,25 @@ def test_the_report_counts_by_package_and_shows_the_survivors() -> None:
     text = drawn.report(counted)
     assert "| cmap | 1 | 0 | 1 | 0 | 0 | 0 |" in text and "| all | 2 | 1 | 1 | 0 | 0 | 50 |" in text
     assert "cmap/pool.py:7 (flag): survived 2 of the 3 tests that reach it\n-  a = True\n+  a = False" in text
+
+
+def test_a_constant_beside_another_is_seen_by_what_uses_it() -> None:
+    source = (ROOT / "gmongo/_encryption/kms.py").read_text("utf-8").splitlines()
+    line = 1 + next(number for number, text in enumerate(source) if text.startswith("_PORT, _KMIP_PORT ="))
+    assert drawing._place("_encryption/kms.py", line) == (range(0), ["_PORT", "_KMIP_PORT"])
+
+
+def test_quick_tests_of_one_function_come_before_slower_ones_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = [Test(0.01, 10, f"tests/tls/test_x.py::rows[{n}]") for n in range(5)]
+    slower = Test(0.1, 10, "tests/tls/test_y.py::other")
+    chosen, _ = choose(recording([slower, *quick], monkeypatch), a_line_of_a_function(), 60)
+    assert chosen == [*(test.name for test in quick), slower.name]
+
+
+def test_a_package_has_its_folder_of_tests() -> None:
+    for file in files():
+        package = Drawn(file, 1, "", "", "").package
+        if package not in ("testing", "api"):
+            assert (ROOT / "tests" / drawing._TESTS_OF.get(package, package)).is_dir(), package
+    assert drawing._is_about("tests/api/test_x.py", "collection.py")
+    assert not drawing._is_about("tests/api/test_x.py", "cmap/pool.py")

@@ -28,7 +28,7 @@ from tests.mutations.trials import Outcome, Story, environment, limit_memory, ou
 
 _SOCKET = "GMONGO_WARM"  # the descriptor over which trials are asked for
 _BEFORE_THE_FIRST = 120  # seconds
-_WAITING = 3  # how much longer than a processor works for them, tests may take
+_WAITING = 6  # how much longer than a processor works for them, tests may take
 
 
 class RunsAtImport(Exception):
